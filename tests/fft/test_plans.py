@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
+import vkdispatch.codegen as vc
 from tests.fft.signals import bound, complex_signal, error, filled
 from vkdispatch.fft import config, passes
 from vkdispatch.fft.device import runs_on_cpu
@@ -39,9 +40,51 @@ def test_plans_of_gpus(shape: tuple[int, ...], axis: int) -> None:
     _check(shape, axis)
 
 
-@pytest.mark.parametrize(("shape", "axis"), [*SHAPES, ((9, 24), 1), ((3, 37, 6), 1), ((2, 20000), 1)])
-def test_plans_of_the_device(shape: tuple[int, ...], axis: int) -> None:
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [
+        *SHAPES,
+        ((9, 24), 1),
+        ((3, 37, 6), 1),
+        ((2, 20000), 1),
+        # whole lines of an invocation, two stages of 32, three passes of up to 64
+        ((70, 64), 1),
+        ((3, 1024), 1),
+        ((65536, 1), 0),
+        # in pieces, the last of which is shorter
+        ((3, 8192, 7), 1),
+    ],
+)
+@pytest.mark.usefixtures("plans_of_cpus")
+def test_plans_of_cpus(shape: tuple[int, ...], axis: int) -> None:
     _check(shape, axis)
+
+
+@pytest.mark.usefixtures("plans_of_cpus")
+def test_complex_numbers_are_words_of_64_bits_on_cpus() -> None:
+    if "shaderInt64" not in vd.get_context().features:
+        pytest.skip("the device has no 64-bit integers")
+    for shape, kernels in (((4, 256), 1), ((4, 16384), 3)):
+        kernel = vd.fft.make_fft_shader(shape)
+        sources = kernel.get_src() if kernels > 1 else [kernel.get_src()]
+        assert len(sources) == kernels
+        assert all("vec2 data[]; } buf0;" not in source.code for source in sources)
+        # what callers give is complex64 all the same
+        with pytest.raises(ValueError, match="expected elements of complex64"):
+            kernel(vd.Buffer(shape, vd.uint64))
+    # maps see the buffers that they ask for
+    signal = complex_signal(3, 40)
+    words, spectrum = vd.asbuffer(signal.view(np.uint64)), vd.Buffer((3, 40), vd.complex64)
+
+    @vd.map
+    def read(buffer: vc.Buffer[vd.uint64]) -> None:  # type: ignore[valid-type]
+        op = vd.fft.read_op()
+        pair = vc.unpack_uint2x32(buffer[op.io_index]).to_register()
+        op.register[:] = vc.to_complex(vc.uint_bits_to_float(pair.y), vc.uint_bits_to_float(pair.x))
+
+    vd.fft.fft(spectrum, words, input_map=read, buffer_shape=(3, 40))
+    swapped = signal.imag + 1j * signal.real
+    assert error(spectrum.read(0), np.fft.fft(swapped)) < bound(40)
 
 
 @pytest.mark.parametrize("length", [62, 1024])
@@ -78,13 +121,17 @@ def test_a_cpu_exchanges_as_rarely_as_it_can() -> None:
     assert choose_split(64, 16, 1024, 4096) == Split(64, (8, 8), 8)
 
 
-@pytest.mark.skipif(not vd.get_devices()[0].is_cpu(), reason="the device is no CPU")
+@pytest.mark.usefixtures("plans_of_cpus")
 def test_plans_on_a_cpu() -> None:
     assert runs_on_cpu()
-    # up to 32 values are one invocation's, whose vectors are made of neighbours in x
+    # a short line is one invocation's, whose vectors are made of neighbours in x
     plan = config.plan_pass((100, 24), 1, vd.complex64)
     assert plan is not None and plan.layout is None and plan.grid.local_size == (64, 1, 1)
     # no room is lost to padding: all of a line is there at once
     plan = config.plan_pass((2, 4096), 1, vd.complex64)
     assert plan is not None and plan.layout is not None and (plan.layout.parts, plan.layout.row) == (1, 4096)
     assert max(passes.split_length(8192, vd.complex64) or ()) <= 32
+    assert sorted(passes.split_length(65536, vd.complex64) or ()) == [32, 32, 64]
+    # the least registers that save an exchange
+    for length, registers in ((64, 64), (62, 16), (256, 16), (1000, 16), (1024, 32), (600, 25)):
+        assert config.registers_of(length, False, True) == registers

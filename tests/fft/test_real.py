@@ -60,6 +60,14 @@ def test_on_the_device(shape: tuple[int, ...]) -> None:
     _check(vd.fft.rfft, vd.fft.irfft, *shape)
 
 
+@pytest.mark.parametrize(("shape", "passes"), [((2, 3, 10000), 4), ((17, 16384), 7)])
+@pytest.mark.usefixtures("plans_of_cpus")
+def test_long_lines_on_cpus(shape: tuple[int, ...], passes: int) -> None:
+    """By complex transforms of half the length, whose last lines may be fewer."""
+    assert len(vd.fft.make_fft_shader(shape, r2c=True).get_src()) == passes
+    _check(vd.fft.rfft, vd.fft.irfft, *shape)
+
+
 @pytest.mark.parametrize("kind", [vd.complex32, vd.complex128])
 @pytest.mark.parametrize("shape", [(301, 10), (3, 128)])
 def test_other_types(kind: Any, shape: tuple[int, ...]) -> None:
@@ -110,7 +118,7 @@ def test_ways_through_memory(length: int, staged: bool, linear: bool) -> None:
 
 @pytest.mark.parametrize("length", [128, 210, 420])
 def test_real_and_imaginary_parts_in_turn(length: int) -> None:
-    half = plan_pass((19, length // 2), 1, vd.complex64, lines=4, parts=2)
+    half = plan_pass((19, length // 2), 1, vd.complex64, registers=16, lines=4, parts=2)
     plan = plan_real(19, length, vd.complex64, half=half, staged=True)
     assert plan is not None and plan.half.layout is not None
     assert plan.half.layout.parts == 2 and not plan.staged

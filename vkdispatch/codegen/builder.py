@@ -118,6 +118,13 @@ class ShaderBuilder(Recorder):
             self.shader_arg_infos.append(info)
         return list(self.shader_args)
 
+    def take_argument_as(self, buffer: BufferVariable, dtype: DType) -> None:
+        """Have callers give a buffer of another dtype for an argument, whose elements are as large."""
+        binding = buffer.storage.index if isinstance(buffer.storage, Storage) else None
+        for number, info in enumerate(self.shader_arg_infos):
+            if info.binding is not None and info.binding == binding:
+                self.shader_arg_infos[number] = replace(info, dtype=dtype)
+
     def get_shader_arguments(self) -> list[Any]:
         """Return the variables of the arguments."""
         return list(self.shader_args)

@@ -6,7 +6,7 @@ from vkdispatch.base.record import record
 from vkdispatch.fft.device import runs_on_cpu
 from vkdispatch.fft.grid import LineGrid, line_grid
 from vkdispatch.fft.shared import SharedLayout, plan_layout
-from vkdispatch.fft.stages import Split, choose_split
+from vkdispatch.fft.stages import Split, choose_split, fewest_stages
 
 
 @record
@@ -33,6 +33,8 @@ class Pass:
 
 _WORKGROUP = 64  # invocations that a workgroup has at least if its lines are short
 _LARGEST = 128 << 10  # bytes of a line that the registers of a workgroup hold
+_ALONE = 64  # values of a line that one invocation holds on a CPU, as it does those of up to 32
+_CPU_REGISTERS = (16, 20, 25, 27, 32)
 _COLUMNS = 16  # neighbouring lines that a workgroup takes: 128 bytes of complex64
 
 
@@ -42,14 +44,20 @@ def registers_of(length: int, strided: bool, on_cpu: bool = False) -> int:
     Few values make many invocations, which hide the latency of memory; many make few exchanges.
     """
     if on_cpu:
-        # more take a driver's compiler long where values are exchanged, but save an exchange now and then
-        return 32 if length <= 32 else 27 if length > 2048 and length & (length - 1) else 16
+        return _registers_on_cpu(length)
     if strided:
         return 16 if length <= 256 else 32
     if length & (length - 1):
         return 5 if length <= 32 else 16 if length <= 512 else 25
     limits = ((64, 4), (512, 8), (2048, 16))
     return next((registers for most, registers in limits if length <= most), 32)
+
+
+def _registers_on_cpu(length: int) -> int:
+    """Return how many values make as few exchanges as any: more take a driver's compiler long."""
+    if length == _ALONE:
+        return length
+    return min(_CPU_REGISTERS, key=lambda registers: (fewest_stages(length, registers), registers))
 
 
 def plan_pass(

@@ -93,6 +93,7 @@ class FFTContext:
         kernel_map: MappingFunction | DType | None = None,
         *,
         separate: bool = False,
+        words: bool = False,
     ) -> "IOManager":
         """Declare the arguments of a transform: output, input, kernel.
 
@@ -107,6 +108,8 @@ class FFTContext:
             The map that is applied to the spectrum, or the complex type of a kernel's buffer.
         separate
             Whether there are two buffers also where there are no maps.
+        words
+            Whether the numbers of buffers are read and written whole, which no real transform does.
 
         Raises
         ------
@@ -115,10 +118,10 @@ class FFTContext:
         TypeError
             A map is no mapping function.
         """
-        output = IOProxy(checked_map(output_map, "output_map") or output_type, "output")
+        output = IOProxy(checked_map(output_map, "output_map") or output_type, "output", words)
         own = separate or output_map is not None or input_map is not None
         read_type = input_type or output_type or complex64
-        read = IOProxy(checked_map(input_map, "input_map") or read_type, "input") if own else output
+        read = IOProxy(checked_map(input_map, "input_map") or read_type, "input", words) if own else output
         kernel = IOProxy(kernel_map, "kernel")
         self._declare_once()
         sides = [output, read, kernel] if own else [output, kernel]

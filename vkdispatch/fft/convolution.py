@@ -178,6 +178,7 @@ def _convolution_kernel(spec: Convolution, _limits: object) -> ShaderFunction | 
             signal.input_type,
             signal.input_map,
             spec.kernel_map or spec.kernel_type,
+            words=True,
         )
         io.read_input(signal_range=signal.signal_range)
         context.execute(inverse=False)

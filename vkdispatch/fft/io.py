@@ -21,6 +21,7 @@ from vkdispatch.fft.ops import (
 )
 from vkdispatch.fft.precision import require_complex
 from vkdispatch.fft.stages import plus, times
+from vkdispatch.fft.words import argument_of, values_in
 from vkdispatch.shader.map import MappingFunction
 
 
@@ -41,8 +42,10 @@ class IOProxy:
         Those arguments, once `bind` has been called.
     """
 
-    def __init__(self, kind: DType | MappingFunction | None, name: str) -> None:
+    def __init__(self, kind: DType | MappingFunction | None, name: str, words: bool = False) -> None:
+        """Take a dtype, a map, or None; `words` where the buffer's numbers are read and written whole."""
         self.name = name
+        self._words = words
         self.map_func: MappingFunction | None = None
         self.var_type: DType | None = None
         self.variables: tuple[Any, ...] | None = None
@@ -54,7 +57,7 @@ class IOProxy:
         else:
             require_complex(kind, name)
             self.var_type = kind
-            self.buffer_types = [vc.Buffer[kind]]  # type: ignore[valid-type]
+            self.buffer_types = [argument_of(kind) if words else vc.Buffer[kind]]  # type: ignore[valid-type]
 
     @property
     def present(self) -> bool:
@@ -64,6 +67,8 @@ class IOProxy:
     def bind(self, variables: Sequence[Any]) -> None:
         """Take the kernel's arguments that belong to this side."""
         self.variables = tuple(variables)
+        if self._words and self.var_type is not None:
+            self.variables = tuple(map(values_in, variables))
 
     def read(self, op: GlobalReadOp) -> None:
         """Trace a read into `op.register`: from the buffer, or by the map."""

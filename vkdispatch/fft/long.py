@@ -11,12 +11,13 @@ from vkdispatch.fft.config import Pass
 from vkdispatch.fft.convolved import Whole, plan_convolved, trace_bluestein, trace_rader
 from vkdispatch.fft.device import runs_on_cpu
 from vkdispatch.fft.io import IOProxy, reader, writer
-from vkdispatch.fft.lines import LineKernel, buffer_of, traced
+from vkdispatch.fft.lines import LineKernel, traced
 from vkdispatch.fft.ops import Line, Spot, guard
 from vkdispatch.fft.passes import Element, Ends, Lines, Load, Store, make_passes, split_length
 from vkdispatch.fft.program import Program
 from vkdispatch.fft.radix import held
 from vkdispatch.fft.stages import plus, times
+from vkdispatch.fft.words import argument_of, values_in
 from vkdispatch.shader.shader_function import ShaderFunction
 
 
@@ -105,14 +106,16 @@ def _long_convolution(name: str, spec: Any, lines: Lines, ends: Ends, outputs: i
     def load_product(arguments: Sequence[Any]) -> Load:
         def read(element: Element) -> Any:
             spectrum = vc.constant_array(chirp_spectrum(length, padded, kind))[element.index]
-            return held(held(arguments[0][element.flat]) * held(conjugated(spectrum, spec.inverse)))
+            return held(
+                held(values_in(arguments[0])[element.flat]) * held(conjugated(spectrum, spec.inverse))
+            )
 
         return read
 
     def store_plain(arguments: Sequence[Any]) -> Store:
-        return lambda element, value: arguments[0].__setitem__(element.flat, value)
+        return lambda element, value: values_in(arguments[0]).__setitem__(element.flat, value)
 
-    own = (buffer_of(kind),)
+    own = (argument_of(kind),)
     there = Ends(ends.read_types, own, load_chirped, store_plain, write_slot=2)
     back = Ends(own, ends.write_types, load_product, store_chirped, read_slot=2)
     first = make_passes(f"{name}_there", around, factors, there, kind, spec.inverse)
@@ -167,8 +170,8 @@ def ends_of(spec: Any) -> tuple[Ends, int | None]:
 
 def _proxies(spec: Any) -> tuple[IOProxy, IOProxy]:
     return (
-        IOProxy(spec.input_map or spec.input_type, "input"),
-        IOProxy(spec.output_map or spec.output_type, "output"),
+        IOProxy(spec.input_map or spec.input_type, "input", words=not spec.r2c),
+        IOProxy(spec.output_map or spec.output_type, "output", words=not spec.r2c),
     )
 
 

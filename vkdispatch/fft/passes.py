@@ -16,7 +16,7 @@ from vkdispatch.base.record import record
 from vkdispatch.codegen.abbreviations import Const
 from vkdispatch.fft.config import plan_pass
 from vkdispatch.fft.device import runs_on_cpu
-from vkdispatch.fft.lines import Entry, LineKernel, buffer_of, linear_slots, traced
+from vkdispatch.fft.lines import Entry, LineKernel, linear_slots, traced
 from vkdispatch.fft.program import Step
 from vkdispatch.fft.radix import LARGEST_PRIME, held
 from vkdispatch.fft.shared import Slot, guarded
@@ -24,14 +24,17 @@ from vkdispatch.fft.stages import kept, plus, prime_factors, times
 from vkdispatch.fft.tables import second_power
 from vkdispatch.fft.transform import Powers
 from vkdispatch.fft.twiddle import root_power
+from vkdispatch.fft.words import argument_of, values_in
 
 # What is transformed at once between two passes, in bytes, to bound the memory that it takes. Pieces that
 # stay in the GPU's cache on the way do not make up for what each launch costs, as measured on an H200.
 _CHUNK = 1 << 30
 # Lengths of one pass: what leaves a workgroup room for 128 bytes of neighbouring lines.
 _LONGEST = 1024
-# On a CPU: values that an invocation holds, a whole line of a pass.
-_CPU_LONGEST = 32
+# On a CPU: values that an invocation holds, a whole line of a pass; more where that saves a pass.
+_CPU_LONGEST = (32, 64)
+# On a CPU: bytes that pass from kernel to kernel, and stay in a core's own cache.
+_CPU_CHUNK = 1 << 20
 
 
 @record
@@ -75,13 +78,11 @@ def split_length(length: int, compute_type: DType) -> tuple[int, ...] | None:
     if prime_factors(length)[-1:] > (LARGEST_PRIME,):
         return None
     longest = _LONGEST * 8 // compute_type.item_size if compute_type.item_size > 8 else _LONGEST
-    # on a CPU a pass costs no more than an exchange in workgroup memory
-    for most in (_CPU_LONGEST, longest) if runs_on_cpu() else (longest,):
-        for count in (2, 3, 4):
-            found = _balanced(length, count, most)
-            if found:
-                return found
-    return None
+    limits = [(count, longest) for count in (2, 3, 4)]
+    if runs_on_cpu():
+        # a pass costs no more than an exchange in workgroup memory
+        limits = [(count, most) for count in (2, 3, 4) for most in _CPU_LONGEST] + limits
+    return next((found for count, most in limits if (found := _balanced(length, count, most))), None)
 
 
 def _balanced(length: int, count: int, longest: int) -> tuple[int, ...] | None:
@@ -141,9 +142,8 @@ def make_passes(
 ) -> Plan:
     """Make the kernels of a transform of long lines, and say how to launch them."""
     per_line = lines.length * lines.inner
-    at_once = max(1, min(lines.outer, _CHUNK // (per_line * compute_type.item_size)))
-    if runs_on_cpu():
-        at_once = lines.outer
+    chunk_size = _CPU_CHUNK if runs_on_cpu() else _CHUNK
+    at_once = max(1, min(lines.outer, chunk_size // (per_line * compute_type.item_size)))
     steps: list[Step] = []
     whole, rest = divmod(lines.outer, at_once)
     groups = [(at_once, [i * at_once for i in range(whole)])]
@@ -183,11 +183,11 @@ def _pass_kernel(
     near = done * lines.inner
     on_cpu = runs_on_cpu()
     staged = near == 1 and not last and not on_cpu
-    registers = length if on_cpu and length <= _CPU_LONGEST else None
+    registers = length if on_cpu and length <= max(_CPU_LONGEST) else None
     plan = plan_pass((lines.outer, length, rest * near), 1, compute_type, whole=staged, registers=registers)
     if plan is None:
         raise AssertionError(f"no pass of {length} values")
-    scratch = buffer_of(compute_type)
+    scratch = argument_of(compute_type)
     types = ends.read_types if first else ends.write_types if last else ()
     annotations = [*types, *([scratch] if first or last else [scratch, scratch]), Const[uint32]]
 
@@ -197,14 +197,14 @@ def _pass_kernel(
         if first:
             kernel.read(near_place.load_with(ends.load(mine[: len(types)])))
         else:
-            source = mine[-1] if last else mine[0]
+            source = values_in(mine[-1] if last else mine[0])
             kernel.read(lambda entry: source[near_place.local(entry)])
         kernel.transform(inverse)
         if last:
             kernel.write(near_place.store_with(ends.store(mine[: len(types)]), lines.length // length))
             return
         _turn(kernel, near_place, compute_type, inverse)
-        target = mine[-1]
+        target = values_in(mine[-1])
         if staged:
             _write_turned(kernel, near_place, target)
         else:

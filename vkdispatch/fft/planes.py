@@ -19,6 +19,7 @@ from vkdispatch.fft.registers import FFTRegisters
 from vkdispatch.fft.shared import SharedLayout, SharedLines, allocation, guarded, plan_layout
 from vkdispatch.fft.stages import Split, Stage, plus, split_choices, times
 from vkdispatch.fft.transform import transform
+from vkdispatch.fft.words import shared_values
 from vkdispatch.shader.shader_function import ShaderFunction
 
 _WORKGROUP = 64  # invocations that a workgroup has if its planes are small
@@ -307,7 +308,7 @@ class PlaneSteps:
         self.origin = held(times(number, plan.height * plan.width))
         compute = plan.compute_type
         part = compute if plan.parts == 1 else component_type(compute)
-        self.array = vc.shared_buffer(part, max(plan.elements, least), var_name="planes")
+        self.array = shared_values(part, max(plan.elements, least), "planes")
         self.used = False
         # invocations of neighbouring rows come after one another, and those of neighbouring columns
         self.row_thread, self.row = _divided(self.lane, plan.rows.threads)

@@ -29,6 +29,7 @@ from vkdispatch.fft.shared import SharedLayout, SharedLines, guarded
 from vkdispatch.fft.stages import Stage, kept, plus, times
 from vkdispatch.fft.tables import host_type, roots_of_unity
 from vkdispatch.fft.transform import transform
+from vkdispatch.fft.words import argument_of, values_in
 from vkdispatch.shader.shader_function import ShaderFunction
 
 _SHORT = 8  # invocations of a line below which a workgroup's lines are written in the order of memory
@@ -130,8 +131,8 @@ def make_real_kernel(
         Of the kernel; and what the outcome is multiplied by, besides being normalized.
     """
     with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as shader:
-        (buffer,) = shader.declare_input_arguments([vc.Buffer[kind]], ["buffer"])  # type: ignore[valid-type]
-        lines = _Lines(plan, kind, buffer)
+        (buffer,) = shader.declare_input_arguments([argument_of(kind)], ["buffer"])
+        lines = _Lines(plan, kind, values_in(buffer))
         if inverse:
             _backward(lines, scale / (2 * lines.half) if normalize else scale)
         else:
@@ -235,7 +236,7 @@ class _Lines:
         self.in_order(lambda index, slot, _: self.store(index, shared.array[slot]))
 
 
-def _combined(a: Any, b: Any) -> tuple[Any, Any]:
+def combined(a: Any, b: Any) -> tuple[Any, Any]:
     """Return a + conj b and a - conj b."""
     return (
         held(vc.to_complex(a.real + b.real, a.imag - b.imag)),
@@ -243,17 +244,17 @@ def _combined(a: Any, b: Any) -> tuple[Any, Any]:
     )
 
 
-def _turned(value: Any, sign: int) -> Any:
+def turned_by(value: Any, sign: int) -> Any:
     """Return i value (sign 1) or -i value (sign -1)."""
     return held(
         vc.to_complex(-value.imag, value.real) if sign > 0 else vc.to_complex(value.imag, -value.real)
     )
 
 
-def _spectrum(a: Any, b: Any, weigh: Callable[[Any], Any]) -> tuple[Any, Any]:
+def spectrum_pair(a: Any, b: Any, weigh: Callable[[Any], Any]) -> tuple[Any, Any]:
     """Return X[k] and X[h - k] for a = Z[k], b = Z[h - k]; `weigh` multiplies by w^k."""
-    total, difference = _combined(a, b)
-    odd = weigh(_turned(difference, -1))
+    total, difference = combined(a, b)
+    odd = weigh(turned_by(difference, -1))
     left, right = held((total + odd) * 0.5), held((total - odd) * 0.5)
     return left, held(vc.to_complex(right.real, -right.imag))
 
@@ -290,7 +291,7 @@ def _forward(lines: _Lines, scale: float) -> None:
             opposite = slot + half - 2 * k
             root = lines.root(k)
             a, b = held(array[slot]), held(array[opposite])
-            lines.store(index, _spectrum(a, b, lambda value: held(value * root))[0])
+            lines.store(index, spectrum_pair(a, b, lambda value: held(value * root))[0])
 
         lines.in_order(write)
     else:
@@ -305,7 +306,7 @@ def _forward_alone(lines: _Lines) -> None:
     found: dict[int, Any] = {}
     for k in range((half + 1) // 2):
         turn = functools.partial(rotated, numerator=k, denominator=2 * half, sign=-1)
-        found[k], found[half - k] = _spectrum(values[k], values[-k % half], turn)
+        found[k], found[half - k] = spectrum_pair(values[k], values[-k % half], turn)
     if half % 2 == 0:
         found[half // 2] = held(vc.to_complex(values[half // 2].real, -values[half // 2].imag))
     if linear:
@@ -364,7 +365,7 @@ def _pairs(lines: _Lines) -> None:
             else:
                 a = held(vc.to_complex(pairs[0][0][turn], pairs[1][0][turn]))
                 b = held(vc.to_complex(pairs[0][1][turn], pairs[1][1][turn]))
-            left, right = _spectrum(a, b, lambda value: held(value * root))
+            left, right = spectrum_pair(a, b, lambda value: held(value * root))
             lines.store(lines.first + k, left)
             lines.store(lines.first + half - k, right)
 
@@ -464,8 +465,8 @@ def _backward(lines: _Lines, scale: float) -> None:
             b = source(far - i * stage.butterflies if i else far)
             if turn == i == 0:
                 guarded([k == 0], functools.partial(_make_real, a, b))
-            total, difference = _combined(a, b)
-            turned = _turned(difference, 1)
+            total, difference = combined(a, b)
+            turned = turned_by(difference, 1)
             if alone:
                 odd = rotated(turned, i, 2 * lines.half, 1)
             else:

@@ -4,6 +4,7 @@ import functools
 import math
 from typing import Any
 
+from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, complex64
 from vkdispatch.base.errors import ArgumentValueError
@@ -13,9 +14,11 @@ from vkdispatch.fft.context import fft_context
 from vkdispatch.fft.device import runs_on_cpu
 from vkdispatch.fft.io import checked_map
 from vkdispatch.fft.long import long_fft, scale_of
+from vkdispatch.fft.long_real import long_real_fft
 from vkdispatch.fft.ops import current_kernel
 from vkdispatch.fft.planes import make_plane_kernel, plan_planes
 from vkdispatch.fft.precision import choose_compute_type, ensure_supported_complex_precision
+from vkdispatch.fft.program import Program
 from vkdispatch.fft.real import make_real_kernel, plan_real
 from vkdispatch.fft.shapes import SignalRange, checked_axis, checked_range, checked_shape, require_neighbours
 from vkdispatch.fft.staged import make_staged_kernel, plan_staged
@@ -98,7 +101,14 @@ def checked_types(
 def limits() -> tuple[Any, ...]:
     """Return what plans depend on besides a transform: what the context's devices can do."""
     context = get_context()
-    return (context.max_workgroup_size, context.max_workgroup_invocations, context.max_shared_memory)
+    facts = device_facts(context)
+    return (
+        context.max_workgroup_size,
+        context.max_workgroup_invocations,
+        context.max_shared_memory,
+        facts.cpu,
+        facts.features,
+    )
 
 
 def make_fft_shader(
@@ -199,7 +209,12 @@ def cached_fft_kernel(spec: Transform, _limits: object) -> Any:
         plan=plan,
     ) as context:
         io = context.make_io_manager(
-            spec.output_map, spec.output_type, spec.input_type, spec.input_map, separate=spec.separate
+            spec.output_map,
+            spec.output_type,
+            spec.input_type,
+            spec.input_map,
+            separate=spec.separate,
+            words=not spec.r2c,
         )
         with current_kernel(spec.kernel_index):
             io.read_input(r2c=spec.r2c, inverse=spec.inverse, signal_range=spec.signal_range)
@@ -225,7 +240,7 @@ def _staged_fft(spec: Transform) -> ShaderFunction | None:
     )
 
 
-def _real_fft(spec: Transform) -> ShaderFunction | None:
+def _real_fft(spec: Transform) -> ShaderFunction | Program | None:
     """Make the kernel of a real transform that a complex one of half the length can do, else None."""
     maps = spec.input_map is not None or spec.output_map is not None
     if maps or spec.separate or spec.signal_range is not None or spec.output_type is None:
@@ -233,7 +248,7 @@ def _real_fft(spec: Transform) -> ShaderFunction | None:
     count = math.prod(spec.shape[: spec.axis])
     plan = plan_real(count, spec.length, spec.compute_type)
     if plan is None:
-        return None
+        return long_real_fft(spec)
     name = f"{'irfft' if spec.inverse else 'rfft'}_{'x'.join(map(str, spec.shape))}"
     return make_real_kernel(plan, spec.output_type, spec.inverse, spec.normalize, name, spec.scale)
 

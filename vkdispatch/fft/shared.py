@@ -10,6 +10,7 @@ from vkdispatch.base.dtype import DType, component_type
 from vkdispatch.base.record import record
 from vkdispatch.fft.device import runs_on_cpu
 from vkdispatch.fft.stages import Split, Stage, kept, plus, times
+from vkdispatch.fft.words import shared_values
 
 # Larger exchanges move real and imaginary parts in turn: half the memory makes room for more workgroups.
 _HALVED = 8 << 10
@@ -149,7 +150,7 @@ class SharedLines:
         self.compute_type = compute_type
         if array is None:
             kind = compute_type if layout.parts == 1 else component_type(compute_type)
-            array = vc.shared_buffer(kind, max(least, allocation(split, layout)), var_name="lines")
+            array = shared_values(kind, max(least, allocation(split, layout)), "lines")
         self.array = array
         self.row = times(line, layout.row)
         self._used = used

@@ -227,6 +227,13 @@ def _descending(n: int, largest: int) -> Iterator[tuple[int, ...]]:
                 yield (radix, *rest)
 
 
+@functools.cache
+def fewest_stages(length: int, registers: int) -> int:
+    """Return how many stages a line has at least, of radices up to a bound or a prime."""
+    largest = max(registers, *prime_factors(length), 1)
+    return min(len(radices) for radices in _factorizations(length, largest))
+
+
 def _thread_counts(length: int, radices: tuple[int, ...], registers: int, most: int) -> set[int]:
     """Invocations with which each stage's registers stay within bounds."""
     bound = max(registers, *radices)

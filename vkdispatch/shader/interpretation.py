@@ -127,9 +127,9 @@ def host_resources(
                 "interpreter takes one; give an array, such as read(0)"
             )
         if isinstance(slot, BufferSlot):
-            buffer = _host_buffer(
-                f"{who}: {slot.label}", kinds[slot.binding - base], value, slot.writes, read
-            )
+            kind = kinds[slot.binding - base]
+            label, host = f"{who}: {slot.label}", slot.kind or kind
+            buffer = _host_buffer(label, kind, host, value, slot.writes, read)
             if isinstance(value, Buffer):
                 check_element(f"{who}: {slot.label}", slot.kind, value.var_type)
             if slot.planar and (*buffer.shape, 1, 1, 1)[2] != 1:
@@ -153,7 +153,10 @@ def checked(value: object) -> Checked:
     )
 
 
-def _host_buffer(label: str, kind: DType, value: Any, written: bool, read: dict[int, Array]) -> HostBuffer:
+def _host_buffer(
+    label: str, kind: DType, host: DType, value: Any, written: bool, read: dict[int, Array]
+) -> HostBuffer:
+    """Return a buffer of what the kernel takes its elements for; callers give elements of `host`."""
     if isinstance(value, Buffer):
         if value.destroyed:
             raise UsageError(f"{label}: the buffer was destroyed")
@@ -163,17 +166,17 @@ def _host_buffer(label: str, kind: DType, value: Any, written: bool, read: dict[
         return HostBuffer(value.shape, kind, value, _rows_of(kind, whole), whole)
     if is_structure(kind):
         return _host_structures(label, kind, value, written)
-    trailing = _trailing(kind)
-    wanted = np.dtype(to_numpy_dtype(kind)) if is_complex(kind) and not trailing else component_dtype(kind)
+    trailing = _trailing(host)
+    wanted = np.dtype(to_numpy_dtype(host)) if is_complex(host) and not trailing else component_dtype(host)
     text = f"a NumPy array of {wanted}" + (f" whose last axes are {trailing}" if trailing else "")
     if not isinstance(value, np.ndarray):
         raise WrongBufferError(f"{label}: expected {text}, or a vd.Buffer, got {given(value)}")
     axes = value.ndim - len(trailing)
-    if kind is bfloat16 and value.dtype.name == "bfloat16":
+    if host is bfloat16 and value.dtype.name == "bfloat16":
         value = value.view(np.uint16)
     if value.dtype != wanted or axes < 0 or value.shape[axes:] != trailing:
         raise WrongBufferError(
-            f"{label}: expected {text} for {kind.name}, got one of {value.dtype} and shape {value.shape}"
+            f"{label}: expected {text} for {host.name}, got one of {value.dtype} and shape {value.shape}"
         )
     if axes > _MOST_AXES:
         raise ArgumentValueError(f"{label}: a buffer has up to {_MOST_AXES} axes, got {axes}")
