@@ -61,7 +61,7 @@ class CpuPlanner(Planner):
         return group
 
     def _columns_wanted(self, size: int) -> int:
-        return cpu_tuning.most_columns
+        return min(cpu_tuning.most_columns, max(1, cpu_tuning.column_bytes // size))
 
     def _segments(self, full: int, blocks: int, most: int = 0) -> int:
         if blocks * full <= cpu_tuning.single:

@@ -69,8 +69,9 @@ class CpuTuning:
     ----------
     most_elements
         Elements that an invocation combines in one round.
-    most_columns
-        Of how many results a load in "columns" is at most: more than a line of the cache lasts are slower.
+    most_columns, column_bytes
+        Of how many results a load in "columns" is at most, and what it takes: more than a line of the cache
+        for all lanes is slower, as few lines of each row stay there.
     lane_loads
         Loads of the longest rows that an invocation reduces by itself.
     group, group_loads
@@ -82,7 +83,8 @@ class CpuTuning:
     """
 
     most_elements: int = 16
-    most_columns: int = 2
+    most_columns: int = 4
+    column_bytes: int = 8
     lane_loads: int = 64
     group: int = 256
     group_loads: int = 4096
