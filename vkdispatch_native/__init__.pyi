@@ -647,6 +647,9 @@ def forbid_repeating() -> None:
 def refuse_repeating(recorder: CallRecorder) -> None:
     """Do the same for a call that is over."""
 
+def take_turns(buffers: Sequence[Buffer]) -> None:
+    """Have calls that are repeated with one of these buffers take another one each, in turn."""
+
 def set_repeated_types(buffers: Sequence[type], arrays: Sequence[type], plain: Sequence[type]) -> None:
     """Say which arguments calls can be told apart by.
 

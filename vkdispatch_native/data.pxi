@@ -167,6 +167,7 @@ cdef class Buffer(Data):
     cdef CppBuffer* ptr
     cdef CallRecorder recorder  # of the call that has made it
     cdef size_t recorded_slot
+    cdef Turns turns  # None: calls that are repeated with it use this one
     cdef object __weakref__
 
     def __init__(self, Engine engine not None, uint64_t size, bint shared=False, bint for_device=False):

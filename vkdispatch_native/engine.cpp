@@ -49,6 +49,9 @@ std::vector<std::shared_ptr<Device>> make_devices(const Instance& instance,
   return devices;
 }
 
+// Up to this size, results do not wait for those before them that are dropped.
+constexpr VkDeviceSize kTakeTurns = 1 << 16;
+
 // Each queue has a copy of each buffer.
 VkDeviceSize most_idle_bytes(const std::vector<Device*>& queue_devices) {
   VkDeviceSize most = ~VkDeviceSize{0};
@@ -233,7 +236,7 @@ Buffer* Engine::reuse_buffer(VkDeviceSize size, bool for_device) {
     buffer = pool_->take(size, [this](const Buffer& each) { return graveyard_->finished(each); });
   }
   if (!buffer && (for_device || !devices_.front()->host_mapped())) {
-    buffer = pool_->take(size);
+    buffer = for_device && size <= kTakeTurns ? pool_->take_in_turn(size) : pool_->take(size);
   }
   if (!buffer) {
     return nullptr;

@@ -45,6 +45,26 @@ class Parameter(int):
     """A number of a recorded call that is another one in equal calls: it goes to kernels as it is."""
 
 
+cdef class Turns:
+    """Buffers of which any will do: the calls that follow one another take another one each."""
+
+    cdef list buffers  # weak references, as each refers to this
+    cdef size_t last
+
+    cdef Buffer next(self, Buffer otherwise):
+        self.last = (self.last + 1) % len(self.buffers)
+        found = self.buffers[self.last]()
+        return otherwise if found is None else <Buffer>found
+
+
+def take_turns(buffers):
+    cdef Turns turns = Turns.__new__(Turns)
+    cdef Buffer buffer
+    turns.buffers = [weakref.ref(buffer) for buffer in buffers]
+    for buffer in buffers:
+        buffer.turns = turns
+
+
 cdef class BoundCall:
     """What a call comes to: steps on buffers by slot. First come the arguments, each memory once."""
 
@@ -71,6 +91,8 @@ cdef class BoundCall:
                 return False
             buffers[slot] = buffer.ptr
         for slot, buffer in self.fixed:
+            if buffer.turns is not None:
+                buffer = buffer.turns.next(buffer)
             if buffer.ptr == NULL or buffer.doomed.load() or (anywhere_poisoned() and buffer.ptr.poisoned()):
                 return False
             buffers[slot] = buffer.ptr

@@ -16,7 +16,7 @@ from .conftest import first_device
 from .gates import Gate
 from .kernels import AFFINE, Array, affine_launcher
 
-COUNT = 1 << 12
+COUNT = 1 << 15  # more than what takes turns
 
 
 class Ahead:
@@ -48,6 +48,7 @@ def twins(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
 
 def test_memory_that_is_kept_is_not_in_use() -> None:
     engine = native.Engine([first_device()], [[0]], True, False)
+    native.Buffer(engine, 7).destroy()  # with the first one comes what the engine needs itself
     before = engine.statistics()
     for size in (1, 300, 1 << 20, 3 << 20, 5 << 20) * 20:
         buffer = native.Buffer(engine, size, False)
@@ -63,7 +64,7 @@ def test_memory_that_is_kept_is_not_in_use() -> None:
         assert after["device_memory"] == before["device_memory"]
         assert after["live_objects"] == before["live_objects"]
         assert after["waiting_frees"] == 0
-    assert allocations(engine) == before["allocations"] + 5
+    assert allocations(engine) == before["allocations"] + 5  # the first one is of no use to these
     assert engine.statistics()["idle_memory"] >= 9 << 20
     engine.close()
     assert native.take_messages() == []
@@ -161,8 +162,8 @@ def test_a_write_to_a_new_buffer_waits_for_nobody() -> None:
     engine.wait_idle()
     del new
     before = allocations(engine)
-    again = [native.Buffer(engine, values.nbytes) for _ in range(2)]
-    assert allocations(engine) == before  # both are idle by now
+    again = native.Buffer(engine, values.nbytes)
+    assert allocations(engine) == before  # it is idle by now
     del again
     engine.close()
     assert native.take_messages() == []

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vkdispatch as vd
+from vkdispatch.arrays.facts import device_facts
 from vkdispatch.selection import narrowing
 
 RNG = np.random.default_rng(12)
@@ -74,14 +75,18 @@ def test_every_type(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
         check(np.minimum(data, data.dtype.type(1)), 11)
 
 
-def test_samples_that_tell_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("cpu", [False, True])
+def test_samples_that_tell_nothing(monkeypatch: pytest.MonkeyPatch, cpu: bool) -> None:
+    monkeypatch.setattr(device_facts(), "cpu", cpu)
     monkeypatch.setattr(narrowing.tuning, "length", 4000)
     monkeypatch.setattr(narrowing.tuning, "samples", 256)
-    rows = RNG.random((3, 20_000)).astype(np.float32)
+    # calls of one shape are repeated as they were planned
+    length = 20_000 + cpu
+    rows = RNG.random((3, length)).astype(np.float32)
     rows[1] = 0.5  # as many candidates as elements
     rows[2, 3::2] = 0.75
     for k in (1, 40, 200):
-        assert narrowing.planned(20_000, k) is not None
+        assert narrowing.planned(length, k) is not None
         check(rows, k)
         check(rows, k, largest=False)
         check(np.sort(rows, axis=1), k)

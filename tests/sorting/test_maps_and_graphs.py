@@ -163,7 +163,7 @@ def test_forms_of_large_buffers(run_python: Callable[..., CompletedProcess[str]]
 
 # One thread at a time: processors promise no other progress.
 SWEEPS = """
-tuning.cpu_votes, tuning.width = 1, 4
+tuning.width = 4
 tuning.group, tuning.items, tuning.block_group, tuning.block_items = 32, 2, 32, 2
 def check_few(shape):
     host = rng.integers(-100, 100, shape).astype(np.int16)
@@ -172,14 +172,48 @@ def check_few(shape):
     assert (vd.argsort(x).read(0) == order).all(), shape
     assert (vd.sort(x).read(0) == np.sort(host)).all(), shape
     keys, values = vd.sort_by_key(x, vd.asbuffer(np.take_along_axis(host, order, -1)))
-ways = (2, 0, 1, 64), (2, 0, 3, 64), (0, 1, 1, 1)
-for tuning.onesweep, tuning.votes, tuning.window, tuning.few_tiles in ways:
-    for shape in (3000, (3, 65), (5, 64), (2, 700)):
-        check_few(shape)
+ways = (1, 0, 1, 64), (1, 0, 3, 64), (0, 1, 1, 1)
+for number, (tuning.onesweep, tuning.votes, tuning.window, tuning.few_tiles) in enumerate(ways):
+    for shape in ((3000,), (3, 65), (5, 64), (2, 700)):
+        check_few((*shape[:-1], shape[-1] + number))  # calls of one shape are repeated as they were planned
 """
 
 
 def test_kernels_of_gpus(run_python: Callable[..., CompletedProcess[str]]) -> None:
     """By votes, with look-back; then digit by digit in three launches, without running sums of subgroups."""
-    done = run_python(OTHER_FORMS + SWEEPS, LP_NUM_THREADS="0", VKDISPATCH_DEBUG="1")
+    done = run_python(OTHER_FORMS + SWEEPS, LP_NUM_THREADS="0", VKDISPATCH_PLAN="gpu", VKDISPATCH_DEBUG="1")
+    assert done.returncode == 0, done.stderr
+
+
+# Runs shorter than a subgroup's share and longer, of one workgroup and several, in digits of both widths;
+# rows that are merged, whose numbers are no multiples of blocks and workgroups.
+RUNS = """
+from vkdispatch.sorting import planning
+tuning.run_least, tuning.run_most, tuning.run_count = 16, 400, 24
+tuning.long_run, tuning.long_run_width, tuning.short_work = 200, 11, 1 << 12
+for kind in (np.int8, np.int32, np.float64, np.complex64):
+    make = lambda shape: rng.integers(-100, 100, shape).astype(kind)
+    check(make(1000)); check(make(9001)); check(make((3, 4099)))
+    check(make((9, 17))); check(make((130, 37)), 0)
+rare = np.full(5000, 7, np.uint32)
+rare[[3, 4000]] = 1 << 31, 2
+check(rare); check(np.zeros((4, 4000), np.int16)); check(np.zeros((4, 4001), np.int16))
+check(rng.standard_normal((5, 4000)).astype(np.float32)); check(rng.standard_normal((2, 4000)))
+planning.MOST_NARROW = 5000  # longer rows have counters and positions of 64 bits
+check(rng.integers(0, 1 << 31, 5003).astype(np.int32))
+"""
+SERIAL = """
+from vkdispatch.arrays.facts import device_facts
+device_facts().ballots = False
+check_all([np.int32, np.int64])
+"""
+
+
+def test_kernels_of_cpu_drivers(run_python: Callable[..., CompletedProcess[str]]) -> None:
+    done = run_python(OTHER_FORMS + RUNS, VKDISPATCH_PLAN="cpu", VKDISPATCH_DEBUG="1")
+    assert done.returncode == 0, done.stderr
+
+
+def test_kernels_of_gpus_without_votes(run_python: Callable[..., CompletedProcess[str]]) -> None:
+    done = run_python(OTHER_FORMS + SERIAL, VKDISPATCH_PLAN="gpu", VKDISPATCH_DEBUG="1")
     assert done.returncode == 0, done.stderr

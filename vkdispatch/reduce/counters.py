@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+import vkdispatch_native as native
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import uint32
 
@@ -34,13 +35,17 @@ class Counters:
         """
         with self._lock:
             size = max(_LEAST, 1 << (count - 1).bit_length())
-            turns = self.turns.setdefault(size, deque())
-            if len(turns) < _TURNS:
-                zeros: Buffer[Any] = function_buffer(size, uint32, steady=True)
-                zeros.write(np.zeros(size, np.uint32))
-                turns.append(zeros)
-            else:
-                turns.rotate(-1)
-                if turns[-1]._native.poisoned:
-                    turns[-1].write(np.zeros(size, np.uint32))
+            turns = self.turns.get(size)
+            if turns is None:
+                turns = self.turns[size] = deque(_zeros(size) for _ in range(_TURNS))
+                native.take_turns([each._native for each in turns])
+            turns.rotate(-1)
+            if turns[-1]._native.poisoned:
+                turns[-1].write(np.zeros(size, np.uint32))
             return turns[-1]
+
+
+def _zeros(size: int) -> Buffer[Any]:
+    zeros: Buffer[Any] = function_buffer(size, uint32, steady=True)
+    zeros.write(np.zeros(size, np.uint32))
+    return zeros

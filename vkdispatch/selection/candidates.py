@@ -93,7 +93,7 @@ def _view(form: Form) -> DType:
     return view_type(form.order.raw, form.together) or form.order.raw
 
 
-def _is_before(code: list[Any], other: list[Any]) -> Any:
+def is_before(code: list[Any], other: list[Any]) -> Any:
     """Whether a code is smaller than another."""
     smaller: Any = None
     for own, threshold in zip(code, other, strict=True):
@@ -102,7 +102,8 @@ def _is_before(code: list[Any], other: list[Any]) -> Any:
     return smaller
 
 
-def _is_equal(code: list[Any], other: list[Any]) -> Any:
+def is_equal(code: list[Any], other: list[Any]) -> Any:
+    """Whether a code is the same as another."""
     same = [own == threshold for own, threshold in zip(code, other, strict=True)]
     return vc.all(*same) if len(same) > 1 else same[0]
 
@@ -158,7 +159,7 @@ def bound_kernel(order: Order) -> ShaderFunction:
 # -- bits and sums
 
 
-def _is_good(starts: Any, row: Any, tiles: Any, k: Any, room: Any) -> Any:
+def is_good(starts: Any, row: Any, tiles: Any, k: Any, room: Any) -> Any:
     """Whether the sample gave as many candidates of a row as are wanted."""
     found = (starts[(row + 1) * tiles] - starts[row * tiles]).to_register("top_found")
     return vc.all(found >= k, found <= room)
@@ -184,7 +185,7 @@ def flag_kernel(form: Form) -> ShaderFunction:
 
         def kept(raw: Any) -> list[Any]:
             code = form.code(raw)
-            return [vc.any(_is_before(code, bound), _is_equal(code, bound))]
+            return [vc.any(is_before(code, bound), is_equal(code, bound))]
 
         words = _flagged(form, keys, view, row, tile - row * tiles, length, kept, 1)
         _write(form, words, bits, sums, tile, 1)
@@ -215,7 +216,7 @@ def exact_kernel(form: Form) -> ShaderFunction:
         tile = vc.workgroup_id().x
         row = (tile // tiles).to_register("top_row")
         half = (rows * tiles).to_register("top_half")
-        with vc.if_block(_is_good(starts, row, sample_tiles, k, room)), vc.if_block(lane == 0):
+        with vc.if_block(is_good(starts, row, sample_tiles, k, room)), vc.if_block(lane == 0):
             sums[tile] = 0
             sums[half + tile] = 0
         with vc.else_block():
@@ -224,7 +225,7 @@ def exact_kernel(form: Form) -> ShaderFunction:
 
             def kept(raw: Any) -> list[Any]:
                 code = form.code(raw)
-                return [_is_before(code, bound), _is_equal(code, bound)]
+                return [is_before(code, bound), is_equal(code, bound)]
 
             words = _flagged(form, keys, view, row, tile - row * tiles, length, kept, 2)
             _write(form, words, bits, sums, tile, half)
@@ -306,7 +307,7 @@ def collect_kernel(form: Form) -> ShaderFunction:
         k, room, _, tiles, length = others
         tile = vc.workgroup_id().x
         row = (tile // tiles).to_register("top_row")
-        good = _is_good(starts, row, tiles, k, room)
+        good = is_good(starts, row, tiles, k, room)
         most = vc.select(vc.all(starts[tile] < starts[tile + 1], good), room, 0).to_register("top_most")
         to = _Target(keys, candidates, positions, (row * room).to_register(), length)
         _collect(form, to, bits, starts, tile, row, tiles, 0, most, 0)
@@ -327,7 +328,7 @@ def collect_exactly_kernel(form: Form) -> ShaderFunction:
         states, sample_starts, sample_tiles, k, room, rows, tiles, length = others
         tile = vc.workgroup_id().x
         row = (tile // tiles).to_register("top_row")
-        good = _is_good(sample_starts, row, sample_tiles, k, room)
+        good = is_good(sample_starts, row, sample_tiles, k, room)
         ties = states[row * (form.parts + 1) + form.parts].to_register("top_ties")
         half = (rows * tiles).to_register("top_half")
         to = _Target(keys, candidates, positions, (row * room).to_register(), length)
@@ -444,7 +445,7 @@ def count_kernel(form: Form, digit: Digit) -> ShaderFunction:
         row = (vc.workgroup_id().x // groups).to_register("top_row")
         own = (vc.workgroup_id().x - row * groups).to_register("top_own")
         memory = vc.shared_buffer(dtype.uint32, 1 << digit.bits)
-        good = _is_good(starts, row, tiles, k, room)
+        good = is_good(starts, row, tiles, k, room)
         end = (vc.select(good, 0, length)).to_register("top_end")
         with vc.for_block(lane, 1 << digit.bits, form.group) as place:
             memory[place] = 0

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.arrays.clearing import cleared
+from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import Context
@@ -29,6 +30,13 @@ from vkdispatch.selection.candidates import (
     together_of,
 )
 from vkdispatch.selection.rowwise import first_of_rows, is_possible
+from vkdispatch.selection.runs import (
+    RUN,
+    collect_runs_exactly_kernel,
+    collect_runs_kernel,
+    count_runs_exactly_kernel,
+    count_runs_kernel,
+)
 from vkdispatch.selection.streams import group_size
 from vkdispatch.sorting.keys import Order
 from vkdispatch.sorting.launching import Rows, sort_rows
@@ -51,8 +59,8 @@ class Tuning:
         How many elements of a row are looked at first; and of a row longer than `many`.
     many
         See there.
-    groups
-        Workgroups of a launch that counts.
+    groups, cpu_groups
+        Workgroups of a launch that counts; on CPU drivers.
     """
 
     length: int = 1 << 14
@@ -63,9 +71,12 @@ class Tuning:
     many_samples: int = 1 << 15
     many: int = 1 << 23
     groups: int = 1056
+    cpu_groups: int = 16
 
 
 tuning = Tuning()
+# Rounds of a loop that llvmpipe surely does not end.
+_MOST_ROUNDS = 1 << 15
 
 
 @record
@@ -111,6 +122,8 @@ def candidates(
     context = keys.context
     together = together_of(order, rows.count, rows.length)
     form = Form(order, group_size(tuning.group), together, tuning.flight)
+    if device_facts(context).cpu:
+        return _candidates_by_runs(keys, form, rows, k, plan, graph)
     tiles = -(-rows.length // form.tile)
     shape = (rows.count, tiles, rows.length)
     limits = (k, plan.room)
@@ -136,6 +149,33 @@ def candidates(
     own = exclusive_sum(sums, graph=graph)
     collect = collect_exactly_kernel(exact)
     collect(keys, bits, own, found, positions, states, starts, tiles, *limits, *exact_shape, graph=graph)
+    return found, positions
+
+
+def _candidates_by_runs(
+    keys: Buffer[Any], form: Form, rows: Rows, k: int, plan: Plan, graph: CommandGraph | None
+) -> tuple[Buffer[Any], Buffer[Any]]:
+    """Return the same, where workgroups that leave at once are dear."""
+    context, order = keys.context, form.order
+    runs = -(-rows.length // RUN)
+    shape = (rows.count, runs, rows.length)
+    limits = (k, plan.room)
+    lines = rows.count * runs
+    bounds = _bounds(keys, order, rows, plan, graph)
+    sums: Buffer[Any] = function_buffer(lines, dtype.uint32, context=context)
+    count_runs_kernel(form)(keys, sums, bounds, *shape, graph=graph)
+    starts = exclusive_sum(sums, graph=graph)
+    found: Buffer[Any] = function_buffer(rows.count * plan.room, order.raw, context=context)
+    positions: Buffer[Any] = function_buffer(rows.count * plan.room, dtype.uint32, context=context)
+    pad_kernel(form, _last_words(order))(found, positions, starts, *limits, runs, graph=graph)
+    collect_runs_kernel(form)(keys, starts, found, positions, bounds, *limits, *shape, graph=graph)
+    # from here on nothing is done for rows of a good sample
+    states = _chosen(keys, form, starts, limits, shape, context, graph)
+    sums = function_buffer(2 * lines, dtype.uint32, context=context)
+    count_runs_exactly_kernel(form)(keys, sums, states, starts, *limits, *shape, graph=graph)
+    own = exclusive_sum(sums, graph=graph)
+    collect = collect_runs_exactly_kernel(form)
+    collect(keys, own, found, positions, states, starts, *limits, *shape, graph=graph)
     return found, positions
 
 
@@ -172,7 +212,10 @@ def _chosen(
     begin_kernel(form.parts)(states, limits[0], graph=graph)
     counts: Buffer[Any] = function_buffer(rows * BINS, dtype.uint32, context=context)
     cleared(counts, graph)
-    groups = max(1, min(tuning.groups // rows, -(-length // (8 * form.group))))
+    most = tuning.groups
+    if device_facts(context).cpu:
+        most = max(tuning.cpu_groups, rows * -(-length // (_MOST_ROUNDS * form.group)))
+    groups = max(1, min(most // rows, -(-length // (8 * form.group))))
     for digit in form.digits:
         count_kernel(form, digit)(keys, counts, states, starts, *limits, groups, *shape, graph=graph)
         choose_kernel(form, digit)(counts, states, rows, graph=graph)

@@ -1,5 +1,6 @@
 """Sorts of rows of keys in device memory, as kernels move them: which launches, over which buffers."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from vkdispatch.arrays.aliasing import is_same_memory
@@ -11,7 +12,8 @@ from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.shader.copying import copyto
 from vkdispatch.sorting.block import MOST_ROWS, BlockForm, block_kernel, short_kernel
-from vkdispatch.sorting.keys import Order, raw_type, shifted
+from vkdispatch.sorting.keys import Digit, Order, raw_type, shifted
+from vkdispatch.sorting.merging import MergeForm, merge_kernel
 from vkdispatch.sorting.onesweep import (
     HistogramForm,
     SweepForm,
@@ -27,8 +29,18 @@ from vkdispatch.sorting.passes import (
     offsets_kernel,
     short_offsets_kernel,
 )
-from vkdispatch.sorting.planning import block_form, counter_for, sweeps, tile_form, tuning
+from vkdispatch.sorting.planning import (
+    Way,
+    block_form,
+    counter_for,
+    run_shape,
+    sweeps,
+    tile_form,
+    tuning,
+    way_for,
+)
 from vkdispatch.sorting.ranking import TileForm
+from vkdispatch.sorting.runs import count_runs_kernel, move_runs_kernel, sum_runs_kernel
 
 _SHORT_GROUP = 128
 AnyBuffer = Buffer[Any]
@@ -78,17 +90,20 @@ def sort_rows(
         `positions_to`, which may be the same buffer; no other two may be.
     """
     device = device_facts()
-    if payload is not None or is_long(order, rows, device):
-        _sort_long(device, keys, order, rows, keys_to, positions_to, payload, graph)
-    elif rows.length <= tuning.short and rows.size < 1 << 31:
+    way = way_for(device, order.raw, rows.count, rows.length) if payload is None else Way.LONG
+    if way is Way.LONG:
+        _Passes(device, keys, order, rows, keys_to, positions_to, payload, graph).run()
+    elif way is Way.SHORT:
         _sort_short(keys, order, rows, keys_to, positions_to, graph)
+    elif way is Way.MERGED:
+        _sort_merged(keys, order, rows, keys_to, positions_to, graph)
     else:
         _sort_blocks(device, keys, order, rows, keys_to, positions_to, graph)
 
 
-def is_long(order: Order, rows: Rows, device: DeviceFacts | None = None) -> bool:
+def is_long(order: Order, rows: Rows) -> bool:
     """Whether rows take several launches, between which keys and what goes with them lie in memory."""
-    return block_form(device or device_facts(), order.raw, rows.length) is None
+    return way_for(device_facts(), order.raw, rows.count, rows.length) is Way.LONG
 
 
 def _payload_type(rows: Rows, positions_to: AnyBuffer | None, payload: AnyBuffer | None) -> DType | None:
@@ -142,131 +157,153 @@ def _sort_blocks(
     block_kernel(form)(keys, *written, rows.count, rows.length, together, graph=graph)
 
 
-def _sort_long(
-    device: DeviceFacts,
+def _sort_merged(
     keys: AnyBuffer,
     order: Order,
     rows: Rows,
     keys_to: AnyBuffer | None,
     positions_to: AnyBuffer | None,
-    payload: AnyBuffer | None,
     graph: CommandGraph | None,
 ) -> None:
-    kind = _payload_type(rows, positions_to, payload)
-    tile = tile_form(device, order.raw, kind)
-    if sweeps(device, tile, rows.length):
-        _sweep(tile, keys, order, rows, keys_to, positions_to, payload, graph)
-        return
-    digits = order.digits(tile.width)
-    if is_same_memory(keys, keys_to) and len(digits) % 2:
-        keys = copied(keys, graph)
-    if payload is not None and is_same_memory(payload, positions_to) and len(digits) % 2:
-        payload = copied(payload, graph)
-    key_ways = _ways(rows.size, order.raw, keys_to, len(digits))
-    wide = _is_wide(rows, positions_to, payload)
-    payload_ways = _payload_ways(rows.size, kind, positions_to, len(digits), wide)
-    tiles = -(-rows.length // tile.tile)
-    shape = (rows.count, tiles, rows.length - (tiles - 1) * tile.tile)
-    counter = counter_for(rows.length)
-    lines = rows.count * tile.bins
-    counts: AnyBuffer = function_buffer(lines * tiles, counter)
-    totals: AnyBuffer = function_buffer(lines, counter)
-    for number, digit in enumerate(digits):
-        last = number == len(digits) - 1
-        form = PassForm(
-            tile,
-            order,
-            shifted(digit),
-            counter,
-            kind,
-            kind is not None and payload is None and number == 0,
-            not last or keys_to is not None,
-            wide and last,
-        )
-        count_kernel(form, bool(tuning.votes))(keys, counts, *shape, digit.shift, graph=graph)
-        if tiles <= tuning.few_tiles:
-            short_offsets_kernel(tile.group, counter)(
-                counts, totals, rows.count, tile.bins, tiles, graph=graph
-            )
+    wide = _is_wide(rows, positions_to, None)
+    form = MergeForm(order, keys_to is not None, positions_to is not None, wide)
+    scratch: list[AnyBuffer] = [function_buffer(2 * rows.size, order.raw)]
+    if positions_to is not None:
+        scratch.append(function_buffer(2 * rows.size, dtype.uint32))
+    written = _written(keys_to, positions_to)
+    merge_kernel(form)(keys, *scratch, *written, rows.count, rows.length, graph=graph)
+
+
+class _Passes:
+    """A sort digit by digit, whose keys and what goes with them lie in memory between launches."""
+
+    def __init__(
+        self,
+        device: DeviceFacts,
+        keys: AnyBuffer,
+        order: Order,
+        rows: Rows,
+        keys_to: AnyBuffer | None,
+        positions_to: AnyBuffer | None,
+        payload: AnyBuffer | None,
+        graph: CommandGraph | None,
+    ) -> None:
+        self._device, self._order, self._rows, self._graph = device, order, rows, graph
+        self._keys, self._keys_to = keys, keys_to
+        self._payload, self._positions_to = payload, positions_to
+        self._kind = _payload_type(rows, positions_to, payload)
+        self._counter = counter_for(rows.length)
+
+    def run(self) -> None:
+        """Queue all launches."""
+        if self._device.cpu:
+            self._run_by_runs()
+            return
+        tile = tile_form(self._device, self._order.raw, self._kind)
+        if sweeps(tile, self._rows.length):
+            self._run_sweeps(tile)
         else:
-            offsets_kernel(tile, counter)(counts, totals, rows.count, tile.bins, tiles, graph=graph)
-        written: list[AnyBuffer] = [key_ways[number]] if form.keys else []
-        if payload_ways is not None:
-            if not form.made:
-                assert payload is not None
-                written.append(payload)
-            payload = payload_ways[number]
-            written.append(payload)
-        move_kernel(form)(keys, counts, totals, *written, *shape, digit.shift, graph=graph)
-        keys = key_ways[number]
+            self._run_by_tiles(tile)
 
+    def _steps(self, tile: TileForm) -> Iterator[tuple[int, Digit, PassForm, AnyBuffer, list[AnyBuffer]]]:
+        """Give each pass's number, digit, and form; what keys it reads, and the buffers it moves to and from.
 
-def _sweep(
-    tile: TileForm,
-    keys: AnyBuffer,
-    order: Order,
-    rows: Rows,
-    keys_to: AnyBuffer | None,
-    positions_to: AnyBuffer | None,
-    payload: AnyBuffer | None,
-    graph: CommandGraph | None,
-) -> None:
-    kind = _payload_type(rows, positions_to, payload)
-    digits = order.digits(tile.width)
-    if is_same_memory(keys, keys_to) and len(digits) % 2:
-        keys = copied(keys, graph)
-    if payload is not None and is_same_memory(payload, positions_to) and len(digits) % 2:
-        payload = copied(payload, graph)
-    key_ways = _ways(rows.size, order.raw, keys_to, len(digits))
-    wide = _is_wide(rows, positions_to, payload)
-    payload_ways = _payload_ways(rows.size, kind, positions_to, len(digits), wide)
-    tiles = -(-rows.length // tile.tile)
-    shape = (rows.count, tiles, rows.length - (tiles - 1) * tile.tile)
-    boards: list[AnyBuffer] = [
-        function_buffer(rows.count * tiles * tile.bins, dtype.uint32) for _ in range(2)
-    ]
-    histograms: AnyBuffer = function_buffer(rows.count * len(digits) * tile.bins, dtype.uint32)
-    tickets: AnyBuffer = function_buffer(len(digits), dtype.uint32)
-    cleared = (boards[0], histograms, tickets)
-    clear_kernel()(*cleared, *(each.size for each in cleared), graph=graph)
-    counted = HistogramForm(
-        order, tile.width, tuning.histogram_group, tuning.histogram_items, tuning.histogram_rounds
-    )
-    chunks = -(-rows.length // counted.chunk)
-    histogram_kernel(counted)(keys, histograms, rows.count, rows.length, chunks, graph=graph)
-    starts_kernel(tile)(histograms, rows.count * len(digits), graph=graph)
-    for number, digit in enumerate(digits):
-        last = number == len(digits) - 1
-        moving = PassForm(
-            tile,
-            order,
-            shifted(digit),
-            dtype.uint32,
-            kind,
-            kind is not None and payload is None and number == 0,
-            not last or keys_to is not None,
-            wide and last,
+        The latter are the moved keys where they are written, the payload where it is read, the moved payload.
+        """
+        order, rows, kind = self._order, self._rows, self._kind
+        digits = order.digits(tile.width)
+        keys, payload = self._keys, self._payload
+        if is_same_memory(keys, self._keys_to) and len(digits) % 2:
+            keys = copied(keys, self._graph)
+        if payload is not None and is_same_memory(payload, self._positions_to) and len(digits) % 2:
+            payload = copied(payload, self._graph)
+        key_ways = _ways(rows.size, order.raw, self._keys_to, len(digits))
+        wide = _is_wide(rows, self._positions_to, payload)
+        payload_ways = _payload_ways(rows.size, kind, self._positions_to, len(digits), wide)
+        for number, digit in enumerate(digits):
+            last = number == len(digits) - 1
+            form = PassForm(
+                tile,
+                order,
+                shifted(digit),
+                self._counter,
+                kind,
+                kind is not None and payload is None,
+                not last or self._keys_to is not None,
+                wide and last,
+            )
+            buffers: list[AnyBuffer] = [key_ways[number]] if form.keys else []
+            if payload_ways is not None:
+                if payload is not None:
+                    buffers.append(payload)
+                payload = payload_ways[number]
+                buffers.append(payload)
+            yield number, digit, form, keys, buffers
+            keys = key_ways[number]
+
+    def _run_by_tiles(self, tile: TileForm) -> None:
+        rows, counter, graph = self._rows, self._counter, self._graph
+        steps = self._steps(tile)
+        tiles = -(-rows.length // tile.tile)
+        shape = (rows.count, tiles, rows.length - (tiles - 1) * tile.tile)
+        lines = rows.count * tile.bins
+        counts: AnyBuffer = function_buffer(lines * tiles, counter)
+        totals: AnyBuffer = function_buffer(lines, counter)
+        for _, digit, form, keys, buffers in steps:
+            count_kernel(form, bool(tuning.votes))(keys, counts, *shape, digit.shift, graph=graph)
+            summed = (rows.count, tile.bins, tiles)
+            if tiles <= tuning.few_tiles:
+                short_offsets_kernel(tile.group, counter)(counts, totals, *summed, graph=graph)
+            else:
+                offsets_kernel(tile, counter)(counts, totals, *summed, graph=graph)
+            move_kernel(form)(keys, counts, totals, *buffers, *shape, digit.shift, graph=graph)
+
+    def _run_by_runs(self) -> None:
+        order, rows, counter, graph = self._order, self._rows, self._counter, self._graph
+        cut = run_shape(self._device, order.part_bits, rows.length)
+        shape = (rows.count, cut.runs, cut.run, cut.last)
+        tile = TileForm(cut.group, 1, cut.width, 1, False)
+        groups = -(-cut.runs // cut.group)
+        counters: AnyBuffer = function_buffer(rows.count * groups * cut.group << cut.width, counter)
+        totals: AnyBuffer = function_buffer(rows.count << cut.width, counter)
+        for _, digit, form, keys, buffers in self._steps(tile):
+            count_runs_kernel(form)(keys, counters, *shape, digit.shift, graph=graph)
+            sum_runs_kernel(cut.group, 1 << digit.bits, counter)(
+                counters, totals, rows.count, cut.runs, graph=graph
+            )
+            move_runs_kernel(form)(keys, counters, totals, *buffers, *shape, digit.shift, graph=graph)
+
+    def _run_sweeps(self, tile: TileForm) -> None:
+        rows, graph = self._rows, self._graph
+        digits = self._order.digits(tile.width)
+        tiles = -(-rows.length // tile.tile)
+        shape = (rows.count, tiles, rows.length - (tiles - 1) * tile.tile)
+        boards: list[AnyBuffer] = [
+            function_buffer(rows.count * tiles * tile.bins, dtype.uint32) for _ in range(2)
+        ]
+        histograms: AnyBuffer = function_buffer(rows.count * len(digits) * tile.bins, dtype.uint32)
+        tickets: AnyBuffer = function_buffer(len(digits), dtype.uint32)
+        cleared = (boards[0], histograms, tickets)
+        clear_kernel()(*cleared, *(each.size for each in cleared), graph=graph)
+        counted = HistogramForm(
+            self._order, tile.width, tuning.histogram_group, tuning.histogram_items, tuning.histogram_rounds
         )
-        written: list[AnyBuffer] = [key_ways[number]] if moving.keys else []
-        if payload_ways is not None:
-            if not moving.made:
-                assert payload is not None
-                written.append(payload)
-            payload = payload_ways[number]
-            written.append(payload)
-        sweep_kernel(SweepForm(moving, len(digits), tuning.window))(
-            keys,
-            histograms,
-            boards[number % 2],
-            boards[1 - number % 2],
-            tickets,
-            *written,
-            *shape,
-            number,
-            digit.shift,
-            graph=graph,
-        )
-        keys = key_ways[number]
+        chunks = -(-rows.length // counted.chunk)
+        histogram_kernel(counted)(self._keys, histograms, rows.count, rows.length, chunks, graph=graph)
+        starts_kernel(tile)(histograms, rows.count * len(digits), graph=graph)
+        for number, digit, form, keys, buffers in self._steps(tile):
+            sweep_kernel(SweepForm(form, len(digits), tuning.window))(
+                keys,
+                histograms,
+                boards[number % 2],
+                boards[1 - number % 2],
+                tickets,
+                *buffers,
+                *shape,
+                number,
+                digit.shift,
+                graph=graph,
+            )
 
 
 def _ways(size: int, kind: DType, end: AnyBuffer | None, passes: int) -> list[AnyBuffer]:

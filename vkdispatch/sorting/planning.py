@@ -3,7 +3,15 @@
 rows of up to `short` keys        an invocation for each key, which counts those before it
 rows that fit a tile              a workgroup for as many rows as fit
 longer rows                       a launch or three for each digit, over all tiles of all rows
+
+On CPU drivers, without barriers:
+
+rows of few keys                  an invocation for each key, which counts those before it
+many rows                         an invocation for each row, which merges
+few rows, longer rows             three launches for each digit, an invocation for each run of keys
 """
+
+from enum import Enum
 
 from vkdispatch.arrays.facts import DeviceFacts
 from vkdispatch.arrays.words import word_count
@@ -46,15 +54,23 @@ class Tuning:
     few_tiles
         Tiles along which one invocation sums up.
     onesweep
-        Whether GPUs do a digit in one launch (0 or 1); 2: CPU drivers do as well, with `cpu_votes`.
+        Whether a digit is done in one launch (0 or 1).
     window
         Tiles before that are looked at together.
     histogram_group, histogram_items, histogram_rounds
         Invocations of a workgroup that makes histograms, keys that each has under way, and how often.
-    cpu_group, cpu_items, cpu_width
-        Invocations of a workgroup, keys of each, and bits of a digit, on CPU drivers.
-    cpu_votes
-        Whether CPU drivers rank by votes too, which they compile slowly (0 or 1).
+    serial_group, serial_items, serial_width
+        Invocations of a workgroup, keys of each, and bits of a digit, where tiles are ranked without votes.
+    run_group, run_least, run_most, run_count
+        Invocations of a workgroup that does runs of keys, keys of a run at least and at most, and runs of a
+        row that are few enough to keep runs longer than the least.
+    run_width, long_run, long_run_width
+        Bits of a digit; those of runs that are longer, and how many keys these have.
+    short_work
+        Keys of all rows, times those of one, up to which each key counts the others on CPU drivers.
+    merge_short, merge_long, merge_rows
+        Keys of rows that are merged, at least and at most, and rows at least. llvmpipe ends the loops of
+        rows of 4,096.
     """
 
     width: int = 8
@@ -76,10 +92,20 @@ class Tuning:
     histogram_group: int = 256
     histogram_items: int = 8
     histogram_rounds: int = 16
-    cpu_group: int = 64
-    cpu_items: int = 16
-    cpu_width: int = 4
-    cpu_votes: int = 0
+    serial_group: int = 64
+    serial_items: int = 16
+    serial_width: int = 4
+    run_group: int = 8
+    run_least: int = 512
+    run_most: int = 32768
+    run_count: int = 128
+    run_width: int = 8
+    long_run: int = 8192
+    long_run_width: int = 11
+    short_work: int = 1 << 18
+    merge_short: int = 16
+    merge_long: int = 4000
+    merge_rows: int = 4
 
 
 tuning = Tuning()
@@ -106,7 +132,7 @@ def tile_form(
     subgroup = device.subgroup if device.ballots and device.same and device.whole else 1
     group = max(min(group, device.group) // subgroup, 1) * subgroup
     tables = (group // subgroup << tuning.width) * (8 if tuning.match else 4)
-    if (device.cpu and not tuning.cpu_votes) or subgroup == 1 or tables + _BESIDE > device.memory:
+    if subgroup == 1 or tables + _BESIDE > device.memory:
         return _serial_form(device, words)
     items = items or tuning.items
     # a place for each key, beside the key
@@ -125,20 +151,78 @@ def tile_form(
 
 def _serial_form(device: DeviceFacts, words: int) -> TileForm:
     """Return the form of a tile that is ranked without votes."""
-    group, width = min(tuning.cpu_group, device.group), tuning.cpu_width
+    group, width = min(tuning.serial_group, device.group), tuning.serial_width
     free = device.memory - _BESIDE - 4 * (group << width)
-    items = min(tuning.cpu_items, free // (8 * words * group))
+    items = min(tuning.serial_items, free // (8 * words * group))
     return TileForm(group, max(1, items), width, 1, False)
 
 
-def sweeps(device: DeviceFacts, tile: TileForm, length: int) -> bool:
+def sweeps(tile: TileForm, length: int) -> bool:
     """Whether a digit of rows of a length is done in one launch."""
     if tile.subgroup == 1 or length > MOST_SWEPT or not tuning.onesweep:
         return False
-    if device.cpu:
-        return tuning.onesweep == 2
     # a check that ends invocations early would leave others waiting
     return not checks_of(None)
+
+
+class Way(Enum):
+    """How rows are sorted."""
+
+    SHORT = "an invocation for each key"
+    BLOCKS = "a workgroup for as many rows as fit"
+    MERGED = "an invocation for each row"
+    LONG = "launches for each digit"
+
+
+def way_for(device: DeviceFacts, key: DType, count: int, length: int) -> Way:
+    """Return how so many rows of a length are sorted."""
+    size = count * length
+    countable = size < 1 << 31
+    if not device.cpu:
+        if length <= tuning.short and countable:
+            return Way.SHORT
+        return Way.LONG if block_form(device, key, length) is None else Way.BLOCKS
+    if countable and (length < tuning.merge_short or size * length <= tuning.short_work):
+        return Way.SHORT
+    if count >= tuning.merge_rows and length <= tuning.merge_long:
+        return Way.MERGED
+    return Way.LONG
+
+
+@record
+class RunShape:
+    """How rows are cut into runs, of which an invocation does one.
+
+    Attributes
+    ----------
+    group
+        Invocations of a workgroup.
+    width
+        Bits of a digit, at most.
+    runs
+        Runs of each row.
+    run, last
+        Keys of a run, and of the last of a row.
+    """
+
+    group: int
+    width: int
+    runs: int
+    run: int
+    last: int
+
+
+def run_shape(device: DeviceFacts, parts: tuple[int, ...], length: int) -> RunShape:
+    """Return the shape of runs of rows of a length, whose codes have parts of so many bits."""
+    group = min(tuning.run_group, device.group)
+    run = min(max(-(-length // tuning.run_count), tuning.run_least), tuning.run_most)
+    # all invocations of workgroups have work
+    groups = -(-length // (run * group))
+    run = -(-length // (groups * group))
+    width = tuning.long_run_width if run >= tuning.long_run else tuning.run_width
+    bits = max(parts)
+    runs = -(-length // run)
+    return RunShape(group, -(-bits // -(-bits // width)), runs, run, length - (runs - 1) * run)
 
 
 def counter_for(length: int) -> DType:

@@ -1,11 +1,11 @@
-"""A tile ranked without votes: for CPU drivers, and devices whose subgroups have no ballots.
+"""A tile ranked without votes: for devices whose subgroups have no ballots.
 
     keys of a tile       | invocation 0: items in a row | invocation 1 | ...
     tables               digit x invocation -> keys so far, each counted by its invocation alone
     summed up            digit by digit, and within it invocation by invocation
     place in the tile    the entry of a key's digit and invocation, which grows by one with each key
 
-Everything is a loop over workgroup memory, so that kernels are short: CPU drivers compile long ones slowly.
+Everything is a loop over workgroup memory, so that kernels are short.
 
 Invariants: those of `ranking`.
 """

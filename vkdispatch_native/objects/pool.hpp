@@ -45,9 +45,17 @@ class Pool {
   std::unique_ptr<Buffer> take(VkDeviceSize size) {
     return take(size, [](const Buffer&) { return true; });
   }
+  // The oldest of this size, once there are enough for work that follows to be on others.
+  std::unique_ptr<Buffer> take_in_turn(VkDeviceSize size) {
+    std::lock_guard lock(mutex_);
+    const auto found = by_size_.find(size);
+    return found == by_size_.end() || found->second.size() < kTurns ? nullptr
+                                                                    : remove(pop_front(found->second));
+  }
   VkDeviceSize bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
 
  private:
+  static constexpr size_t kTurns = 4;
   static constexpr size_t kMostBuffers = size_t{1} << 14;
   using Place = std::list<std::unique_ptr<Buffer>>::iterator;
 

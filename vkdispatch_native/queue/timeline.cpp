@@ -11,8 +11,9 @@ namespace vkd {
 namespace {
 
 // Sleeping on a semaphore costs tens of microseconds more than watching it, and most waits are shorter than
-// that.
-constexpr std::chrono::microseconds kSpin{100};
+// this. Other threads may have the core after a while.
+constexpr std::chrono::microseconds kSpin{2000};
+constexpr std::chrono::microseconds kSpinAlone{100};
 // A CPU driver needs the cores for the very work that is waited for: its threads go first, and not for long.
 constexpr std::chrono::microseconds kYield{40};
 constexpr std::chrono::milliseconds kRest{1};
@@ -94,11 +95,12 @@ bool Timeline::watch(uint64_t value, uint64_t timeout_ns, bool eager) {
     return false;
   }
   const std::chrono::nanoseconds most = cpu ? kYield : kSpin;
+  const auto start = std::chrono::steady_clock::now();
   const auto end =
-      std::chrono::steady_clock::now() +
+      start +
       (timeout_ns < static_cast<uint64_t>(most.count()) ? std::chrono::nanoseconds(timeout_ns) : most);
-  while (std::chrono::steady_clock::now() < end) {
-    if (cpu) {
+  for (auto now = start; now < end; now = std::chrono::steady_clock::now()) {
+    if (cpu || now - start > kSpinAlone) {
       std::this_thread::yield();
     }
     if (passed(value)) {
