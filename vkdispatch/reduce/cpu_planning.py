@@ -25,8 +25,8 @@ class CpuPlanner(Planner):
     _runs = True
 
     def _group(self, facts: DeviceFacts, held: int) -> int:
-        self._most = facts.power_group(cpu_tuning.group)
-        return facts.power_group(self._subgroup if self._subgroup > 1 else _GROUP)
+        self._most = facts.power_group(min(cpu_tuning.group, held))
+        return facts.power_group(min(self._subgroup if self._subgroup > 1 else _GROUP, held))
 
     @property
     def _finishing(self) -> bool:
