@@ -145,6 +145,7 @@ for turn in range(2):
 def test_one_launch_or_two(
     monkeypatch: pytest.MonkeyPatch, finishing: int, shape: tuple[int, ...], axes: list[int] | None
 ) -> None:
+    monkeypatch.setenv("VKDISPATCH_PLAN", "gpu")
     monkeypatch.setattr(planning, "tuning", replace(planning.tuning, finishing=finishing))
     rng = np.random.default_rng(0)
     # few of them are not 0: their sums are exact in half precision too
@@ -166,6 +167,7 @@ def test_one_launch_or_two(
 def test_checks_that_are_switched_on_between_calls_find_nothing_of_the_calls_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("VKDISPATCH_PLAN", "gpu")
     reduction, buffer = plain(SubgroupAdd, vd.float32), vd.asbuffer(np.ones(300_007, np.float32))
     x = reduction._operand((buffer,))
     for checks, finishing in (("", True), ("1", False), ("", True)):

@@ -176,8 +176,8 @@ def test_what_has_no_order_or_is_no_number() -> None:
 def test_columns_loaded_together(
     monkeypatch: pytest.MonkeyPatch, name: str, together: int, shape: tuple[int, ...]
 ) -> None:
-    # as GPUs do it; CPUs load one at a time
-    flight = {"column_flight": 32, "single": 1}
-    monkeypatch.setattr(planning, "tuning", replace(planning.tuning, most_columns_cpu=together, **flight))
+    monkeypatch.setenv("VKDISPATCH_PLAN", "gpu")
+    flight = {"column_flight": 32, "single": 1, "most_columns": together, "most_columns_of_states": together}
+    monkeypatch.setattr(planning, "tuning", replace(planning.tuning, **flight))
     data, exact = (floats(shape), np.float64) if name == "var" else (numbers(shape), None)
     check(name, data, axis=len(shape) - 2, exact=exact)

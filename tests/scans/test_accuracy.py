@@ -26,7 +26,7 @@ def test_sums_are_within_the_bound_of_a_tree(size: int) -> None:
     for x in (rng.random(size), rng.standard_normal(size) * 10.0 ** rng.integers(-6, 6, size)):
         single = x.astype(np.float32)
         exact = np.cumsum(single.astype(np.float64))
-        for options in ({}, {"lookback": 0, "bytes_each": 16}):
+        for options in ({}, {"lookback": 0, "bytes_each": 16, "few_cpu": 4}):
             with tuned(**options):
                 error = np.abs(vd.cumsum(vd.asbuffer(single)).read(0) - exact)
             assert (error <= bound(single, 2.0**-24)).all()

@@ -172,7 +172,8 @@ def test_the_first_zero_stays() -> None:
 
 def test_partial_results_at_every_level() -> None:
     # 1,600 ranges of a tile each: their totals are scanned by several workgroups, too
-    with tuned(lookback=0, bytes_each=4, enough_cpu=1000, enough=1000):
+    small = {"bytes_each": 4, "bytes_each_cpu": 4, "few_cpu": 4}
+    with tuned(lookback=0, enough_cpu=1000, enough=1000, **small):
         x = values("cumsum", "int32", 102_401)
         np.testing.assert_array_equal(
             vd.cumsum(vd.asbuffer(x), dtype=np.int32).read(0), np.cumsum(x, dtype=np.int32)

@@ -151,7 +151,7 @@ def test_a_scan_is_the_same_by_partial_results_of_any_size() -> None:
     factors, added = rng.uniform(-1, 1, 20_000).astype(np.float32), rng.random(20_000).astype(np.float32)
     pairs = vd.Buffer(20_000, vd.vec2)
     pairs.write(np.stack([factors, added], axis=1))
-    with tuned(lookback=0, enough_cpu=100, bytes_each=16):
+    with tuned(lookback=0, enough_cpu=100, few_cpu=4, bytes_each=16):
         result = recurrence(pairs).read(0)
     np.testing.assert_allclose(result[:, 1], recurred(factors, added), rtol=1e-4, atol=1e-5)
 

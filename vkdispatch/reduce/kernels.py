@@ -223,10 +223,15 @@ class _Tracing:
     def _chunks(self) -> None:
         """Combine all whole chunks of this segment."""
         form, rounds = self._form, self._param["full"]
-        if form.segmented:
+        if form.segmented and form.runs:
+            each = (rounds + (self._param["segments"] - 1)) // self._param["segments"]
+            self._run = vc.min(self._segment * each, rounds).to_register()
+            rounds = vc.min(each, rounds - self._run).to_register()
+        elif form.segmented:
             segments = self._param["segments"]
             rounds = ((rounds + (segments - 1) - self._segment) // segments).to_register()
-        if form.lanes <= max(form.subgroup, 1) and form.layout != "columns":
+        nested = form.layout == "columns" or form.lanes > (1 if form.runs else max(form.subgroup, 1))
+        if not nested:
             with vc.for_block(0, rounds) as number:
                 self._chunk(number, self._totals)
             return
@@ -242,7 +247,9 @@ class _Tracing:
 
     def _chunk(self, number: Any, totals: Sequence[State]) -> None:
         form = self._form
-        chunk = self._segment + number * self._param["segments"] if form.segmented else number
+        chunk = number
+        if form.segmented:
+            chunk = self._run + number if form.runs else self._segment + number * self._param["segments"]
         first = chunk * (form.lanes * form.unroll) + self._lane
         places = [first + u * form.lanes for u in range(form.unroll)]
 
@@ -332,6 +339,8 @@ class _Tracing:
     def _across(self, states: Sequence[State]) -> list[State]:
         """Return states combined over the lanes of a result: right in lane 0, and perhaps in others."""
         form = self._form
+        if form.runs and form.layout == "columns" and form.group <= form.subgroup:
+            return [self._by_exchange(state, form.group, form.group // form.lanes) for state in states]
         if form.layout == "columns" or form.lanes > form.subgroup == 1:
             return self._by_memory(states)
         if form.lanes <= form.subgroup:
@@ -360,8 +369,7 @@ class _Tracing:
             return subgroup(state)
         return self._by_exchange(state, self._form.subgroup)
 
-    def _by_exchange(self, state: State, lanes: int) -> State:
-        mask = 1
+    def _by_exchange(self, state: State, lanes: int, mask: int = 1) -> State:
         while mask < lanes:
             other = tuple(vc.subgroup_shuffle_xor(value, mask).to_register() for value in state)
             state = self._accumulator.combined(state, other)

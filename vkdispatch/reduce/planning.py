@@ -25,7 +25,7 @@ import math
 from dataclasses import astuple, dataclass
 
 from vkdispatch.arrays.axes import checked_axes, several
-from vkdispatch.arrays.facts import device_facts
+from vkdispatch.arrays.facts import DeviceFacts, device_facts
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.numbers import checked_int, power_below
 from vkdispatch.base.context import Context
@@ -37,8 +37,7 @@ from vkdispatch.shader.observation import checks_of
 
 _MOST_NARROW = 0xFFFFFFFF
 # Chunks that one workgroup adds up in a row, at most: what keeps the rounding errors of sums small.
-_MOST_ROUNDS = 256
-_CPU_SEGMENTS = 16
+MOST_ROUNDS = 256
 # Rounds of loads in which the last workgroup of some columns combines what all have found: all wait for it.
 _FINISHING_ROUNDS = 16
 # Bytes of workgroup memory that tell which workgroup is the last; of the smallest load of several elements.
@@ -129,6 +128,8 @@ class KernelForm:
         Invocations that exchange values without workgroup memory; 1: none do.
     arithmetic
         Whether the device combines a value over a subgroup by itself.
+    runs
+        Whether the chunks that a workgroup takes of a shared result lie one after the other.
     """
 
     layout: str
@@ -145,6 +146,7 @@ class KernelForm:
     partials: int
     subgroup: int
     arithmetic: bool
+    runs: bool = False
 
     @property
     def vector(self) -> bool:
@@ -244,6 +246,8 @@ def _unroll_for(loads: int, most: int) -> int:
 class Planner:
     """Plans reductions of one source by one accumulator on the devices of a context."""
 
+    _runs = False
+
     def __init__(self, source: Source, accumulator: Accumulator, context: Context, group: int | None) -> None:
         """Look at the devices.
 
@@ -261,7 +265,6 @@ class Planner:
         exchanges = facts.shuffles and facts.same and accumulator.exchanges(facts.features)
         self._subgroup = facts.subgroup if exchanges else 1
         self._arithmetic = self._subgroup > 1 and facts.arithmetic and accumulator.subgroup is not None
-        self._cpu = facts.cpu
         self._source = source
         self._size = accumulator.size
         self._registers = len(accumulator.kinds)
@@ -277,7 +280,11 @@ class Planner:
             return
         # workgroup memory holds a state of each invocation, and a little more
         held = (facts.memory - _TICKET) // self._size
-        self.group = facts.power_group(min(tuning.group, held))
+        self.group = self._group(facts, held)
+
+    def _group(self, facts: DeviceFacts, held: int) -> int:
+        """Return how many invocations a workgroup has, whose memory holds so many states."""
+        return facts.power_group(min(tuning.group, held))
 
     @property
     def _finishing(self) -> bool:
@@ -306,11 +313,13 @@ class Planner:
         return first.form, self.second(shape, first.params.segments).form
 
     def _unroll(self, item_size: int, together: int, plain: bool, flight: int) -> int:
-        most = tuning.most_elements if plain else tuning.most_mapped
-        if self._cpu and self._registers > 1:
-            most = min(most, tuning.most_cpu)
+        most = self._most_elements(plain)
         wanted = min(flight // (item_size * together), most // together, 16)
         return power_below(wanted)
+
+    def _most_elements(self, plain: bool) -> int:
+        """Return how many elements an invocation has in flight, of a map or as they are."""
+        return tuning.most_elements if plain else tuning.most_mapped
 
     def _rows(self, shape: Shape, *, partial: bool = False) -> Pass:
         """Return a launch over rows, or rows in pieces; those of partial results are not shared."""
@@ -323,18 +332,18 @@ class Planner:
         loads = shape.length // together
         size = self._size if partial else source.item_size
         unroll = self._unroll(size, together, source.plain or partial, tuning.bytes_in_flight)
-        lanes = self._lanes(loads, unroll) if many else self.group
+        group, lanes = self._team(shape.count, loads, unroll) if many else (self.group, self.group)
         in_use = _unroll_for(loads // lanes, unroll)
         short = lanes <= self._subgroup and many
         results = self._results(in_use * together * size, unroll // in_use) if short else 1
         chunk = lanes * in_use
         full = loads // chunk
-        per_group = self.group // lanes * results
+        per_group = group // lanes * results
         blocks = -(-shape.count // per_group)
-        segments = 1 if partial or lanes < self.group else self._segments(full, blocks)
+        segments = 1 if partial or lanes < group else self._segments(full, blocks)
         form = KernelForm(
             shape.layout,
-            self.group,
+            group,
             lanes,
             in_use,
             results,
@@ -347,6 +356,7 @@ class Planner:
             tuning.partials,
             self._subgroup,
             self._arithmetic,
+            self._runs,
         )
         params = ReductionParams(
             segments,
@@ -368,11 +378,11 @@ class Planner:
         wanted = min(tuning.bytes_of_short // size, free, tuning.most_results)
         return 1 if self._source.stores else max(1, wanted)
 
-    def _lanes(self, loads: int, unroll: int) -> int:
-        """Return how many invocations reduce a row of so many loads."""
+    def _team(self, rows: int, loads: int, unroll: int) -> tuple[int, int]:
+        """Return the invocations of a workgroup, and how many of them reduce a row of so many loads."""
         if loads > 2 * unroll * self._subgroup or self.group % self._subgroup:
-            return self.group
-        return min(self._subgroup, 1 << max(loads - 1, 0).bit_length())
+            return self.group, self.group
+        return self.group, min(self._subgroup, 1 << max(loads - 1, 0).bit_length())
 
     def _columns(self, shape: Shape, *, partial: bool = False) -> Pass:
         source = self._source
@@ -380,15 +390,8 @@ class Planner:
         size = self._size if partial else source.item_size
         count, inner = shape.count // together, shape.inner // together
         unroll = self._unroll(size, together, source.plain or partial, tuning.column_flight)
-        # invocations side by side: as many as fill a few lines of the cache
-        side = self.group & -self.group
-        wanted = power_below(tuning.column_side // (size * together))
-        few = max(wanted, self._subgroup) if shape.length >= 4 * unroll else side
-        side = min(side, few, 1 << max(count - 1, 0).bit_length())
-        # short rows one below the other are neighbours in memory; those side by side are not
-        while side > inner and shape.length * side >= 2 * self.group * tuning.column_least:
-            side //= 2
-        lanes = self.group // side
+        group, side = self._side(shape, count, inner, unroll, size * together)
+        lanes = group // side
         in_use = _unroll_for(shape.length // lanes, unroll)
         results = self._results(in_use * size * together, unroll // in_use) if lanes == 1 else 1
         chunk = lanes * in_use
@@ -398,7 +401,7 @@ class Planner:
         segments = 1 if partial else self._segments(full, blocks, self._finished(lanes, together))
         form = KernelForm(
             "columns",
-            self.group,
+            group,
             lanes,
             in_use,
             results,
@@ -411,6 +414,7 @@ class Planner:
             tuning.partials,
             self._subgroup,
             False,
+            self._runs,
         )
         params = ReductionParams(
             segments,
@@ -424,13 +428,25 @@ class Planner:
         )
         return Pass(form, params)
 
+    def _side(self, shape: Shape, count: int, inner: int, unroll: int, size: int) -> tuple[int, int]:
+        """Return the invocations of a workgroup, and how many of them are side by side.
+
+        Loads take `size` bytes; there are `count` to a row of all, and `inner` to one in memory.
+        """
+        # as many as fill a few lines of the cache
+        side = self.group & -self.group
+        wanted = power_below(tuning.column_side // size)
+        few = max(wanted, self._subgroup) if shape.length >= 4 * unroll else side
+        side = min(side, few, 1 << max(count - 1, 0).bit_length())
+        # short rows one below the other are neighbours in memory; those side by side are not
+        while side > inner and shape.length * side >= 2 * self.group * tuning.column_least:
+            side //= 2
+        return self.group, side
+
     def _columns_together(self, shape: Shape) -> int:
         """Return how many neighbouring columns a load takes: a state of each is held, and in memory too."""
         source = self._source
-        wanted = tuning.most_columns if self._registers == 1 else tuning.most_columns_of_states
-        if self._most_columns is not None and source.item_size >= _WORD:
-            wanted = self._most_columns
-        wanted = tuning.most_columns_cpu if self._cpu else wanted
+        wanted = self._columns_wanted(source.item_size)
         most = min(source.together, wanted, max(1, tuning.column_bytes // source.item_size))
         held = (self._memory - _TICKET) // (self._size * self.group)
         together = power_below(min(most, held))
@@ -438,6 +454,12 @@ class Planner:
         while together > 1 and (shape.inner % together or together * source.item_size < _WORD):
             together //= 2
         return together if together * source.item_size >= _WORD else 1
+
+    def _columns_wanted(self, size: int) -> int:
+        """Return how many columns of elements of so many bytes a load takes, at most."""
+        if self._most_columns is not None and size >= _WORD:
+            return self._most_columns
+        return tuning.most_columns if self._registers == 1 else tuning.most_columns_of_states
 
     def _finished(self, lanes: int, columns: int) -> int:
         """Return how many partial results of some columns one workgroup combines without taking long."""
@@ -447,7 +469,5 @@ class Planner:
         """Return how many workgroups share a result that has so many chunks."""
         if full <= tuning.single:
             return 1
-        wanted = _CPU_SEGMENTS if self._cpu else tuning.groups
-        enough = _CPU_SEGMENTS if self._cpu else tuning.enough
-        shared = 1 if blocks >= enough else -(-wanted // blocks)
-        return min(full, max(min(shared, most), -(-full // _MOST_ROUNDS)))
+        shared = 1 if blocks >= tuning.enough else -(-tuning.groups // blocks)
+        return min(full, max(min(shared, most), -(-full // MOST_ROUNDS)))

@@ -26,6 +26,7 @@ from vkdispatch.codegen import ShaderSource
 from vkdispatch.codegen.recording import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.reduce.accumulators import Accumulator, accumulator_of
+from vkdispatch.reduce.cpu_planning import planner_for
 from vkdispatch.reduce.kernels import stage_kernel
 from vkdispatch.reduce.operations import ReduceOp, check_identity, check_operation
 from vkdispatch.reduce.planning import Planner, normalized_axes, shape_of
@@ -219,7 +220,7 @@ class ReduceFunction(Referenced):
         return plan_launches(planner, shape, x.source, accumulator, plain_output(self.out_type).sink)
 
     def _planner(self, source: Source, context: Context) -> Planner:
-        return Planner(source, self._accumulator(context), context, self._given_group)
+        return planner_for(source, self._accumulator(context), context, self._given_group)
 
     def _accumulator(self, context: Context) -> Accumulator:
         features = device_facts(context).features
@@ -288,7 +289,7 @@ def make_reduction_stage(
     source = make_source(mapping, out_type, plain=map_func is None)
     context = get_context()
     accumulator = accumulator_of(reduction, out_type, device_facts(context).features)
-    first, second = Planner(source, accumulator, context, group_size).whole()
+    first, second = planner_for(source, accumulator, context, group_size).whole()
     form = second if output_is_input else first
     return stage_kernel(form, source, accumulator, plain_output(out_type).sink)
 

@@ -20,6 +20,7 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.reduce import planning
 from vkdispatch.reduce.accumulators import Accumulator
 from vkdispatch.reduce.counters import Counters
+from vkdispatch.reduce.cpu_planning import planner_for
 from vkdispatch.reduce.kernels import stage_kernel
 from vkdispatch.reduce.planning import KernelForm, Pass, Planner, Shape, shape_of
 from vkdispatch.shader.observation import checks_of
@@ -135,7 +136,7 @@ def reduced(x: Operand, accumulator: Accumulator, call: Call, numbers: Sequence[
         x.context,
         key,
         lambda: plan_launches(
-            Planner(x.source, accumulator, x.context, None),
+            planner_for(x.source, accumulator, x.context, None),
             shape_of(x.shape, call.axes),
             x.source,
             accumulator,

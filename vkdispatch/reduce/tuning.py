@@ -15,8 +15,6 @@ class Tuning:
         What an invocation loads before it uses any.
     most_elements, most_mapped
         Elements that it combines in one round; with a mapping function, that it maps.
-    most_cpu
-        Those of states of several registers on CPUs, which take long to compile the code of more.
     bytes_of_short, most_results
         What an invocation loads of several results, where they are short, and how many it has at most.
     groups
@@ -28,9 +26,9 @@ class Tuning:
     finishing
         Whether the last of the workgroups that share a result combines what they have found, in place of a
         second launch (0 or 1).
-    column_bytes, most_columns, most_columns_of_states, most_columns_cpu
+    column_bytes, most_columns, most_columns_of_states
         What a load in "columns" takes, and of how many results at most; where each has a state of several
-        registers; on CPUs, where the code of several takes longer to compile than it saves.
+        registers.
     partials
         Partial results that an invocation has in flight.
     column_flight
@@ -47,7 +45,6 @@ class Tuning:
     bytes_in_flight: int = 128
     most_elements: int = 64
     most_mapped: int = 32
-    most_cpu: int = 16
     bytes_of_short: int = 64
     most_results: int = 8
     groups: int = 2112
@@ -57,9 +54,39 @@ class Tuning:
     column_bytes: int = 16
     most_columns: int = 4
     most_columns_of_states: int = 2
-    most_columns_cpu: int = 1
     partials: int = 8
     column_flight: int = 128
     column_side: int = 512
     column_least: int = 4
     across: int = 1
+
+
+@record
+class CpuTuning:
+    """Numbers that were found by measurement, on CPU drivers.
+
+    Attributes
+    ----------
+    most_elements
+        Elements that an invocation combines in one round.
+    most_columns, column_bytes
+        Of how many results a load in "columns" is at most, and what it takes: more than a line of the cache
+        for all lanes is slower, as few lines of each row stay there.
+    lane_loads
+        Loads of the longest rows that an invocation reduces by itself.
+    group, group_loads
+        The largest workgroup of rows or columns side by side, and loads that it does, at least.
+    groups
+        Workgroups that share the work, at least.
+    single
+        Chunks that one workgroup does rather than several.
+    """
+
+    most_elements: int = 16
+    most_columns: int = 4
+    column_bytes: int = 8
+    lane_loads: int = 64
+    group: int = 256
+    group_loads: int = 4096
+    groups: int = 16
+    single: int = 128

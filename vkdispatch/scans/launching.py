@@ -62,11 +62,11 @@ def scan_rows(
     if wish.reverse and outer * length % x.source.together:
         x = replace(x, source=x.source.elementwise())
     source, together = x.source, x.source.together
-    group = group_of(device, kind, facts.subgroup if facts.shuffles else 0)
+    group = group_of(device, kind, facts.subgroup if facts.shuffles else 0, alone=source.stores)
     form = RowsForm(
         "scan",
         group,
-        vectors_each(kind, together),
+        vectors_each(device, kind, together, alone=source.stores),
         together,
         wish.reverse,
         wish.exclusive,
@@ -100,7 +100,7 @@ def scan_rows(
         form = replace(
             form,
             group=group_of(device, kind, facts.subgroup, looking=True),
-            vectors=vectors_each(kind, together, looking=True),
+            vectors=vectors_each(device, kind, together, looking=True),
         )
         ranges = tile_ranges(outer, length, form.tile, together)
         launch("lookback", ranges, _board(context, kind, ranges, facts))
@@ -145,12 +145,12 @@ def scan_columns(
     """Scan along an axis with more than one element after each; `whole`: in one launch."""
     outer, length, inner = shape
     context, kind = x.context, operation.kind
-    if inner % x.source.together:
+    device = device_facts(context)
+    # lines of the cache lie far apart: a few of them at once
+    if inner % x.source.together or device.cpu:
         x = replace(x, source=x.source.elementwise())
     source, together = x.source, x.source.together
-    plan = columns_of(
-        device_facts(context), kind, outer, length, inner, together, whole=whole or source.stores
-    )
+    plan = columns_of(device, kind, outer, length, inner, together, whole=whole, alone=source.stores)
     form = ColumnsForm(
         "scan",
         plan.group,

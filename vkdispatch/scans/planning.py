@@ -8,6 +8,9 @@ partial results            reduce each range; scan what they come to; scan each 
 Look-back wants workgroups that go on once they have started, though others wait. Vulkan does not promise it;
 the GPUs of the makers below are like that. CPU drivers may lay a workgroup aside for long, and leave long
 loops; they, and devices of which nothing is known, get partial results.
+
+On CPU drivers a workgroup is one subgroup, which exchanges values without barriers; ranges are many rounds of
+small tiles, and a column is one invocation's.
 """
 
 from math import gcd
@@ -21,8 +24,11 @@ from vkdispatch.scans.operations import Facts
 from vkdispatch.shader.observation import checks_of
 
 _MOST_NARROW = 0xFFFFFFFF
+# On CPU drivers: of workgroups that exchange values by memory, or do all by themselves as maps write.
 _CPU_GROUP = 64
 _COLUMNS_GROUP = 256
+# Columns that an invocation each scans side by side there.
+_CPU_COLUMNS = 8
 # Makers by Vulkan's numbers: NVIDIA, AMD, Intel.
 _GOING_ON = {NVIDIA, AMD, INTEL}
 _APART = 8  # tiles of a row that has them for itself
@@ -38,12 +44,16 @@ class Tuning:
         Invocations of a workgroup.
     bytes_each, most_elements
         What an invocation has of a tile, and how many elements at most.
+    bytes_each_cpu
+        What it has on processors.
     looking_group, looking_bytes_each
         The same of workgroups that look back: these have their tile in registers while they wait.
     enough, enough_cpu
         Ranges that keep a device busy, on GPUs and on processors.
-    few
+    few, few_cpu
         Tiles that one workgroup does rather than several.
+    turns_cpu, rounds_cpu
+        Tiles of a range of short rows, and of any range at most, on processors.
     columns, rounds
         Columns side by side in a workgroup, and elements of each that an invocation takes at once.
     line
@@ -60,12 +70,16 @@ class Tuning:
 
     group: int = 512
     bytes_each: int = 64
+    bytes_each_cpu: int = 32
     looking_group: int = 256
     looking_bytes_each: int = 128
     most_elements: int = 32
     enough: int = 528
     enough_cpu: int = 8
     few: int = 4
+    few_cpu: int = 128
+    turns_cpu: int = 8
+    rounds_cpu: int = 128
     columns: int = 32
     line: int = 128
     rounds: int = 8
@@ -123,15 +137,17 @@ def facts_of(device: DeviceFacts, kind: DType) -> Facts:
     return Facts(subgroup, shuffles, extended, longs, native)
 
 
-def group_of(device: DeviceFacts, kind: DType, subgroup: int, *, looking: bool = False) -> int:
+def group_of(
+    device: DeviceFacts, kind: DType, subgroup: int, *, looking: bool = False, alone: bool = False
+) -> int:
     """Return how many invocations a workgroup has.
 
-    `subgroup` 0: they exchange values by its memory; `looking`: it looks back.
+    `subgroup` 0: they exchange values by its memory; `looking`: it looks back; `alone`: it does all.
     """
     most = device.group
     wanted = tuning.looking_group if looking else tuning.group
     if device.cpu or not subgroup:
-        wanted = _CPU_GROUP
+        wanted = _CPU_GROUP if alone or not subgroup else subgroup
     if not subgroup:
         size = kind.item_size + 4
         most = min(most, device.memory // (2 * size))
@@ -158,10 +174,14 @@ def takes_tickets(device: DeviceFacts) -> bool:
     return device.vendors != {NVIDIA}
 
 
-def vectors_each(kind: DType, together: int, *, looking: bool = False) -> int:
-    """Return how many vectors an invocation has of a tile."""
+def vectors_each(
+    device: DeviceFacts, kind: DType, together: int, *, looking: bool = False, alone: bool = False
+) -> int:
+    """Return how many vectors an invocation has of a tile; as of `group_of`."""
     size = kind.item_size
     held = tuning.looking_bytes_each if looking else tuning.bytes_each
+    if device.cpu and not alone:
+        held = tuning.bytes_each_cpu
     return max(1, min(held // size, tuning.most_elements) // together)
 
 
@@ -170,18 +190,21 @@ def whole_ranges(device: DeviceFacts, outer: int, length: int, tile: int, togeth
     size = outer * length
     tiles = -(-size // tile)
     enough = tuning.enough_cpu if device.cpu else tuning.enough
-    if tiles <= tuning.few:
+    if tiles <= (tuning.few_cpu if device.cpu else tuning.few):
         return one_range(outer, length, tile, together)
     if outer == 1:
         return None
     # rows that fill whole vectors together
     step = together // gcd(length, together)
-    turns = 1 if tiles < 2 * enough else 2
+    most = tuning.turns_cpu if device.cpu else 2
+    turns = 1 if tiles < most * enough else most
     rows = max(1, turns * tile // length // step) * step
     groups = -(-outer // rows)
     if rows * length > _MOST_NARROW or groups < min(enough, tiles // 2):
         return None
     each = rows * length
+    if device.cpu and -(-each // tile) > tuning.rounds_cpu:
+        return None
     return Ranges(groups, each, size - (groups - 1) * each, -(-each // tile), "inside")
 
 
@@ -205,7 +228,10 @@ def shared_ranges(device: DeviceFacts, outer: int, length: int, tile: int) -> Ra
     """Return ranges of several tiles, as many as keep a device busy."""
     size = outer * length
     tiles = -(-size // tile)
-    groups = min(tiles, 4 * tuning.enough_cpu if device.cpu else tuning.enough)
+    groups = tuning.enough
+    if device.cpu:
+        groups = max(4 * tuning.enough_cpu, -(-tiles // tuning.rounds_cpu))
+    groups = min(tiles, groups)
     rounds = -(-tiles // groups)
     groups = -(-tiles // rounds)
     return Ranges(
@@ -224,9 +250,17 @@ class Columns:
 
 
 def columns_of(
-    device: DeviceFacts, kind: DType, outer: int, length: int, inner: int, together: int, *, whole: bool
+    device: DeviceFacts,
+    kind: DType,
+    outer: int,
+    length: int,
+    inner: int,
+    together: int,
+    *,
+    whole: bool,
+    alone: bool = False,
 ) -> Columns:
-    """Lay out a scan along an axis; `whole`: no column is shared.
+    """Lay out a scan along an axis; `whole`: no column is shared; `alone`: each is one workgroup's.
 
     Raises
     ------
@@ -238,10 +272,13 @@ def columns_of(
     most = device.group
     held = kind.item_size + 4
     most = min(most, device.memory // (2 * held * together))
-    group = power_below(min(_CPU_GROUP if cpu else _COLUMNS_GROUP, most))
+    wanted = _COLUMNS_GROUP
+    if cpu:
+        wanted = _CPU_GROUP if alone else _CPU_COLUMNS
+    group = power_below(min(wanted, most))
     columns = outer * inner // together
     side = min(group, 1 << max(columns - 1, 0).bit_length())
-    if length > tuning.rounds and -(-columns // group) < enough:
+    if length > tuning.rounds and -(-columns // group) < enough and (alone or not cpu):
         side = min(side, tuning.columns)
         # fewer columns for each workgroup, if that makes enough of these
         least = max(1, tuning.line // (together * kind.item_size))
@@ -251,8 +288,11 @@ def columns_of(
     blocks = -(-columns // side)
     turns = -(-length // chunk)
     segments = 1
-    if not whole and turns > tuning.few and 2 * blocks <= enough:
+    shared = 2 * blocks <= enough or (cpu and turns > tuning.rounds_cpu)
+    if not (whole or alone) and turns > tuning.few and shared:
         segments = min(turns, -(-enough // blocks))
+        if cpu:
+            segments = max(segments, -(-turns // tuning.rounds_cpu))
     turns = -(-turns // segments)
     segments = -(-length // (turns * chunk))
     last = columns - (blocks - 1) * side

@@ -134,7 +134,7 @@ class RowsWork:
 
     def run(self) -> None:
         """Record the statements."""
-        form = self._form
+        form, algebra = self._form, self._algebra
         facts = form.facts
         index = vc.local_invocation_index()
         self._lanes = Lanes(
@@ -144,6 +144,9 @@ class RowsWork:
         self._subgroup: Any = (
             (index // facts.subgroup).to_register("scan_subgroup") if self._subgroups > 1 else 0
         )
+        # the order of a total is not that of the elements
+        free = algebra.operation.commutative and not form.segmented
+        self._totals_only = form.mode == "reduce" and free and facts.shuffles and self._subgroups == 1
         self._memory: Any = None
         if form.mode == "lookback":
             groups = self._number["groups"]
@@ -222,6 +225,8 @@ class RowsWork:
         if early:
             before, whole = self._among_subgroups(lanes.total(algebra, _joined(algebra, own)))
             self._board.post(self._group, whole)
+        if self._totals_only:
+            return algebra.joined(carry, lanes.total(algebra, _joined(algebra, own)))
         scanned = [lanes.inclusive(algebra, item) for item in own]
         totals = [lanes.item_at(item, size - 1) for item in scanned]
         if not early:
