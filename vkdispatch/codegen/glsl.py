@@ -45,6 +45,7 @@ from vkdispatch.codegen.ir import (
 from vkdispatch.codegen.layout import GROUP_COUNT, ArgumentLayout, argument_layout, resource_bindings
 from vkdispatch.codegen.location import Loc
 from vkdispatch.codegen.naming import plan_names
+from vkdispatch.codegen.packing import Packing, is_lacking, packed_buffers
 from vkdispatch.codegen.variant import PLAIN, Variant
 from vkdispatch.codegen.widen import widen
 
@@ -86,8 +87,11 @@ def write_kernel(kernel: Kernel, variant: Variant = PLAIN) -> GlslText:
         kernel, bounded = widen(kernel, bounded=bounded), False
     layout = argument_layout(kernel, variant)
     block = "UBO" if layout.uniform else "PC"
-    body = _write_body(kernel, block, variant, layout, bounded=bounded)
+    packing = _packing(kernel, block, variant, layout)
+    body = _write_body(kernel, block, variant, layout, packing, bounded=bounded)
     used = usage(kernel)
+    if packing.words:
+        used = replace(used, stored={kind for kind in used.stored if not is_lacking(kind, variant)})
     if variant.addressed and layout.addresses:
         used = replace(used, addresses=True)
     return GlslText(
@@ -96,13 +100,28 @@ def write_kernel(kernel: Kernel, variant: Variant = PLAIN) -> GlslText:
             *(f"#extension {name} : require" for name in extensions(used, kernel.flags)),
             *((BFLOAT16,) if has_bfloat16_matrices(used) else ()),
         ),
-        tuple(_interface(kernel, layout)),
+        tuple(_interface(kernel, layout, packing)),
         ("void main() {", *body.lines, "}"),
         (None, *body.line_map, None),
     )
 
 
-def _interface(kernel: Kernel, layout: ArgumentLayout) -> list[str]:
+def _packing(kernel: Kernel, block: str, variant: Variant, layout: ArgumentLayout) -> Packing:
+    """Say how the words of packed buffers are written."""
+    packing = Packing(position="uint64_t" if variant.addressed else "uint")
+    packed = packed_buffers(kernel, variant)
+    for resource in kernel.resources:
+        if not isinstance(resource, Storage) or resource.index not in packed:
+            continue
+        word = f"{resource.name}.data[{{}} >> 2]"
+        if resource.index in layout.addresses:
+            start = f"{block}.{layout.addresses[resource.index]}"
+            word = f"{reference_name(resource)}({start} + ({{}} & ~3ul)).data[0]"
+        packing.words[resource.index] = word
+    return packing
+
+
+def _interface(kernel: Kernel, layout: ArgumentLayout, packing: Packing) -> list[str]:
     lines: list[str] = []
     if layout.members:
         kind = "set = 0, binding = 0, scalar" if layout.uniform else "push_constant, scalar"
@@ -122,7 +141,11 @@ def _interface(kernel: Kernel, layout: ArgumentLayout) -> list[str]:
             continue
         qualifier = _storage_qualifier(resource, kernel, access)
         kind = _memory_type(resource.dtype)
-        if is_structure(resource.dtype):
+        if resource.index in packing.words:
+            kind = "uint"
+            # words are exchanged, so what is written is read as well
+            qualifier = "" if qualifier == "writeonly " else qualifier
+        elif is_structure(resource.dtype):
             kind = f"Element{resource.index}"
             lines += _structure_declaration(kind, resource.dtype)
         block = f"buffer {reference_name(resource)} {{ {kind} data[]; }}"
@@ -135,7 +158,11 @@ def _interface(kernel: Kernel, layout: ArgumentLayout) -> list[str]:
         )
     if kernel.resources:
         lines.append("")
-    if any(isinstance(resource, Storage) and resource.dtype is bfloat16 for resource in kernel.resources):
+    lines += packing.lines()
+    if any(
+        isinstance(resource, Storage) and resource.dtype is bfloat16 and resource.index not in packing.words
+        for resource in kernel.resources
+    ):
         lines += [*BFLOAT16_BITS.strip().splitlines(), ""]
     lines += helper_lines(contents(kernel).expressions)
     for array in kernel.shared:
@@ -165,7 +192,7 @@ def _structure_declaration(name: str, kind: type[Structure]) -> list[str]:
 def _reference_declaration(
     buffer: Storage, block: str, label: str, layout: ArgumentLayout
 ) -> tuple[str, str]:
-    size = buffer.dtype.item_size
+    size = 4 if block.endswith("{ uint data[]; }") else buffer.dtype.item_size
     # A buffer starts at a multiple of all these, so an element lies at multiples of what divides its size.
     alignment = min(size & -size, 16)
     address = f"{'UBO' if layout.uniform else 'PC'}.{layout.addresses[buffer.index]}"
@@ -223,6 +250,7 @@ def _write_body(
     block: str,
     variant: Variant,
     layout: ArgumentLayout | None = None,
+    packing: Packing | None = None,
     *,
     bounded: bool = False,
 ) -> BodyWriter:
@@ -239,6 +267,8 @@ def _write_body(
     names = Names(builtins, block, plan)
     if layout is not None:
         names.addresses, names.lengths = layout.addresses, layout.lengths
+    if packing is not None:
+        names.packing = packing
     writer = BodyWriter(names, plan, taken)
     if variant.folded:
         _fold_prologue(writer, block)

@@ -11,6 +11,7 @@ from vkdispatch.base.dtype import (
     bfloat16,
     bool_,
     component_count,
+    component_type,
     float16,
     float32,
     float64,
@@ -40,6 +41,7 @@ from vkdispatch.codegen.ir import (
 )
 from vkdispatch.codegen.names import legal_name
 from vkdispatch.codegen.naming import NamingPlan
+from vkdispatch.codegen.packing import Packing
 
 # ---- tables --------------------------------------------------------------------------------------
 
@@ -206,6 +208,8 @@ class Names:
     # of buffers that are reached by address: members of the argument block, by position of the resource
     addresses: dict[int, str] = field(factory=dict)
     lengths: dict[int, str] = field(factory=dict)
+    # buffers whose elements are packed in words
+    packing: Packing = field(factory=Packing)
 
     def name_of(self, expr: Expr) -> str | None:
         """Return the name that an expression was given, if any."""
@@ -275,6 +279,9 @@ def _register(expr: Expr, names: Names) -> tuple[str, int]:
 
 
 def _element(expr: Expr, names: Names) -> tuple[str, int]:
+    packed = packed_place(expr, names)
+    if packed is not None:
+        return names.packing.load(*packed), _POSTFIX
     text = element_place(expr, names)
     if isinstance(expr.value, Storage) and expr.value.dtype in STORED:
         return STORED[expr.value.dtype].load.format(text), _POSTFIX
@@ -289,6 +296,31 @@ def element_place(expr: Expr, names: Names) -> str:
     if isinstance(expr.value, SharedArray):
         return f"{expr.value.name}[{full_text(expr.args[0], names)}]"
     return f"{expr.value.name}.data[{full_text(expr.args[0], names)}]{_field_text(expr.value)}"
+
+
+def packed_place(place: Expr, names: Names) -> tuple[Storage, DType, DType, str] | None:
+    """Return where a place lies that is, or is part of, an element packed in words; None for any other.
+
+    Its buffer, the type that lies there and the one that kernels compute with, and the place in bytes.
+    """
+    if place.op is Op.ELEMENT:
+        storage = place.value
+        if not isinstance(storage, Storage) or storage.index not in names.packing.words:
+            return None
+        at = names.packing.at(storage, full_text(place.args[0], names), place.args[0].dtype)
+        return storage, storage.dtype, place.dtype, at
+    if place.op not in (Op.COMPONENT, Op.INDEX):
+        return None
+    whole = packed_place(place.args[0], names)
+    if whole is None:
+        return None
+    storage, kind, _, at = whole
+    part = component_type(kind) if kind.child_type is None else kind.child_type
+    if place.op is Op.COMPONENT:
+        offset = str("xyzw".index(str(place.value)) * part.item_size)
+    else:
+        offset = f"{_operand(place.args[1], names, _PRODUCT)} * {part.item_size}"
+    return storage, part, place.dtype, names.packing.beyond(at, offset)
 
 
 def _field_text(storage: Storage) -> str:
@@ -468,6 +500,10 @@ def _length(expr: Expr, names: Names) -> tuple[str, int]:
     if isinstance(expr.value, Register):
         return f"{kind}({expr.value.name}.length())", _POSTFIX
     assert isinstance(expr.value, Storage)
+    if expr.value.index in names.packing.words:
+        size = f"{names.block}.{names.lengths[expr.value.index]}"
+        low = size if expr.value.index in names.addresses else f"{size}.x"
+        return f"{kind}({low} / {expr.value.element_size})", _POSTFIX
     if expr.value.index in names.lengths:
         size = f"{names.block}.{names.lengths[expr.value.index]} / {expr.value.element_size}ul"
         return f"{kind}({size})", _POSTFIX

@@ -1,6 +1,7 @@
 """Statements as lines of GLSL, with the Python line of each."""
 
 from vkdispatch.base.dtype import (
+    DType,
     component_count,
     component_type,
     is_array,
@@ -15,6 +16,7 @@ from vkdispatch.codegen.glsl_expressions import (
     array_text,
     full_text,
     literal_text,
+    packed_place,
     place_text,
     updated_text,
 )
@@ -180,12 +182,24 @@ class BodyWriter:
 
     def _assignment(self, statement: Store) -> str:
         place = statement.place
+        packed = packed_place(place, self._names)
+        if packed is not None:
+            return self._packed_assignment(statement, packed)
         target = place_text(place, self._names)
         if isinstance(place.value, Storage) and place.value.dtype in STORED:
             return f"{target} = {STORED[place.value.dtype].store.format(self._text(statement.value))}"
         if statement.operator is None:
             return f"{target} = {self._text(statement.value)}"
         return updated_text(target, statement.operator, place, statement.value, self._names)
+
+    def _packed_assignment(self, statement: Store, packed: tuple[Storage, DType, DType, str]) -> str:
+        """Write a store to an element, or a part of one, that lies in words."""
+        storage, kind, value, at = packed
+        text = self._text(statement.value)
+        if statement.operator is not None:
+            old = self._names.packing.load(storage, kind, value, at)
+            text = f"{value.glsl_type}({old} {statement.operator} ({text}))"
+        return self._names.packing.store(storage, kind, value, at, text)
 
     def _matrix(self, statement: MatrixLoad | MatrixStore) -> None:
         """Write the transfer of a cooperative matrix."""

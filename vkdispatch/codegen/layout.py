@@ -1,10 +1,11 @@
 """Where each host value lies in a kernel's argument block."""
 
-from vkdispatch.base.dtype import DType, component_type, scalar_layout, uint64, uvec3
+from vkdispatch.base.dtype import DType, component_type, scalar_layout, uint64, uvec2, uvec3
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import field, record
 from vkdispatch.codegen.analysis import nodes
 from vkdispatch.codegen.ir import ImageBinding, Kernel, Op, Storage, expressions_of, walk
+from vkdispatch.codegen.packing import packed_buffers
 from vkdispatch.codegen.variant import PLAIN, Variant
 
 # Every device takes push constants of this size.
@@ -28,8 +29,8 @@ class ArgumentLayout:
 
     `size` is in bytes. `uniform` says that it is a uniform block at binding 0 instead of push constants.
     `exec_offset` and `group_count_offset` are those of the execution limit and of a folded kernel's count of
-    workgroups (both uvec3), or None. `addresses` and `lengths` name the members (uint64) that take a buffer's
-    device address and bytes, by its position among the resources.
+    workgroups (both uvec3), or None. `addresses` and `lengths` name the members (uint64, where buffers are
+    bound uvec2) that take a buffer's device address and bytes, by its position among the resources.
     """
 
     members: tuple[StructElement, ...]
@@ -59,6 +60,10 @@ def argument_layout(kernel: Kernel, variant: Variant = PLAIN) -> ArgumentLayout:
         addresses = {index: _free(f"buf{index}_address", taken) for index in _buffers(kernel)}
         lengths = {index: _free(f"buf{index}_bytes", taken) for index in _measured(kernel)}
         fields += [(name, uint64) for name in (*addresses.values(), *lengths.values())]
+    elif packed := packed_buffers(kernel, variant):
+        taken = {name for name, _ in fields}
+        lengths = {index: _free(f"buf{index}_bytes", taken) for index in _measured(kernel) if index in packed}
+        fields += [(name, uvec2) for name in lengths.values()]
     # The folded form must bind like the plain one, so the larger of them decides.
     total = sum(kind.item_size for _, kind in fields) + uvec3.item_size
     if variant.folded:

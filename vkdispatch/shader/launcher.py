@@ -22,7 +22,7 @@ from vkdispatch.base.errors import (
     VulkanError,
 )
 from vkdispatch.base.handle import Handle
-from vkdispatch.base.record import record
+from vkdispatch.base.record import record, replace
 from vkdispatch.codegen import ShaderDescription, ShaderSource
 from vkdispatch.codegen.analysis import usage
 from vkdispatch.codegen.bounds import guard_effects, keeps_workgroups
@@ -37,7 +37,7 @@ from vkdispatch.execution_pipeline.optimization import Fusible
 from vkdispatch.shader.features import missing_operation, waiting_in_loops
 from vkdispatch.shader.launch_size import Extent, LaunchSize
 from vkdispatch.shader.parameters import BufferSlot, CheckedCall, ImageSlot, Slot, packer
-from vkdispatch.shader.variants import MOST_NARROW, UNCOARSENED, Coarsening, spanned
+from vkdispatch.shader.variants import MOST_NARROW, UNCOARSENED, Coarsening, can_pack, lacking, spanned
 
 _COMPILER_LINE = r"ERROR: (?P<file>.*?):(?P<line>\d+): (?P<text>.*)"
 
@@ -229,6 +229,7 @@ def build_kernel(
     """
     check_local_size(who, local_size, context)
     check_shared_memory(who, description, context)
+    variant = replace(variant, lacks=lacking(description.kernel, context))
     check_features(who, description, context)
     source = description.shader_source(local_size, variant)
     layout = description.layout(variant)
@@ -329,18 +330,20 @@ def check_features(who: str, description: ShaderDescription, context: Context) -
     kernel = description.kernel
     usage_ = usage(kernel)
     used = {dtype.component_type(kind) for kind in usage_.dtypes}
+    lacks = lacking(kernel, context)
+    if not can_pack(kernel, lacks):
+        raise UnsupportedError(
+            f"{who}: the device {context.device_infos[0].device_name!r} has no {', '.join(sorted(lacks))}: "
+            "elements are packed in words, which GLSL text and cooperative matrices cannot reach; use a dtype of "
+            "32 bits"
+        )
     for device in context.device_infos:
         for kinds, feature, name in _FEATURES:
             if used.intersection(kinds) and not getattr(device, feature):
                 raise _unsupported(who, device, name)
-        lacking = missing_operation(usage_, device)
-        if lacking:
-            raise UnsupportedError(f"{who}: the device {device.device_name!r} has no {lacking}")
-        stored = usage_.stored
-        if any(kind.item_size == 1 for kind in stored) and not device.storage_buffer_8_bit_access:
-            raise _unsupported(who, device, "buffers of 8-bit elements")
-        if any(_is_short(kind) for kind in stored) and not device.storage_buffer_16_bit_access:
-            raise _unsupported(who, device, "buffers of 16-bit elements")
+        missing = missing_operation(usage_, device)
+        if missing:
+            raise UnsupportedError(f"{who}: the device {device.device_name!r} has no {missing}")
         if any(_is_short(member.dtype) for member in kernel.arguments):
             uniform = description.layout().uniform
             feature = "uniform_and_storage_buffer_16_bit_access" if uniform else "storage_push_constant_16"
@@ -437,6 +440,7 @@ def _native_slot(
             most_bytes=elements * slot.item_size,
             address_offset=place.address,
             length_offset=place.length,
+            in_words=place.in_words,
             element=slot.kind,
             twin=None if slot.kind is None else pair_twin(slot.kind),
         )

@@ -5,12 +5,15 @@ from typing import Any
 
 import vkdispatch_native as native
 from vkdispatch.base.context import Context
+from vkdispatch.base.dtype import component_type
 from vkdispatch.base.environment import read_choices
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record, replace
+from vkdispatch.codegen.analysis import usage
 from vkdispatch.codegen.coarsen import coarsening
 from vkdispatch.codegen.ir import Kernel
-from vkdispatch.codegen.variant import PLAIN, Variant
+from vkdispatch.codegen.packing import packed_buffers, reaches_elements
+from vkdispatch.codegen.variant import PLAIN, STORAGE, Variant
 from vkdispatch.shader.launch_size import Extent
 from vkdispatch.shader.parameters import BufferSlot, Slot
 
@@ -23,8 +26,10 @@ _MAX_WIDE_ID = 0xFFFFFFFFFFFF
 MOST_NARROW = 0x7FFFFFFF
 # Below this many elements a GPU wants them spread over more invocations.
 _MANY = 1 << 19
+# What devices tell of their storage of small elements, by their bytes.
+_ACCESS = {1: "storage_buffer_8_bit_access", 2: "storage_buffer_16_bit_access"}
 # For tests: forms that every launch gets that can have them.
-_FORCED = read_choices("VKDISPATCH_FORCE_VARIANT", ("coarse", "addressed", "wide"))
+_FORCED = read_choices("VKDISPATCH_FORCE_VARIANT", ("coarse", "addressed", "wide", "packed"))
 
 
 @record
@@ -55,6 +60,25 @@ def can_address(context: Context) -> bool:
     return all(
         "bufferDeviceAddress" in info.features and info.int_64_support for info in context.device_infos
     )
+
+
+def lacking(kernel: Kernel, context: Context) -> frozenset[str]:
+    """Return the features of what a kernel stores that its form for these devices does without."""
+    sizes = {component_type(kind).item_size for kind in usage(kernel).stored}
+    found = frozenset(
+        feature
+        for size, feature in STORAGE.items()
+        if size in sizes
+        and ("packed" in _FORCED or not all(getattr(info, _ACCESS[size]) for info in context.device_infos))
+    )
+    if "packed" in _FORCED and not can_pack(kernel, found):
+        return frozenset()
+    return found
+
+
+def can_pack(kernel: Kernel, lacks: frozenset[str]) -> bool:
+    """Whether a kernel reaches the buffers that would be packed only by loads and stores of elements."""
+    return not lacks or not reaches_elements(kernel, packed_buffers(kernel, Variant(lacks=lacks)))
 
 
 def reach(who: str, slots: Sequence[Slot], values: Sequence[Any], context: Context, *, own: bool) -> Variant:
