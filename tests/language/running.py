@@ -26,8 +26,6 @@ def supports(kind: DType) -> bool:
     """Whether the device has values of this type, in registers and in buffers."""
     info = vd.get_context().device_infos[0]
     scalar = dt.component_type(kind)
-    if scalar.item_size == 2 and not info.storage_buffer_16_bit_access:
-        return False
     needed = {
         f64: info.float_64_support,
         f16: info.float_16_support,

@@ -307,7 +307,6 @@ def test_nothing_goes_to_stdout_when_a_build_fails(capfd: pytest.CaptureFixture[
         ("int_64_support", vd.int64, "64-bit integers"),
         ("float_16_support", vd.hvec2, "float16"),
         ("int_16_support", vd.uint16, "16-bit integers"),
-        ("storage_buffer_16_bit_access", vd.int16, "16-bit elements"),
     ],
 )
 def test_unsupported_types_are_named(

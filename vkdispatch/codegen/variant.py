@@ -2,7 +2,6 @@
 
 from vkdispatch.base.record import record
 
-
 # What devices may lack, in Vulkan's names: storage of small elements, by their bytes, and arithmetic.
 STORAGE = {1: "storageBuffer8BitAccess", 2: "storageBuffer16BitAccess"}
 INT16, FLOAT16 = "shaderInt16", "shaderFloat16"
