@@ -10,12 +10,15 @@ from vkdispatch.base.record import record, replace
 from vkdispatch.base.structures import Structure, is_structure
 from vkdispatch.codegen.analysis import (
     Access,
+    Usage,
     contents,
     resource_access,
     usage,
 )
 from vkdispatch.codegen.bounds import guard_effects, keeps_workgroups
 from vkdispatch.codegen.coarsen import coarsen
+from vkdispatch.codegen.emulation import emulates, plain_types
+from vkdispatch.codegen.emulation import helper_lines as emulation_lines
 from vkdispatch.codegen.extensions import BFLOAT16, extensions, has_bfloat16_matrices
 from vkdispatch.codegen.glsl_expressions import (
     BFLOAT16_BITS,
@@ -24,6 +27,7 @@ from vkdispatch.codegen.glsl_expressions import (
     FOLDED_WORKGROUP_ID,
     FORMAT_LETTERS,
     GVEC,
+    HALVES,
     STORED,
     Names,
     member_names,
@@ -90,25 +94,40 @@ def write_kernel(kernel: Kernel, variant: Variant = PLAIN) -> GlslText:
     packing = _packing(kernel, block, variant, layout)
     body = _write_body(kernel, block, variant, layout, packing, bounded=bounded)
     used = usage(kernel)
-    if packing.words:
-        used = replace(used, stored={kind for kind in used.stored if not is_lacking(kind, variant)})
+    if variant.lacks:
+        used = _supported(used, variant)
     if variant.addressed and layout.addresses:
         used = replace(used, addresses=True)
+    interface, lines = tuple(_interface(kernel, layout, packing)), tuple(body.lines)
+    if variant.lacks:
+        interface = tuple(plain_types(line, variant.lacks) for line in interface)
+        lines = tuple(plain_types(line, variant.lacks) for line in lines)
+        interface = (*emulation_lines((*interface, *lines)), *interface)
     return GlslText(
         (
             "#version 450",
             *(f"#extension {name} : require" for name in extensions(used, kernel.flags)),
             *((BFLOAT16,) if has_bfloat16_matrices(used) else ()),
         ),
-        tuple(_interface(kernel, layout, packing)),
-        ("void main() {", *body.lines, "}"),
+        interface,
+        ("void main() {", *lines, "}"),
         (None, *body.line_map, None),
+    )
+
+
+def _supported(used: Usage, variant: Variant) -> Usage:
+    """Leave out the types that a form does without, for which GLSL needs extensions."""
+    return replace(
+        used,
+        dtypes={kind for kind in used.dtypes if not emulates(kind, variant.lacks)},
+        subgroup_dtypes={kind for kind in used.subgroup_dtypes if not emulates(kind, variant.lacks)},
+        stored={kind for kind in used.stored if not is_lacking(kind, variant)},
     )
 
 
 def _packing(kernel: Kernel, block: str, variant: Variant, layout: ArgumentLayout) -> Packing:
     """Say how the words of packed buffers are written."""
-    packing = Packing(position="uint64_t" if variant.addressed else "uint")
+    packing = Packing(position="uint64_t" if variant.addressed else "uint", lacks=variant.lacks)
     packed = packed_buffers(kernel, variant)
     for resource in kernel.resources:
         if not isinstance(resource, Storage) or resource.index not in packed:
@@ -126,7 +145,14 @@ def _interface(kernel: Kernel, layout: ArgumentLayout, packing: Packing) -> list
     if layout.members:
         kind = "set = 0, binding = 0, scalar" if layout.uniform else "push_constant, scalar"
         lines.append(f"layout({kind}) uniform Arguments {{")
-        lines += [f"{INDENT}{member.dtype.glsl_type} {member.name};" for member in layout.members]
+        lines += [
+            f"{INDENT}{member.dtype.glsl_type} {member.name};"
+            for member in layout.members
+            if member.name not in layout.halves
+        ]
+        if layout.halves:
+            start = min(member.offset for member in layout.members if member.name in layout.halves)
+            lines.append(f"{INDENT}uint {HALVES}[{(layout.size - start) // 4}];")
         lines += [f"}} {'UBO' if layout.uniform else 'PC'};", ""]
     access = resource_access(kernel)
     bindings = resource_bindings(kernel, layout)
@@ -266,7 +292,8 @@ def _write_body(
     taken.update(array.name for array in kernel.shared)
     names = Names(builtins, block, plan)
     if layout is not None:
-        names.addresses, names.lengths = layout.addresses, layout.lengths
+        names.addresses, names.lengths, names.halves = layout.addresses, layout.lengths, layout.halves
+    names.lacks = variant.lacks
     if packing is not None:
         names.packing = packing
     writer = BodyWriter(names, plan, taken)

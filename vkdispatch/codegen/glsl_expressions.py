@@ -27,6 +27,7 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.record import field, record
 from vkdispatch.base.structures import Structure, is_structure
+from vkdispatch.codegen import emulation
 from vkdispatch.codegen.ir import (
     Argument,
     Builtin,
@@ -122,6 +123,9 @@ BUILTINS: dict[Builtin, str] = {
 # A folded kernel runs a grid of any shape in a launch of another one; see _fold_prologue.
 FOLDED_GLOBAL_ID, FOLDED_WORKGROUP_ID = "global_id", "workgroup_id"
 
+# The member of the argument block that has the arguments of 16 bits, where these are packed in words.
+HALVES = "halves_"
+
 # Names of components of built-in values, where they get one.
 COMPONENT_NAMES: dict[Builtin, str] = {
     Builtin.GLOBAL_INVOCATION_ID: "gid",
@@ -210,6 +214,10 @@ class Names:
     lengths: dict[int, str] = field(factory=dict)
     # buffers whose elements are packed in words
     packing: Packing = field(factory=Packing)
+    # features that the form does without
+    lacks: frozenset[str] = frozenset()
+    # where arguments of 16 bits lie that are packed in words, by name
+    halves: dict[str, int] = field(factory=dict)
 
     def name_of(self, expr: Expr) -> str | None:
         """Return the name that an expression was given, if any."""
@@ -239,7 +247,42 @@ def expression_text(expr: Expr) -> str:
 def written(expr: Expr, names: Names) -> tuple[str, int]:
     """Text of an expression and how strongly it holds together."""
     name = names.name_of(expr)
-    return (name, _POSTFIX) if name is not None else WRITERS[expr.op](expr, names)
+    return (name, _POSTFIX) if name is not None else value_text(expr, names)
+
+
+def value_text(expr: Expr, names: Names) -> tuple[str, int]:
+    """Text of an expression that has no name, and how strongly it holds together."""
+    if names.lacks:
+        kinds = (expr.dtype, *(arg.dtype for arg in expr.args))
+        if any(emulation.emulates(kind, names.lacks) for kind in kinds):
+            text = _emulated(expr, names)
+            if text is not None:
+                return text, _PREFIX if text[0] in "-!~" else _POSTFIX
+    return WRITERS[expr.op](expr, names)
+
+
+def _emulated(expr: Expr, names: Names) -> str | None:
+    """Write an expression of types that the device lacks; None: as any other."""
+    op, kind = expr.op, expr.dtype
+    if op is Op.LITERAL:
+        assert isinstance(expr.value, (int, float))
+        return emulation.literal(expr.value, kind, literal_text)
+    if op is Op.BINARY:
+        left, right = (_operand(arg, names, _PREFIX) for arg in expr.args)
+        return emulation.operated(str(expr.value), kind, left, right)
+    if op is Op.COMPARE and expr.args[0].dtype in (int64, uint64):
+        left, right = (_operand(arg, names, _PREFIX) for arg in expr.args)
+        return emulation.compared(str(expr.value), expr.args[0].dtype, left, right)
+    if op is Op.UNARY:
+        text = _operand(expr.args[0], names, _POSTFIX)
+        if kind in (int64, uint64):
+            return f"~{text}" if expr.value == "~" else f"long_negate({text})"
+        return emulation.back(f"{expr.value}{text}", kind)
+    if op in (Op.CALL, Op.SUBGROUP):
+        return emulation.called(expr, [full_text(arg, names) for arg in expr.args], names.lacks)
+    if op is Op.CONSTRUCT:
+        return emulation.constructed(expr, [full_text(arg, names) for arg in expr.args], names.lacks)
+    return None
 
 
 def full_text(expr: Expr, names: Names) -> str:
@@ -265,7 +308,19 @@ def _literal(expr: Expr, names: Names) -> tuple[str, int]:
 
 def _argument(expr: Expr, names: Names) -> tuple[str, int]:
     assert isinstance(expr.value, Argument)
+    if expr.value.name in names.halves:
+        return _packed_argument(expr.value, names), _POSTFIX
     return f"{names.block}.{expr.value.name}", _POSTFIX
+
+
+def _packed_argument(argument: Argument, names: Names) -> str:
+    """Write an argument of 16 bits, or a vector of such, whose words hold several."""
+    scalar, start = component_type(argument.dtype), names.halves[argument.name]
+    parts = []
+    for place in range(start, start + component_count(argument.dtype)):
+        word = f"bitfieldExtract({names.block}.{HALVES}[{place // 2}], {16 * (place % 2)}, 16)"
+        parts.append(names.packing.value(scalar, word))
+    return parts[0] if len(parts) == 1 else f"{argument.dtype.glsl_type}({', '.join(parts)})"
 
 
 def _builtin(expr: Expr, names: Names) -> tuple[str, int]:
@@ -295,7 +350,12 @@ def element_place(expr: Expr, names: Names) -> str:
         return _addressed_place(expr.value, expr.args[0], names)
     if isinstance(expr.value, SharedArray):
         return f"{expr.value.name}[{full_text(expr.args[0], names)}]"
-    return f"{expr.value.name}.data[{full_text(expr.args[0], names)}]{_field_text(expr.value)}"
+    return f"{expr.value.name}.data[{_index_text(expr.args[0], names)}]{_field_text(expr.value)}"
+
+
+def _index_text(index: Expr, names: Names) -> str:
+    text = full_text(index, names)
+    return f"({text}).x" if names.lacks and emulation.emulates(index.dtype, names.lacks) else text
 
 
 def packed_place(place: Expr, names: Names) -> tuple[Storage, DType, DType, str] | None:
@@ -307,7 +367,7 @@ def packed_place(place: Expr, names: Names) -> tuple[Storage, DType, DType, str]
         storage = place.value
         if not isinstance(storage, Storage) or storage.index not in names.packing.words:
             return None
-        at = names.packing.at(storage, full_text(place.args[0], names), place.args[0].dtype)
+        at = names.packing.at(storage, _index_text(place.args[0], names), place.args[0].dtype)
         return storage, storage.dtype, place.dtype, at
     if place.op not in (Op.COMPONENT, Op.INDEX):
         return None

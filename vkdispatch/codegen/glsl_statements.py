@@ -7,11 +7,11 @@ from vkdispatch.base.dtype import (
     is_array,
 )
 from vkdispatch.base.record import replace
+from vkdispatch.codegen.emulation import emulates, operated
 from vkdispatch.codegen.glsl_expressions import (
     COMPONENT_NAMES,
     GVEC,
     STORED,
-    WRITERS,
     Names,
     array_text,
     full_text,
@@ -19,6 +19,7 @@ from vkdispatch.codegen.glsl_expressions import (
     packed_place,
     place_text,
     updated_text,
+    value_text,
 )
 from vkdispatch.codegen.ir import (
     Assert,
@@ -93,7 +94,7 @@ class BodyWriter:
 
     def _declare_name(self, number: int) -> None:
         expr = self._plan.numbering.exprs[number]
-        text = WRITERS[expr.op](expr, self._names)[0]
+        text = value_text(expr, self._names)[0]
         name = self._new_name(expr)
         self.line(f"{expr.dtype.glsl_type} {name} = {text};", expr.loc)
         self._names.of_number[number] = name
@@ -190,6 +191,9 @@ class BodyWriter:
             return f"{target} = {STORED[place.value.dtype].store.format(self._text(statement.value))}"
         if statement.operator is None:
             return f"{target} = {self._text(statement.value)}"
+        if emulates(place.dtype, self._names.lacks):
+            value = f"({self._text(statement.value)})"
+            return f"{target} = {operated(statement.operator, place.dtype, target, value)}"
         return updated_text(target, statement.operator, place, statement.value, self._names)
 
     def _packed_assignment(self, statement: Store, packed: tuple[Storage, DType, DType, str]) -> str:
@@ -198,7 +202,10 @@ class BodyWriter:
         text = self._text(statement.value)
         if statement.operator is not None:
             old = self._names.packing.load(storage, kind, value, at)
-            text = f"{value.glsl_type}({old} {statement.operator} ({text}))"
+            if emulates(value, self._names.lacks):
+                text = operated(statement.operator, value, old, f"({text})")
+            else:
+                text = f"{value.glsl_type}({old} {statement.operator} ({text}))"
         return self._names.packing.store(storage, kind, value, at, text)
 
     def _matrix(self, statement: MatrixLoad | MatrixStore) -> None:

@@ -2,7 +2,7 @@
 
 Each kind of element that a kernel loads or stores gets functions of its own in the generated GLSL, which take
 where the element lies, in bytes. A store of less than a word exchanges the word until nobody has changed it
-meanwhile: so neighbours that other invocations store stay, and so does one of two values that meet in a place.
+meanwhile: so neighbours that others store stay, and so does one of two values that meet in a place.
 """
 
 from vkdispatch.base.dtype import (
@@ -26,8 +26,9 @@ from vkdispatch.base.dtype import (
 from vkdispatch.base.record import field, record
 from vkdispatch.base.structures import leaves_of
 from vkdispatch.codegen.analysis import contents, mentioned
+from vkdispatch.codegen.emulation import emulates, stand_in
 from vkdispatch.codegen.ir import Kernel, MatrixLoad, MatrixStore, RawStatement, RawText, Storage
-from vkdispatch.codegen.variant import STORAGE, Variant
+from vkdispatch.codegen.variant import INT16, STORAGE, Variant
 
 # From the bits of an element, a uint or a uvec2, to its value, and back.
 _LOADED: dict[tuple[DType, DType], str] = {
@@ -66,47 +67,14 @@ _STORED: dict[tuple[DType, DType], str] = {
     (uint64, uint64): "unpackUint2x32({})",
     (float64, float64): "unpackDouble2x32({})",
 }
-_HELPERS = {
-    "brain_bits": """
-uint brain_bits(float value) {
-    uint bits = floatBitsToUint(value);
-    uint rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
-    return isnan(value) ? (bits >> 16) | 0x40u : rounded;
-}
-""",
-    # in integers: devices may round and flush conversions as they like
-    "half_value": """
-float half_value(uint bits) {
-    uint fraction = bits & 0x3FFu, exponent = (bits >> 10) & 0x1Fu, sign = (bits & 0x8000u) << 16;
-    if (exponent == 0u)
-        return uintBitsToFloat(floatBitsToUint(float(fraction) * 5.9604644775390625e-8) | sign);
-    exponent = exponent == 31u ? 0x7F800000u : (exponent + 112u) << 23;
-    return uintBitsToFloat(sign | exponent | (fraction << 13));
-}
-""",
-    "half_bits": """
-uint half_bits(float value) {
-    uint bits = floatBitsToUint(value), sign = (bits >> 16) & 0x8000u;
-    bits &= 0x7FFFFFFFu;
-    if (bits > 0x7F800000u)
-        return sign | 0x7E00u | ((bits >> 13) & 0x3FFu);
-    if (bits >= 0x477FF000u)
-        return sign | 0x7C00u;
-    if (bits >= 0x38800000u)
-        return sign | ((bits - 0x38000000u + 0xFFFu + ((bits >> 13) & 1u)) >> 13);
-    if (bits < 0x33000000u)
-        return sign;
-    uint fraction = (bits & 0x7FFFFFu) | 0x800000u, shift = 126u - (bits >> 23);
-    uint result = fraction >> shift, rest = fraction & ((1u << shift) - 1u), middle = 1u << (shift - 1u);
-    return sign | (result + uint(rest > middle || (rest == middle && (result & 1u) == 1u)));
-}
-""",
-}
 
 
 def is_lacking(kind: DType, variant: Variant) -> bool:
     """Whether a form of a kernel does without buffers of such elements."""
-    return STORAGE.get(component_type(kind).item_size) in variant.lacks
+    scalar = component_type(kind)
+    if STORAGE.get(scalar.item_size) in variant.lacks or (scalar is bfloat16 and INT16 in variant.lacks):
+        return True
+    return scalar.item_size == 2 and emulates(scalar, variant.lacks)
 
 
 def packed_buffers(kernel: Kernel, variant: Variant) -> frozenset[int]:
@@ -134,21 +102,17 @@ def reaches_elements(kernel: Kernel, buffers: frozenset[int]) -> bool:
     )
 
 
-def helper_text(name: str) -> list[str]:
-    """Return the lines of a function of conversion."""
-    return [*_HELPERS[name].strip().splitlines(), ""]
-
-
 @record(eq=False, frozen=False)
 class Packing:
     """The buffers of a kernel that are words, and the functions that its statements have asked for so far.
 
     `words` has how a word of each buffer is written, but for its place in bytes, for which braces stand;
-    `position` is the type of such a place.
+    `position` is the type of such a place. `lacks` is what the form of the kernel does without.
     """
 
     words: dict[int, str] = field(factory=dict)
     position: str = "uint"
+    lacks: frozenset[str] = frozenset()
     _functions: dict[str, list[str]] = field(factory=dict)
 
     def lines(self) -> list[str]:
@@ -186,11 +150,9 @@ class Packing:
             self._functions[name] = self._store(storage.index, name, kind, value)
         return f"{name}({at}, {text})"
 
-    def _helper(self, text: str) -> str:
-        for name in _HELPERS:
-            if text.startswith(name):
-                self._functions.setdefault(name, helper_text(name))
-        return text
+    def value(self, kind: DType, bits: str) -> str:
+        """Write the value of a scalar of 16 bits that kernels compute with."""
+        return _LOADED[kind, stand_in(kind, self.lacks)].format(bits)
 
     def _word(self, index: int, shift: int = 0) -> str:
         return self.words[index].format(f"(at + {shift}u)" if shift else "at")
@@ -211,7 +173,8 @@ class Packing:
             bits = self._word(index)
         else:
             bits = f"bitfieldExtract({self._word(index)}, int(at & {4 - size}u) << 3, {8 * size})"
-        text = self._helper(_LOADED[scalar, computed]).format(bits)
+        form = _LOADED[scalar, stand_in(computed, self.lacks)]
+        text = bits if size == 8 and emulates(scalar, self.lacks) else form.format(bits)
         return [begin, f"    return {text};", "}", ""]
 
     def _store(self, index: int, name: str, kind: DType, value: DType) -> list[str]:
@@ -225,7 +188,8 @@ class Packing:
             places = _component_places(value)
             calls = (f"    {inner}(at + {part * size}u, value{place});" for part, place in enumerate(places))
             return [begin, *calls, "}", ""]
-        bits = self._helper(_STORED[scalar, computed]).format("value")
+        form = _STORED[scalar, stand_in(computed, self.lacks)]
+        bits = "value" if size == 8 and emulates(scalar, self.lacks) else form.format("value")
         if size == 8:
             lines = [f"uvec2 bits = {bits};", f"{self._word(index)} = bits.x;"]
             lines.append(f"{self._word(index, 4)} = bits.y;")

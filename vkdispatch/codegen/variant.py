@@ -4,7 +4,9 @@ from vkdispatch.base.record import record
 
 # What devices may lack, in Vulkan's names: storage of small elements, by their bytes, and arithmetic.
 STORAGE = {1: "storageBuffer8BitAccess", 2: "storageBuffer16BitAccess"}
-INT16, FLOAT16 = "shaderInt16", "shaderFloat16"
+INT64, INT16, FLOAT16 = "shaderInt64", "shaderInt16", "shaderFloat16"
+# 16 bits in the argument block, whether it is push constants or a uniform block.
+SHORT_ARGUMENTS = "storagePushConstant16"
 
 
 @record
@@ -22,7 +24,8 @@ class Variant:
     coarse
         How many elements along x one invocation does.
     lacks
-        Features of the device's that the kernel does without: of `STORAGE`, elements are packed in words.
+        Features of the device's that the kernel does without: elements are packed in words, and types are
+        computed with others (see `codegen.packing` and `codegen.emulation`).
     """
 
     folded: bool = False

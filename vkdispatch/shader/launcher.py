@@ -27,6 +27,7 @@ from vkdispatch.codegen import ShaderDescription, ShaderSource
 from vkdispatch.codegen.analysis import usage
 from vkdispatch.codegen.bounds import guard_effects, keeps_workgroups
 from vkdispatch.codegen.description import Place
+from vkdispatch.codegen.emulation import can_emulate, emulates
 from vkdispatch.codegen.ir import ImageBinding, Kernel
 from vkdispatch.codegen.kernel_warnings import warn
 from vkdispatch.codegen.layout import ArgumentLayout
@@ -309,12 +310,19 @@ def check_shared_memory(who: str, description: ShaderDescription, context: Conte
     """Raise ValueError if a workgroup has less shared memory than the kernel declares."""
     kernel = description.kernel
     arrays = guard_effects(kernel).shared if keeps_workgroups(kernel) else kernel.shared
-    size = sum(array.size * array.dtype.item_size for array in arrays)
+    lacks = lacking(kernel, context)
+    size = sum(array.size * _shared_size(array.dtype, lacks) for array in arrays)
     if size > context.max_shared_memory:
         raise ArgumentValueError(
             f"{who}: its shared buffers take {size} bytes; a workgroup on this device has "
             f"{context.max_shared_memory}"
         )
+
+
+def _shared_size(kind: DType, lacks: frozenset[str]) -> int:
+    """Bytes of a value in workgroup memory, where types that are lacking take whole words."""
+    small = dtype.component_type(kind).item_size == 2 and emulates(kind, lacks)
+    return kind.item_size * (2 if small else 1)
 
 
 _FEATURES: tuple[tuple[tuple[DType, ...], str, str], ...] = (
@@ -334,21 +342,19 @@ def check_features(who: str, description: ShaderDescription, context: Context) -
     if not can_pack(kernel, lacks):
         raise UnsupportedError(
             f"{who}: the device {context.device_infos[0].device_name!r} has no {', '.join(sorted(lacks))}: "
-            "elements are packed in words, which GLSL text and cooperative matrices cannot reach; use a dtype of "
-            "32 bits"
+            "elements are packed in words, which code in GLSL and cooperative matrices do not reach; use a "
+            "dtype of 32 bits"
         )
+    emulated = {kind for kind in used if emulates(kind, lacks)} if can_emulate(kernel, lacks) else set()
     for device in context.device_infos:
         for kinds, feature, name in _FEATURES:
-            if used.intersection(kinds) and not getattr(device, feature):
+            if used.intersection(kinds) and not getattr(device, feature) and not emulated.intersection(kinds):
                 raise _unsupported(who, device, name)
-        missing = missing_operation(usage_, device)
+        missing = missing_operation(
+            replace(usage_, subgroup_dtypes=usage_.subgroup_dtypes - emulated), device
+        )
         if missing:
             raise UnsupportedError(f"{who}: the device {device.device_name!r} has no {missing}")
-        if any(_is_short(member.dtype) for member in kernel.arguments):
-            uniform = description.layout().uniform
-            feature = "uniform_and_storage_buffer_16_bit_access" if uniform else "storage_push_constant_16"
-            if not getattr(device, feature):
-                raise _unsupported(who, device, "arguments of 16 bits")
         images = [r.dtype for r in kernel.resources if isinstance(r, ImageBinding) and r.storage]
         pairs = any(dtype.component_count(kind) == 2 for kind in images)
         if pairs and not device.storage_image_extended_formats:
@@ -366,10 +372,6 @@ def _warn_of_waiting(kernel: Kernel) -> None:
                 "relaxed=True, other atomics and subgroup barriers are safe",
                 statement.loc,
             )
-
-
-def _is_short(kind: DType) -> bool:
-    return dtype.component_type(kind).item_size == 2
 
 
 def _unsupported(who: str, device: DeviceInfo, what: str) -> UnsupportedError:
