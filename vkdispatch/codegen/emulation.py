@@ -51,8 +51,10 @@ _LONG_OPERATORS = {"+": "add", "-": "subtract", "*": "multiply", "<<": "left"}
 _SIGNED_OPERATORS = {"/": "divide", "%": "modulo", ">>": "right"}
 _LONG_CALLS = frozenset(("min", "max", "abs", "sign", "clamp"))
 _SAME_WORDS = frozenset(("packUint2x32", "unpackUint2x32", "packInt2x32", "unpackInt2x32"))
-# Subgroup operations that are right for each word of a number by itself.
-_ADDING = ("Add", "Mul", "Min", "Max")
+# Subgroup operations of which each word of a number is not right by itself, and those that have a form here.
+_WHOLE = ("Add", "Mul", "Min", "Max")
+_LONG_SUMS = frozenset(("subgroupAdd", "subgroupInclusiveAdd", "subgroupExclusiveAdd"))
+_LONG_EXTREMES = frozenset(("subgroupMin", "subgroupMax"))
 _BITS_OF_HALVES = {"float16BitsToUint16": "half_bits", "uint16BitsToFloat16": "half_value"}
 
 _HELPERS = {
@@ -156,7 +158,8 @@ uvec2 long_divide(uvec2 a, uvec2 b) {
     if ((a.y | b.y) == 0u)
         return uvec2(a.x / b.x, 0u);
     uvec2 quotient = uvec2(0u), rest = uvec2(0u);
-    for (int i = 63; i >= 0; --i) {
+    // compilers unroll loops whose length they know
+    for (int i = a.y != 0u ? 32 + findMSB(a.y) : findMSB(a.x); i >= 0; --i) {
         bool large = rest.y >= 0x80000000u;
         uint next = (i >= 32 ? a.y >> (i - 32) : a.x >> i) & 1u;
         rest = uvec2((rest.x << 1) | next, (rest.y << 1) | (rest.x >> 31));
@@ -232,6 +235,24 @@ float float_of_signed_long(uvec2 a) {
 """,
 }
 
+for _name in ("Add", "InclusiveAdd", "ExclusiveAdd"):
+    # sums of 16 bits each, of which as many as a subgroup has fit in a word
+    _HELPERS[f"long_subgroup{_name}"] = f"""
+uvec2 long_subgroup{_name}(uvec2 a) {{
+    uvec2 low = subgroup{_name}(a & 0xFFFFu), high = subgroup{_name}(a >> 16);
+    uvec2 sum = long_add(uvec2(low.x, 0u), uvec2(high.x << 16, high.x >> 16));
+    return long_add(sum, uvec2(0u, low.y + (high.y << 16)));
+}}
+"""
+for _name, _worst in (("Min", "0xFFFFFFFFu"), ("Max", "0u")):
+    for _prefix, _type in (("", "uint"), ("signed_", "int")):
+        _HELPERS[f"long_{_prefix}subgroup{_name}"] = f"""
+uvec2 long_{_prefix}subgroup{_name}(uvec2 a) {{
+    uint high = uint(subgroup{_name}({_type}(a.y)));
+    return uvec2(subgroup{_name}(a.y == high ? a.x : {_worst}), high);
+}}
+"""
+
 
 def emulates(kind: DType, lacks: frozenset[str]) -> bool:
     """Whether a form of a kernel does without values of a type."""
@@ -255,7 +276,8 @@ def _has_long_form(expr: Expr, kinds: list[DType]) -> bool:
     if expr.op is Op.CALL:
         return expr.value in _LONG_CALLS or expr.value in _SAME_WORDS or expr.value == "wrapped"
     if expr.op is Op.SUBGROUP:
-        return not any(word in str(expr.value) for word in _ADDING)
+        known = expr.value in _LONG_SUMS or expr.value in _LONG_EXTREMES
+        return known or not any(word in str(expr.value) for word in _WHOLE)
     return float64 not in kinds or expr.op is not Op.CONSTRUCT
 
 
@@ -360,6 +382,10 @@ def called(expr: Expr, texts: list[str], lacks: frozenset[str]) -> str:
     if name in _SAME_WORDS and INT64 in lacks:
         return texts[0]
     if expr.op is Op.CALL and _is_long(kind) and name in _LONG_CALLS:
+        name = f"long_{_signed(kind)}{name}"
+    elif expr.op is Op.SUBGROUP and _is_long(kind) and name in _LONG_SUMS:
+        name = f"long_{name}"
+    elif expr.op is Op.SUBGROUP and _is_long(kind) and name in _LONG_EXTREMES:
         name = f"long_{_signed(kind)}{name}"
     text = f"{name}({', '.join(texts)})"
     return back(text, kind) if emulates(kind, lacks) else text
