@@ -150,7 +150,7 @@ def _lack(error: BaseException) -> str | None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Skip what a device with less cannot do, by `make test-portable`: the error of ours says what it lacks."""
+    """Skip what a device with less cannot do, by `make test-portable`: errors of ours say what."""
     try:
         return (yield)
     except (UnsupportedError, ArgumentValueError) as error:

@@ -227,3 +227,74 @@ def test_every_form(run_python: Callable[..., subprocess.CompletedProcess[str]],
     ran = run_python(WIDE, VKDISPATCH_FORCE_VARIANT=form)
     assert ran.stdout.endswith("done\n"), ran.stdout + ran.stderr
     assert "uint data[]" in ran.stdout
+
+
+ARITHMETIC = """
+import numpy as np
+import vkdispatch as vd
+import vkdispatch.codegen as vc
+from vkdispatch.codegen.abbreviations import Buff, Const, f16, f32, i16, i32, i64, u16, u64
+
+@vd.shader("x.size")
+def longs(
+    x: Buff[i64], y: Buff[i64], out: Buff[i64], more: Buff[i64], wide: Buff[u64], low: Buff[i32], f: Buff[f32]
+):
+    i = vc.global_invocation_id().x
+    out[i] = x[i] * y[i] - (x[i] >> vc.to_dtype(vd.int64, i % 64)) + (y[i] << vc.to_dtype(vd.int64, i % 63))
+    more[i] = x[i] // y[i] + vc.min(x[i], y[i]) - abs(y[i])
+    wide[i] = vc.to_dtype(vd.uint64, x[i]) // 1000003 + vc.to_dtype(vd.uint64, y[i]) % 77
+    low[i] = vc.select(x[i] < y[i], vc.to_int(x[i]), vc.to_int(y[i] & 255))
+    f[i] = vc.to_float(x[i])
+
+@vd.shader("h.size")
+def halves(h: Buff[f16], g: Buff[f16], s: Buff[i16], u: Buff[u16], k: Const[i16], c: Const[f16]):
+    i = vc.global_invocation_id().x
+    h[i] = (h[i] * g[i] + c) / (g[i] * g[i] + 1)
+    s[i] = s[i] * 37 + k
+    u[i] -= u[i] // 3 * 5
+
+random = np.random.default_rng(0)
+n = 4099
+x = random.integers(-(2**63), 2**63, n) >> random.integers(0, 63, n)
+y = random.integers(-(2**63), 2**63, n) >> random.integers(0, 63, n)
+y[y == 0] = 3
+out, more, wide = vd.Buffer(n, i64), vd.Buffer(n, i64), vd.Buffer(n, u64)
+low, f = vd.Buffer(n, i32), vd.Buffer(n, f32)
+longs(vd.asbuffer(x), vd.asbuffer(y), out, more, wide, low, f)
+i = np.arange(n)
+np.testing.assert_array_equal(out.read(0), x * y - (x >> (i % 64)) + (y << (i % 63)))
+pairs = [(int(a), int(b)) for a, b in zip(x, y)]
+quotient = [abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1) for a, b in pairs]
+wanted = [q + min(pair) - abs(pair[1]) for q, pair in zip(quotient, pairs)]
+wanted = np.array([(each + 2**63) % 2**64 - 2**63 for each in wanted], np.int64)
+np.testing.assert_array_equal(more.read(0), wanted)
+np.testing.assert_array_equal(wide.read(0), x.view(np.uint64) // 1000003 + y.view(np.uint64) % 77)
+np.testing.assert_array_equal(low.read(0), np.where(x < y, x, y & 255).astype(np.int32))
+np.testing.assert_array_equal(f.read(0), x.astype(np.float32))
+
+h, g = (random.normal(size=(2, n)) * 10.0 ** random.integers(-6, 3, (2, n))).astype(np.float16)
+s, u = random.integers(-32768, 32768, n).astype(np.int16), random.integers(0, 65536, n).astype(np.uint16)
+buffers = [vd.asbuffer(each) for each in (h, g, s, u)]
+halves(*buffers, -12345, 0.3)
+one, c = np.float16(1), np.float16(0.3)
+np.testing.assert_array_equal(buffers[0].read(0), (h * g + c) / (g * g + one))
+np.testing.assert_array_equal(buffers[2].read(0), s * np.int16(37) + np.int16(-12345))
+np.testing.assert_array_equal(buffers[3].read(0), u - u // np.uint16(3) * np.uint16(5))
+
+for kind in (np.int32, np.int64, np.uint64):
+    a = (random.integers(0, 1 << 30, 70001) * (1 if kind is np.int32 else 1 << 33)).astype(kind)
+    b = vd.asbuffer(a)
+    assert vd.sum(b).read(0) == a.sum()
+    assert vd.max(b).read(0) == a.max() and vd.argmin(b).read(0) == a.argmin()
+    np.testing.assert_array_equal(vd.cumsum(b).read(0), a.cumsum())
+    np.testing.assert_array_equal(vd.sort(b).read(0), np.sort(a))
+text = str(longs) + str(halves)
+print(sorted({word for word in ("int64_t", "int16_t", "float16_t", "uint16_t") if word in text}), "done")
+"""
+
+
+def test_types_that_are_lacking_are_computed(
+    run_python: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    ran = run_python(ARITHMETIC, VKDISPATCH_FORCE_VARIANT="packed")
+    assert ran.stdout == "[] done\n", ran.stdout + ran.stderr

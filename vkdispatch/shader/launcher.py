@@ -31,7 +31,7 @@ from vkdispatch.codegen.emulation import can_emulate, emulates
 from vkdispatch.codegen.ir import ImageBinding, Kernel
 from vkdispatch.codegen.kernel_warnings import warn
 from vkdispatch.codegen.layout import ArgumentLayout
-from vkdispatch.codegen.variant import PLAIN, Variant
+from vkdispatch.codegen.variant import INT64, PLAIN, Variant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.diagnostics import Probe
 from vkdispatch.execution_pipeline.optimization import Fusible
@@ -230,7 +230,9 @@ def build_kernel(
     """
     check_local_size(who, local_size, context)
     check_shared_memory(who, description, context)
-    variant = replace(variant, lacks=lacking(description.kernel, context))
+    lacks = lacking(description.kernel, context)
+    # addresses are integers of 64 bits
+    variant = replace(variant, lacks=lacks - {INT64} if variant.addressed else lacks)
     check_features(who, description, context)
     source = description.shader_source(local_size, variant)
     layout = description.layout(variant)
