@@ -14,7 +14,7 @@ NATIVE_SOURCES = $(shell find vkdispatch_native benchmarks/floor -path benchmark
 
 .NOTPARALLEL:
 PYTEST := $(BIN)/pytest -q -n auto
-.PHONY: demo test test-plain test-validated test-staged test-variants test-matrices test-asan test-tsan test-faults test-faults-asan lint docs wheel format clean
+.PHONY: demo test test-plain test-validated test-staged test-variants test-matrices test-portable test-asan test-tsan test-faults test-faults-asan lint docs wheel format clean
 
 demo:
 	@$(SETUP) demo
@@ -53,6 +53,16 @@ test-matrices:
 	@$(SETUP) dev
 	@$(SAY) "tests of cooperative matrices"
 	@$(if $(MATRIX_DRIVER),VK_DRIVER_FILES=$(MATRIX_DRIVER) VK_ICD_FILENAMES=$(MATRIX_DRIVER)) $(PYTEST) tests/matrices tests/language/test_cooperative.py
+
+# What a device with less does: PORTABLE_DRIVER is its driver's manifest. Each test passes, or skips for what the
+# device lacks. PORTABLE_TESTS is what is run.
+PORTABLE_DRIVER ?= /usr/lib/chromium/vk_swiftshader_icd.json
+PORTABLE_TESTS ?= tests/arrays tests/reduce tests/scans tests/selection tests/rearrange tests/sorting tests/language tests/shader tests/runtime
+test-portable:
+	@$(SETUP) dev
+	@$(SAY) "tests on a device that has less"
+	@test -e $(PORTABLE_DRIVER) || { echo "PORTABLE_DRIVER: no $(PORTABLE_DRIVER); Debian's chromium has it"; exit 1; }
+	@VKDISPATCH_TEST_PORTABLE=1 VK_DRIVER_FILES=$(PORTABLE_DRIVER) VK_ICD_FILENAMES=$(PORTABLE_DRIVER) $(PYTEST) $(PORTABLE_TESTS)
 
 test-asan:
 	@$(SETUP) asan

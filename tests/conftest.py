@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import hypothesis
@@ -121,6 +122,44 @@ def _forget_calls() -> None:
 
 def _values(known: facts.DeviceFacts) -> list[Any]:
     return [getattr(known, name) for name in facts.DeviceFacts.__match_args__]
+
+
+# What devices may lack, as errors of ours name it.
+_LACKS = {
+    r"float64|double": "float_64_support",
+    r"64-bit integers|u?int64": "int_64_support",
+    r"float16": "float_16_support",
+    r"16-bit integers": "int_16_support",
+    r"8-bit|16-bit|storageBuffer": "storage_buffer_8_bit_access",
+}
+
+
+def _lack(error: BaseException) -> str | None:
+    """Return what an error says that the device lacks, if it does lack it."""
+    info = get_context().device_infos[0]
+    text = str(error)
+    if isinstance(error, UnsupportedError):
+        if re.search(r"shader\w+Atomics?|subgroup|cooperative", text) and "has no" in text:
+            return text
+        if any(re.search(name, text) and not getattr(info, attribute) for name, attribute in _LACKS.items()):
+            return text
+    least = 1024
+    beyond = "is more than this device's workgroups hold" in text or "a workgroup on this device has" in text
+    return text if beyond and info.max_workgroup_invocations < least else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Skip what a device with less cannot do, by `make test-portable`: errors of ours say what."""
+    try:
+        return (yield)
+    except (UnsupportedError, ArgumentValueError) as error:
+        if os.environ.get("VKDISPATCH_TEST_PORTABLE") != "1":
+            raise
+        lack = _lack(error)
+        if lack is None:
+            raise
+        pytest.skip(lack.splitlines()[0])
 
 
 @pytest.fixture

@@ -669,6 +669,7 @@ class BufferSlot(ArgumentSlot):
     most_bytes: what a buffer may have; 0: any number.
     address_offset: gets its address (uint64), by which it is reached in place of the binding.
     length_offset: gets its bytes (uint64).
+    in_words: the kernel reaches its elements by words of 32 bits, of which the last is bound whole.
     element, twin: the objects of which its `var_type` must be one; None: any.
     """
 
@@ -683,6 +684,7 @@ class BufferSlot(ArgumentSlot):
         most_bytes: int = 0,
         address_offset: int = -1,
         length_offset: int = -1,
+        in_words: bool = False,
         element: object = None,
         twin: object = None,
     ) -> None: ...

@@ -16,6 +16,7 @@ cdef struct Slot:
     uint32_t address_offset
     cbool has_length
     uint32_t length_offset  # where a buffer's bytes go, as uint64
+    cbool in_words  # the kernel reaches a buffer's elements by words of 32 bits: the last one is bound whole
     PyObject* element  # what a buffer's var_type must be, or `twin`; NULL: anything
     PyObject* twin
     char code  # struct format character of a scalar
@@ -37,7 +38,7 @@ cdef class BufferSlot(ArgumentSlot):
 
     def __cinit__(self, *, uint32_t binding, int shape_offset=-1, bint reads=True, bint writes=True,
                   bint planar=False, uint64_t most_bytes=0, int address_offset=-1, int length_offset=-1,
-                  element=None, twin=None):
+                  bint in_words=False, element=None, twin=None):
         self.slot.kind = BUFFER_SLOT
         self.slot.binding = binding
         self.slot.has_shape, self.slot.offset = shape_offset >= 0, max(shape_offset, 0)
@@ -45,6 +46,7 @@ cdef class BufferSlot(ArgumentSlot):
         self.slot.most = most_bytes
         self.slot.addressed, self.slot.address_offset = address_offset >= 0, max(address_offset, 0)
         self.slot.has_length, self.slot.length_offset = length_offset >= 0, max(length_offset, 0)
+        self.slot.in_words = in_words
         self.element, self.twin = element, twin
         if element is not None:
             self.slot.element, self.slot.twin = <PyObject*>element, <PyObject*>twin
@@ -385,7 +387,7 @@ cdef class Launcher:
                 count += 1
                 memset(b, 0, sizeof(b[0]))
                 b.buffer = buffer.ptr
-                b.range = buffer.ptr.size()
+                b.range = (length + 3) & ~(<uint64_t>3) if slot.in_words else length
                 b.index = slot.binding
                 b.reads = slot.reads
                 b.writes = slot.writes

@@ -10,7 +10,7 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.base.packing import from_bfloat16, to_bfloat16
-from vkdispatch.codegen.abbreviations import Buff, Const, Var, b8, bf16, f32, i8, i32, u8, u32
+from vkdispatch.codegen.abbreviations import Buff, Const, Var, b8, bf16, f32, i8, i32, u8
 
 SIZES = [1, 7, 64, 257, 1031]
 
@@ -243,15 +243,3 @@ def test_numpy_mapping() -> None:
 def test_mistakes(body: Callable[[Any, Any], None], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         vd.shader(1, arg_type_annotations=[Buff[i8], Buff[bf16]])(body)
-
-
-def test_a_device_without_small_buffers_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    info = vd.get_context().device_infos[0]
-
-    @vd.shader(1)
-    def first(a: Buff[u8], b: Buff[u32]) -> None:
-        b[0] = a[0]
-
-    monkeypatch.setattr(info, "storage_buffer_8_bit_access", 0)
-    with pytest.raises(vd.UnsupportedError, match="buffers of 8-bit elements"):
-        first.build()

@@ -203,13 +203,11 @@ def test_complex32() -> None:
 def test_devices_without_wide_numbers_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Context, "features", frozenset())
     buffer = vd.asbuffer(values("int32"))
-    with pytest.raises(vd.UnsupportedError, match=r"sum: .*int64.*dtype=vd\.int32"):
-        vd.sum(buffer)
     with pytest.raises(vd.UnsupportedError, match=r"mean: .*float64.*dtype=vd\.float32"):
         vd.mean(buffer)
-    with pytest.raises(vd.UnsupportedError, match=r"argmin: .*dtype=vd\.int32"):
-        vd.argmin(buffer)
-    check("sum", values("int32"), dtype=np.int32)
+    # int64 is computed with words
+    check("sum", values("int32"))
+    check("argmin", values("int32"))
 
 
 @pytest.mark.parametrize("kind", ["bool", "int8", "uint64", "float16", "float64", "complex64"])

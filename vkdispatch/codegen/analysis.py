@@ -186,16 +186,17 @@ def resource_access(kernel: Kernel) -> Access:
         elif isinstance(statement, Declare) and statement.value.op is Op.ATOMIC:
             _note_written(statement.value.args[0], access, also_read=True)
         elif isinstance(statement, RawStatement):
-            mentioned = _mentioned(statement.text)
-            access.reads |= mentioned
-            access.writes |= mentioned
+            named = mentioned(statement.text)
+            access.reads |= named
+            access.writes |= named
     # Nothing is ever written through a sampler or to a constant array, whatever raw code mentions.
     access.writes -= {r.index for r in kernel.resources if isinstance(r, ImageBinding) and not r.storage}
     access.writes -= {r.index for r in kernel.resources if isinstance(r, Storage) and r.constant is not None}
     return access
 
 
-def _mentioned(text: str) -> set[int]:
+def mentioned(text: str) -> set[int]:
+    """Return the positions of the resources that raw GLSL names."""
     return {int(number) for number in re.findall(_RESOURCE_NAME, text)}
 
 
@@ -208,7 +209,7 @@ def _note_read(expr: Expr, access: Access) -> None:
     if isinstance(expr.value, (Storage, ImageBinding)) and expr.op not in (Op.LENGTH, Op.IMAGE_SIZE):
         access.reads.add(expr.value.index)
     elif isinstance(expr.value, RawText):
-        access.reads |= _mentioned(expr.value.text)
+        access.reads |= mentioned(expr.value.text)
 
 
 def _note_written(place: Expr, access: Access, *, also_read: bool) -> None:
@@ -218,7 +219,7 @@ def _note_written(place: Expr, access: Access, *, also_read: bool) -> None:
         touched = {root.value.index}
     elif isinstance(root.value, RawText):
         touched = {node.value.index for node in nodes((root,)) if isinstance(node.value, Storage)}
-        touched |= _mentioned(root.value.text)
+        touched |= mentioned(root.value.text)
     access.writes |= touched
     if also_read:
         access.reads |= touched

@@ -14,6 +14,7 @@ from vkdispatch.codegen.glsl import GlslText, write_kernel
 from vkdispatch.codegen.ir import ImageBinding, Kernel, Storage
 from vkdispatch.codegen.layout import ArgumentLayout, StructElement, argument_layout, resource_bindings
 from vkdispatch.codegen.location import Loc
+from vkdispatch.codegen.packing import packed_buffers
 from vkdispatch.codegen.variant import PLAIN, Variant
 from vkdispatch.codegen.widen import widen
 
@@ -58,12 +59,14 @@ def binding_type(resource: Storage | ImageBinding) -> BindingType:
 class Place:
     """Where a kernel finds a resource: bound, or by an address in the argument block; -1 is nowhere.
 
-    `address` and `length` are the offsets of a buffer's address and bytes (both uint64).
+    `address` and `length` are the offsets of a buffer's address and bytes (both uint64). `in_words` says that
+    its elements are packed in words of 32 bits.
     """
 
     binding: int
     address: int = -1
     length: int = -1
+    in_words: bool = False
 
 
 @record(sealed=True)
@@ -274,11 +277,12 @@ class ShaderDescription:
         layout, base = self.layout(variant), self.resource_binding_base
         bound = resource_bindings(self.kernel, layout)
         found = {index + base: Place(binding) for index, binding in bound.items()}
+        lengths = {index: layout.offset_of(name) for index, name in layout.lengths.items()}
         for index, name in layout.addresses.items():
-            length = layout.lengths.get(index)
-            found[index + base] = Place(
-                -1, layout.offset_of(name), -1 if length is None else layout.offset_of(length)
-            )
+            found[index + base] = Place(-1, layout.offset_of(name), lengths.get(index, -1))
+        for index in packed_buffers(self.kernel, variant):
+            place = found[index + base]
+            found[index + base] = replace(place, length=lengths.get(index, -1), in_words=True)
         return found
 
     @functools.cached_property

@@ -10,12 +10,15 @@ from vkdispatch.base.record import record, replace
 from vkdispatch.base.structures import Structure, is_structure
 from vkdispatch.codegen.analysis import (
     Access,
+    Usage,
     contents,
     resource_access,
     usage,
 )
 from vkdispatch.codegen.bounds import guard_effects, keeps_workgroups
 from vkdispatch.codegen.coarsen import coarsen
+from vkdispatch.codegen.emulation import emulates, plain_types
+from vkdispatch.codegen.emulation import helper_lines as emulation_lines
 from vkdispatch.codegen.extensions import BFLOAT16, extensions, has_bfloat16_matrices
 from vkdispatch.codegen.glsl_expressions import (
     BFLOAT16_BITS,
@@ -24,6 +27,7 @@ from vkdispatch.codegen.glsl_expressions import (
     FOLDED_WORKGROUP_ID,
     FORMAT_LETTERS,
     GVEC,
+    HALVES,
     STORED,
     Names,
     member_names,
@@ -45,6 +49,7 @@ from vkdispatch.codegen.ir import (
 from vkdispatch.codegen.layout import GROUP_COUNT, ArgumentLayout, argument_layout, resource_bindings
 from vkdispatch.codegen.location import Loc
 from vkdispatch.codegen.naming import plan_names
+from vkdispatch.codegen.packing import Packing, is_lacking, packed_buffers
 from vkdispatch.codegen.variant import PLAIN, Variant
 from vkdispatch.codegen.widen import widen
 
@@ -86,28 +91,68 @@ def write_kernel(kernel: Kernel, variant: Variant = PLAIN) -> GlslText:
         kernel, bounded = widen(kernel, bounded=bounded), False
     layout = argument_layout(kernel, variant)
     block = "UBO" if layout.uniform else "PC"
-    body = _write_body(kernel, block, variant, layout, bounded=bounded)
+    packing = _packing(kernel, block, variant, layout)
+    body = _write_body(kernel, block, variant, layout, packing, bounded=bounded)
     used = usage(kernel)
+    if variant.lacks:
+        used = _supported(used, variant)
     if variant.addressed and layout.addresses:
         used = replace(used, addresses=True)
+    interface, lines = tuple(_interface(kernel, layout, packing)), tuple(body.lines)
+    if variant.lacks:
+        interface = tuple(plain_types(line, variant.lacks) for line in interface)
+        lines = tuple(plain_types(line, variant.lacks) for line in lines)
+        interface = (*emulation_lines((*interface, *lines)), *interface)
     return GlslText(
         (
             "#version 450",
             *(f"#extension {name} : require" for name in extensions(used, kernel.flags)),
             *((BFLOAT16,) if has_bfloat16_matrices(used) else ()),
         ),
-        tuple(_interface(kernel, layout)),
-        ("void main() {", *body.lines, "}"),
+        interface,
+        ("void main() {", *lines, "}"),
         (None, *body.line_map, None),
     )
 
 
-def _interface(kernel: Kernel, layout: ArgumentLayout) -> list[str]:
+def _supported(used: Usage, variant: Variant) -> Usage:
+    """Leave out the types that a form does without, for which GLSL needs extensions."""
+    return replace(
+        used,
+        dtypes={kind for kind in used.dtypes if not emulates(kind, variant.lacks)},
+        subgroup_dtypes={kind for kind in used.subgroup_dtypes if not emulates(kind, variant.lacks)},
+        stored={kind for kind in used.stored if not is_lacking(kind, variant)},
+    )
+
+
+def _packing(kernel: Kernel, block: str, variant: Variant, layout: ArgumentLayout) -> Packing:
+    """Say how the words of packed buffers are written."""
+    packing = Packing(position="uint64_t" if variant.addressed else "uint", lacks=variant.lacks)
+    packed = packed_buffers(kernel, variant)
+    for resource in kernel.resources:
+        if not isinstance(resource, Storage) or resource.index not in packed:
+            continue
+        word = f"{resource.name}.data[{{}} >> 2]"
+        if resource.index in layout.addresses:
+            start = f"{block}.{layout.addresses[resource.index]}"
+            word = f"{reference_name(resource)}({start} + ({{}} & ~3ul)).data[0]"
+        packing.words[resource.index] = word
+    return packing
+
+
+def _interface(kernel: Kernel, layout: ArgumentLayout, packing: Packing) -> list[str]:
     lines: list[str] = []
     if layout.members:
         kind = "set = 0, binding = 0, scalar" if layout.uniform else "push_constant, scalar"
         lines.append(f"layout({kind}) uniform Arguments {{")
-        lines += [f"{INDENT}{member.dtype.glsl_type} {member.name};" for member in layout.members]
+        lines += [
+            f"{INDENT}{member.dtype.glsl_type} {member.name};"
+            for member in layout.members
+            if member.name not in layout.halves
+        ]
+        if layout.halves:
+            start = min(member.offset for member in layout.members if member.name in layout.halves)
+            lines.append(f"{INDENT}uint {HALVES}[{(layout.size - start) // 4}];")
         lines += [f"}} {'UBO' if layout.uniform else 'PC'};", ""]
     access = resource_access(kernel)
     bindings = resource_bindings(kernel, layout)
@@ -122,7 +167,11 @@ def _interface(kernel: Kernel, layout: ArgumentLayout) -> list[str]:
             continue
         qualifier = _storage_qualifier(resource, kernel, access)
         kind = _memory_type(resource.dtype)
-        if is_structure(resource.dtype):
+        if resource.index in packing.words:
+            kind = "uint"
+            # words are exchanged, so what is written is read as well
+            qualifier = "" if qualifier == "writeonly " else qualifier
+        elif is_structure(resource.dtype):
             kind = f"Element{resource.index}"
             lines += _structure_declaration(kind, resource.dtype)
         block = f"buffer {reference_name(resource)} {{ {kind} data[]; }}"
@@ -135,7 +184,11 @@ def _interface(kernel: Kernel, layout: ArgumentLayout) -> list[str]:
         )
     if kernel.resources:
         lines.append("")
-    if any(isinstance(resource, Storage) and resource.dtype is bfloat16 for resource in kernel.resources):
+    lines += packing.lines()
+    if any(
+        isinstance(resource, Storage) and resource.dtype is bfloat16 and resource.index not in packing.words
+        for resource in kernel.resources
+    ):
         lines += [*BFLOAT16_BITS.strip().splitlines(), ""]
     lines += helper_lines(contents(kernel).expressions)
     for array in kernel.shared:
@@ -165,7 +218,7 @@ def _structure_declaration(name: str, kind: type[Structure]) -> list[str]:
 def _reference_declaration(
     buffer: Storage, block: str, label: str, layout: ArgumentLayout
 ) -> tuple[str, str]:
-    size = buffer.dtype.item_size
+    size = 4 if block.endswith("{ uint data[]; }") else buffer.dtype.item_size
     # A buffer starts at a multiple of all these, so an element lies at multiples of what divides its size.
     alignment = min(size & -size, 16)
     address = f"{'UBO' if layout.uniform else 'PC'}.{layout.addresses[buffer.index]}"
@@ -223,6 +276,7 @@ def _write_body(
     block: str,
     variant: Variant,
     layout: ArgumentLayout | None = None,
+    packing: Packing | None = None,
     *,
     bounded: bool = False,
 ) -> BodyWriter:
@@ -238,7 +292,10 @@ def _write_body(
     taken.update(array.name for array in kernel.shared)
     names = Names(builtins, block, plan)
     if layout is not None:
-        names.addresses, names.lengths = layout.addresses, layout.lengths
+        names.addresses, names.lengths, names.halves = layout.addresses, layout.lengths, layout.halves
+    names.lacks = variant.lacks
+    if packing is not None:
+        names.packing = packing
     writer = BodyWriter(names, plan, taken)
     if variant.folded:
         _fold_prologue(writer, block)

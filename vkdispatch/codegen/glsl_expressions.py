@@ -11,6 +11,7 @@ from vkdispatch.base.dtype import (
     bfloat16,
     bool_,
     component_count,
+    component_type,
     float16,
     float32,
     float64,
@@ -26,6 +27,7 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.record import field, record
 from vkdispatch.base.structures import Structure, is_structure
+from vkdispatch.codegen import emulation
 from vkdispatch.codegen.ir import (
     Argument,
     Builtin,
@@ -40,6 +42,7 @@ from vkdispatch.codegen.ir import (
 )
 from vkdispatch.codegen.names import legal_name
 from vkdispatch.codegen.naming import NamingPlan
+from vkdispatch.codegen.packing import Packing
 
 # ---- tables --------------------------------------------------------------------------------------
 
@@ -119,6 +122,9 @@ BUILTINS: dict[Builtin, str] = {
 }
 # A folded kernel runs a grid of any shape in a launch of another one; see _fold_prologue.
 FOLDED_GLOBAL_ID, FOLDED_WORKGROUP_ID = "global_id", "workgroup_id"
+
+# The member of the argument block that has the arguments of 16 bits, where these are packed in words.
+HALVES = "halves_"
 
 # Names of components of built-in values, where they get one.
 COMPONENT_NAMES: dict[Builtin, str] = {
@@ -206,6 +212,12 @@ class Names:
     # of buffers that are reached by address: members of the argument block, by position of the resource
     addresses: dict[int, str] = field(factory=dict)
     lengths: dict[int, str] = field(factory=dict)
+    # buffers whose elements are packed in words
+    packing: Packing = field(factory=Packing)
+    # features that the form does without
+    lacks: frozenset[str] = frozenset()
+    # where arguments of 16 bits lie that are packed in words, by name
+    halves: dict[str, int] = field(factory=dict)
 
     def name_of(self, expr: Expr) -> str | None:
         """Return the name that an expression was given, if any."""
@@ -235,7 +247,42 @@ def expression_text(expr: Expr) -> str:
 def written(expr: Expr, names: Names) -> tuple[str, int]:
     """Text of an expression and how strongly it holds together."""
     name = names.name_of(expr)
-    return (name, _POSTFIX) if name is not None else WRITERS[expr.op](expr, names)
+    return (name, _POSTFIX) if name is not None else value_text(expr, names)
+
+
+def value_text(expr: Expr, names: Names) -> tuple[str, int]:
+    """Text of an expression that has no name, and how strongly it holds together."""
+    if names.lacks:
+        kinds = (expr.dtype, *(arg.dtype for arg in expr.args))
+        if any(emulation.emulates(kind, names.lacks) for kind in kinds):
+            text = _emulated(expr, names)
+            if text is not None:
+                return text, _PREFIX if text[0] in "-!~" else _POSTFIX
+    return WRITERS[expr.op](expr, names)
+
+
+def _emulated(expr: Expr, names: Names) -> str | None:
+    """Write an expression of types that the device lacks; None: as any other."""
+    op, kind = expr.op, expr.dtype
+    if op is Op.LITERAL:
+        assert isinstance(expr.value, (int, float))
+        return emulation.literal(expr.value, kind, literal_text)
+    if op is Op.BINARY:
+        left, right = (_operand(arg, names, _PREFIX) for arg in expr.args)
+        return emulation.operated(str(expr.value), kind, left, right)
+    if op is Op.COMPARE and expr.args[0].dtype in (int64, uint64):
+        left, right = (_operand(arg, names, _PREFIX) for arg in expr.args)
+        return emulation.compared(str(expr.value), expr.args[0].dtype, left, right)
+    if op is Op.UNARY:
+        text = _operand(expr.args[0], names, _POSTFIX)
+        if kind in (int64, uint64):
+            return f"~{text}" if expr.value == "~" else f"long_negate({text})"
+        return emulation.back(f"{expr.value}{text}", kind)
+    if op in (Op.CALL, Op.SUBGROUP):
+        return emulation.called(expr, [full_text(arg, names) for arg in expr.args], names.lacks)
+    if op is Op.CONSTRUCT:
+        return emulation.constructed(expr, [full_text(arg, names) for arg in expr.args], names.lacks)
+    return None
 
 
 def full_text(expr: Expr, names: Names) -> str:
@@ -261,7 +308,19 @@ def _literal(expr: Expr, names: Names) -> tuple[str, int]:
 
 def _argument(expr: Expr, names: Names) -> tuple[str, int]:
     assert isinstance(expr.value, Argument)
+    if expr.value.name in names.halves:
+        return _packed_argument(expr.value, names), _POSTFIX
     return f"{names.block}.{expr.value.name}", _POSTFIX
+
+
+def _packed_argument(argument: Argument, names: Names) -> str:
+    """Write an argument of 16 bits, or a vector of such, whose words hold several."""
+    scalar, start = component_type(argument.dtype), names.halves[argument.name]
+    parts = []
+    for place in range(start, start + component_count(argument.dtype)):
+        word = f"bitfieldExtract({names.block}.{HALVES}[{place // 2}], {16 * (place % 2)}, 16)"
+        parts.append(names.packing.value(scalar, word))
+    return parts[0] if len(parts) == 1 else f"{argument.dtype.glsl_type}({', '.join(parts)})"
 
 
 def _builtin(expr: Expr, names: Names) -> tuple[str, int]:
@@ -275,6 +334,9 @@ def _register(expr: Expr, names: Names) -> tuple[str, int]:
 
 
 def _element(expr: Expr, names: Names) -> tuple[str, int]:
+    packed = packed_place(expr, names)
+    if packed is not None:
+        return names.packing.load(*packed), _POSTFIX
     text = element_place(expr, names)
     if isinstance(expr.value, Storage) and expr.value.dtype in STORED:
         return STORED[expr.value.dtype].load.format(text), _POSTFIX
@@ -288,7 +350,37 @@ def element_place(expr: Expr, names: Names) -> str:
         return _addressed_place(expr.value, expr.args[0], names)
     if isinstance(expr.value, SharedArray):
         return f"{expr.value.name}[{full_text(expr.args[0], names)}]"
-    return f"{expr.value.name}.data[{full_text(expr.args[0], names)}]{_field_text(expr.value)}"
+    return f"{expr.value.name}.data[{_index_text(expr.args[0], names)}]{_field_text(expr.value)}"
+
+
+def _index_text(index: Expr, names: Names) -> str:
+    text = full_text(index, names)
+    return f"({text}).x" if names.lacks and emulation.emulates(index.dtype, names.lacks) else text
+
+
+def packed_place(place: Expr, names: Names) -> tuple[Storage, DType, DType, str] | None:
+    """Return where a place lies that is, or is part of, an element packed in words; None for any other.
+
+    Its buffer, the type that lies there and the one that kernels compute with, and the place in bytes.
+    """
+    if place.op is Op.ELEMENT:
+        storage = place.value
+        if not isinstance(storage, Storage) or storage.index not in names.packing.words:
+            return None
+        at = names.packing.at(storage, _index_text(place.args[0], names), place.args[0].dtype)
+        return storage, storage.dtype, place.dtype, at
+    if place.op not in (Op.COMPONENT, Op.INDEX):
+        return None
+    whole = packed_place(place.args[0], names)
+    if whole is None:
+        return None
+    storage, kind, _, at = whole
+    part = component_type(kind) if kind.child_type is None else kind.child_type
+    if place.op is Op.COMPONENT:
+        offset = str("xyzw".index(str(place.value)) * part.item_size)
+    else:
+        offset = f"{_operand(place.args[1], names, _PRODUCT)} * {part.item_size}"
+    return storage, part, place.dtype, names.packing.beyond(at, offset)
 
 
 def _field_text(storage: Storage) -> str:
@@ -468,6 +560,10 @@ def _length(expr: Expr, names: Names) -> tuple[str, int]:
     if isinstance(expr.value, Register):
         return f"{kind}({expr.value.name}.length())", _POSTFIX
     assert isinstance(expr.value, Storage)
+    if expr.value.index in names.packing.words:
+        size = f"{names.block}.{names.lengths[expr.value.index]}"
+        low = size if expr.value.index in names.addresses else f"{size}.x"
+        return f"{kind}({low} / {expr.value.element_size})", _POSTFIX
     if expr.value.index in names.lengths:
         size = f"{names.block}.{names.lengths[expr.value.index]} / {expr.value.element_size}ul"
         return f"{kind}({size})", _POSTFIX

@@ -1,22 +1,25 @@
 """Statements as lines of GLSL, with the Python line of each."""
 
 from vkdispatch.base.dtype import (
+    DType,
     component_count,
     component_type,
     is_array,
 )
 from vkdispatch.base.record import replace
+from vkdispatch.codegen.emulation import emulates, operated
 from vkdispatch.codegen.glsl_expressions import (
     COMPONENT_NAMES,
     GVEC,
     STORED,
-    WRITERS,
     Names,
     array_text,
     full_text,
     literal_text,
+    packed_place,
     place_text,
     updated_text,
+    value_text,
 )
 from vkdispatch.codegen.ir import (
     Assert,
@@ -91,7 +94,7 @@ class BodyWriter:
 
     def _declare_name(self, number: int) -> None:
         expr = self._plan.numbering.exprs[number]
-        text = WRITERS[expr.op](expr, self._names)[0]
+        text = value_text(expr, self._names)[0]
         name = self._new_name(expr)
         self.line(f"{expr.dtype.glsl_type} {name} = {text};", expr.loc)
         self._names.of_number[number] = name
@@ -180,12 +183,30 @@ class BodyWriter:
 
     def _assignment(self, statement: Store) -> str:
         place = statement.place
+        packed = packed_place(place, self._names)
+        if packed is not None:
+            return self._packed_assignment(statement, packed)
         target = place_text(place, self._names)
         if isinstance(place.value, Storage) and place.value.dtype in STORED:
             return f"{target} = {STORED[place.value.dtype].store.format(self._text(statement.value))}"
         if statement.operator is None:
             return f"{target} = {self._text(statement.value)}"
+        if emulates(place.dtype, self._names.lacks):
+            value = f"({self._text(statement.value)})"
+            return f"{target} = {operated(statement.operator, place.dtype, target, value)}"
         return updated_text(target, statement.operator, place, statement.value, self._names)
+
+    def _packed_assignment(self, statement: Store, packed: tuple[Storage, DType, DType, str]) -> str:
+        """Write a store to an element, or a part of one, that lies in words."""
+        storage, kind, value, at = packed
+        text = self._text(statement.value)
+        if statement.operator is not None:
+            old = self._names.packing.load(storage, kind, value, at)
+            if emulates(value, self._names.lacks):
+                text = operated(statement.operator, value, old, f"({text})")
+            else:
+                text = f"{value.glsl_type}({old} {statement.operator} ({text}))"
+        return self._names.packing.store(storage, kind, value, at, text)
 
     def _matrix(self, statement: MatrixLoad | MatrixStore) -> None:
         """Write the transfer of a cooperative matrix."""

@@ -1,11 +1,12 @@
 """Where each host value lies in a kernel's argument block."""
 
-from vkdispatch.base.dtype import DType, component_type, scalar_layout, uint64, uvec3
+from vkdispatch.base.dtype import DType, component_type, scalar_layout, uint64, uvec2, uvec3
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import field, record
 from vkdispatch.codegen.analysis import nodes
 from vkdispatch.codegen.ir import ImageBinding, Kernel, Op, Storage, expressions_of, walk
-from vkdispatch.codegen.variant import PLAIN, Variant
+from vkdispatch.codegen.packing import packed_buffers
+from vkdispatch.codegen.variant import PLAIN, SHORT_ARGUMENTS, Variant
 
 # Every device takes push constants of this size.
 PUSH_CONSTANT_BYTES = 128
@@ -28,8 +29,10 @@ class ArgumentLayout:
 
     `size` is in bytes. `uniform` says that it is a uniform block at binding 0 instead of push constants.
     `exec_offset` and `group_count_offset` are those of the execution limit and of a folded kernel's count of
-    workgroups (both uvec3), or None. `addresses` and `lengths` name the members (uint64) that take a buffer's
-    device address and bytes, by its position among the resources.
+    workgroups (both uvec3), or None. `addresses` and `lengths` name the members (uint64, where buffers are
+    bound uvec2) that take a buffer's device address and bytes, by its position among the resources. `halves`
+    has the members of 16 bits that are packed in words at the end of the block, and how many halves in each
+    begins.
     """
 
     members: tuple[StructElement, ...]
@@ -39,6 +42,7 @@ class ArgumentLayout:
     group_count_offset: int | None
     addresses: dict[int, str] = field(factory=dict)
     lengths: dict[int, str] = field(factory=dict)
+    halves: dict[str, int] = field(factory=dict)
 
     def offset_of(self, name: str) -> int:
         """Byte offset of a member. Raises ValueError if there is none of that name."""
@@ -59,6 +63,10 @@ def argument_layout(kernel: Kernel, variant: Variant = PLAIN) -> ArgumentLayout:
         addresses = {index: _free(f"buf{index}_address", taken) for index in _buffers(kernel)}
         lengths = {index: _free(f"buf{index}_bytes", taken) for index in _measured(kernel)}
         fields += [(name, uint64) for name in (*addresses.values(), *lengths.values())]
+    elif packed := packed_buffers(kernel, variant):
+        taken = {name for name, _ in fields}
+        lengths = {index: _free(f"buf{index}_bytes", taken) for index in _measured(kernel) if index in packed}
+        fields += [(name, uvec2) for name in lengths.values()]
     # The folded form must bind like the plain one, so the larger of them decides.
     total = sum(kind.item_size for _, kind in fields) + uvec3.item_size
     if variant.folded:
@@ -74,7 +82,11 @@ def argument_layout(kernel: Kernel, variant: Variant = PLAIN) -> ArgumentLayout:
     size = -(-size // 4) * 4
     group_count = by_name[GROUP_COUNT] if variant.folded else None
     uniform = total > PUSH_CONSTANT_BYTES
-    return ArgumentLayout(members, size, uniform, limit, group_count, addresses, lengths)
+    halves: dict[str, int] = {}
+    if SHORT_ARGUMENTS in variant.lacks:
+        small = [member for member in members if component_type(member.dtype).item_size == 2]
+        halves = {member.name: (member.offset - small[0].offset) // 2 for member in small}
+    return ArgumentLayout(members, size, uniform, limit, group_count, addresses, lengths, halves)
 
 
 def _buffers(kernel: Kernel) -> list[int]:

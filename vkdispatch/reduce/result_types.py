@@ -22,11 +22,6 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.errors import ArgumentValueError, UnsupportedError
 
-_FEATURES: dict[DType, str] = {
-    dtype.int64: "shaderInt64",
-    dtype.uint64: "shaderInt64",
-    dtype.float64: "shaderFloat64",
-}
 _UNSIGNED = (dtype.uint8, dtype.uint16, dtype.uint32, dtype.uint64)
 _INTEGERS = (dtype.int8, dtype.int16, dtype.int32, dtype.int64, *_UNSIGNED)
 _FLOATS = (dtype.bfloat16, dtype.float16, dtype.float32, dtype.float64)
@@ -67,8 +62,7 @@ def index_type(function: str, kind: DType, given: Any, context: Context) -> DTyp
 
 def supported(function: str, kind: DType, chosen: DType, context: Context, given: Any, instead: str) -> DType:
     """Return a dtype. Raises NotImplementedError where a device cannot compute with it."""
-    feature = _FEATURES.get(component_type(chosen))
-    if feature is not None and feature not in device_facts(context).features:
+    if component_type(chosen) is dtype.float64 and "shaderFloat64" not in device_facts(context).features:
         hint = f"give a narrower one, such as dtype={instead}" if given is None else f"give dtype={instead}"
         raise UnsupportedError(
             f"{function}: results of {kind.name} are {chosen.name}, with which the device does not compute; "

@@ -22,22 +22,23 @@ from vkdispatch.base.errors import (
     VulkanError,
 )
 from vkdispatch.base.handle import Handle
-from vkdispatch.base.record import record
+from vkdispatch.base.record import record, replace
 from vkdispatch.codegen import ShaderDescription, ShaderSource
 from vkdispatch.codegen.analysis import usage
 from vkdispatch.codegen.bounds import guard_effects, keeps_workgroups
 from vkdispatch.codegen.description import Place
+from vkdispatch.codegen.emulation import can_emulate, emulates
 from vkdispatch.codegen.ir import ImageBinding, Kernel
 from vkdispatch.codegen.kernel_warnings import warn
 from vkdispatch.codegen.layout import ArgumentLayout
-from vkdispatch.codegen.variant import PLAIN, Variant
+from vkdispatch.codegen.variant import INT64, PLAIN, Variant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.diagnostics import Probe
 from vkdispatch.execution_pipeline.optimization import Fusible
 from vkdispatch.shader.features import missing_operation, waiting_in_loops
 from vkdispatch.shader.launch_size import Extent, LaunchSize
 from vkdispatch.shader.parameters import BufferSlot, CheckedCall, ImageSlot, Slot, packer
-from vkdispatch.shader.variants import MOST_NARROW, UNCOARSENED, Coarsening, spanned
+from vkdispatch.shader.variants import MOST_NARROW, UNCOARSENED, Coarsening, can_pack, lacking, spanned
 
 _COMPILER_LINE = r"ERROR: (?P<file>.*?):(?P<line>\d+): (?P<text>.*)"
 
@@ -229,6 +230,9 @@ def build_kernel(
     """
     check_local_size(who, local_size, context)
     check_shared_memory(who, description, context)
+    lacks = lacking(description.kernel, context)
+    # addresses are integers of 64 bits
+    variant = replace(variant, lacks=lacks - {INT64} if variant.addressed else lacks)
     check_features(who, description, context)
     source = description.shader_source(local_size, variant)
     layout = description.layout(variant)
@@ -308,12 +312,19 @@ def check_shared_memory(who: str, description: ShaderDescription, context: Conte
     """Raise ValueError if a workgroup has less shared memory than the kernel declares."""
     kernel = description.kernel
     arrays = guard_effects(kernel).shared if keeps_workgroups(kernel) else kernel.shared
-    size = sum(array.size * array.dtype.item_size for array in arrays)
+    lacks = lacking(kernel, context)
+    size = sum(array.size * _shared_size(array.dtype, lacks) for array in arrays)
     if size > context.max_shared_memory:
         raise ArgumentValueError(
             f"{who}: its shared buffers take {size} bytes; a workgroup on this device has "
             f"{context.max_shared_memory}"
         )
+
+
+def _shared_size(kind: DType, lacks: frozenset[str]) -> int:
+    """Bytes of a value in workgroup memory, where types that are lacking take whole words."""
+    small = dtype.component_type(kind).item_size == 2 and emulates(kind, lacks)
+    return kind.item_size * (2 if small else 1)
 
 
 _FEATURES: tuple[tuple[tuple[DType, ...], str, str], ...] = (
@@ -329,23 +340,23 @@ def check_features(who: str, description: ShaderDescription, context: Context) -
     kernel = description.kernel
     usage_ = usage(kernel)
     used = {dtype.component_type(kind) for kind in usage_.dtypes}
+    lacks = lacking(kernel, context)
+    if not can_pack(kernel, lacks):
+        raise UnsupportedError(
+            f"{who}: the device {context.device_infos[0].device_name!r} has no {', '.join(sorted(lacks))}: "
+            "elements are packed in words, which code in GLSL and cooperative matrices do not reach; use a "
+            "dtype of 32 bits"
+        )
+    emulated = {kind for kind in used if emulates(kind, lacks)} if can_emulate(kernel, lacks) else set()
     for device in context.device_infos:
         for kinds, feature, name in _FEATURES:
-            if used.intersection(kinds) and not getattr(device, feature):
+            if used.intersection(kinds) and not getattr(device, feature) and not emulated.intersection(kinds):
                 raise _unsupported(who, device, name)
-        lacking = missing_operation(usage_, device)
-        if lacking:
-            raise UnsupportedError(f"{who}: the device {device.device_name!r} has no {lacking}")
-        stored = usage_.stored
-        if any(kind.item_size == 1 for kind in stored) and not device.storage_buffer_8_bit_access:
-            raise _unsupported(who, device, "buffers of 8-bit elements")
-        if any(_is_short(kind) for kind in stored) and not device.storage_buffer_16_bit_access:
-            raise _unsupported(who, device, "buffers of 16-bit elements")
-        if any(_is_short(member.dtype) for member in kernel.arguments):
-            uniform = description.layout().uniform
-            feature = "uniform_and_storage_buffer_16_bit_access" if uniform else "storage_push_constant_16"
-            if not getattr(device, feature):
-                raise _unsupported(who, device, "arguments of 16 bits")
+        missing = missing_operation(
+            replace(usage_, subgroup_dtypes=usage_.subgroup_dtypes - emulated), device
+        )
+        if missing:
+            raise UnsupportedError(f"{who}: the device {device.device_name!r} has no {missing}")
         images = [r.dtype for r in kernel.resources if isinstance(r, ImageBinding) and r.storage]
         pairs = any(dtype.component_count(kind) == 2 for kind in images)
         if pairs and not device.storage_image_extended_formats:
@@ -363,10 +374,6 @@ def _warn_of_waiting(kernel: Kernel) -> None:
                 "relaxed=True, other atomics and subgroup barriers are safe",
                 statement.loc,
             )
-
-
-def _is_short(kind: DType) -> bool:
-    return dtype.component_type(kind).item_size == 2
 
 
 def _unsupported(who: str, device: DeviceInfo, what: str) -> UnsupportedError:
@@ -437,6 +444,7 @@ def _native_slot(
             most_bytes=elements * slot.item_size,
             address_offset=place.address,
             length_offset=place.length,
+            in_words=place.in_words,
             element=slot.kind,
             twin=None if slot.kind is None else pair_twin(slot.kind),
         )

@@ -5,12 +5,17 @@ from typing import Any
 
 import vkdispatch_native as native
 from vkdispatch.base.context import Context
+from vkdispatch.base.devices import DeviceInfo
+from vkdispatch.base.dtype import DType, component_type
 from vkdispatch.base.environment import read_choices
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record, replace
+from vkdispatch.codegen.analysis import usage
 from vkdispatch.codegen.coarsen import coarsening
+from vkdispatch.codegen.emulation import FEATURE_OF, can_emulate
 from vkdispatch.codegen.ir import Kernel
-from vkdispatch.codegen.variant import PLAIN, Variant
+from vkdispatch.codegen.packing import packed_buffers, reaches_elements
+from vkdispatch.codegen.variant import FLOAT16, INT16, INT64, PLAIN, SHORT_ARGUMENTS, STORAGE, Variant
 from vkdispatch.shader.launch_size import Extent
 from vkdispatch.shader.parameters import BufferSlot, Slot
 
@@ -23,8 +28,16 @@ _MAX_WIDE_ID = 0xFFFFFFFFFFFF
 MOST_NARROW = 0x7FFFFFFF
 # Below this many elements a GPU wants them spread over more invocations.
 _MANY = 1 << 19
+# Where devices tell of a feature.
+_ATTRIBUTES = {
+    STORAGE[1]: "storage_buffer_8_bit_access",
+    STORAGE[2]: "storage_buffer_16_bit_access",
+    INT64: "int_64_support",
+    INT16: "int_16_support",
+    FLOAT16: "float_16_support",
+}
 # For tests: forms that every launch gets that can have them.
-_FORCED = read_choices("VKDISPATCH_FORCE_VARIANT", ("coarse", "addressed", "wide"))
+_FORCED = read_choices("VKDISPATCH_FORCE_VARIANT", ("coarse", "addressed", "wide", "packed"))
 
 
 @record
@@ -55,6 +68,41 @@ def can_address(context: Context) -> bool:
     return all(
         "bufferDeviceAddress" in info.features and info.int_64_support for info in context.device_infos
     )
+
+
+def lacking(kernel: Kernel, context: Context) -> frozenset[str]:
+    """Return the features of what a kernel uses that its form for these devices does without."""
+    used = usage(kernel)
+    wanted = {STORAGE[size] for size in map(_scalar_size, used.stored) if size in STORAGE}
+    computed = {FEATURE_OF[kind] for kind in map(component_type, used.dtypes) if kind in FEATURE_OF}
+    short = any(_scalar_size(member.dtype) == 2 for member in kernel.arguments)
+    if "packed" not in _FORCED:
+        infos = context.device_infos
+        found = {
+            feature
+            for feature in wanted | computed
+            if not all(getattr(info, _ATTRIBUTES[feature]) for info in infos)
+        }
+        if short and (found & computed or not all(map(_takes_short_arguments, infos))):
+            found.add(SHORT_ARGUMENTS)
+        return frozenset(found)
+    forced = frozenset(wanted | computed | ({SHORT_ARGUMENTS} if short else set()))
+    if not can_emulate(kernel, forced):
+        forced = frozenset(wanted)
+    return forced if can_pack(kernel, forced) else frozenset()
+
+
+def _scalar_size(kind: DType) -> int:
+    return component_type(kind).item_size
+
+
+def _takes_short_arguments(info: DeviceInfo) -> bool:
+    return bool(info.storage_push_constant_16 and info.uniform_and_storage_buffer_16_bit_access)
+
+
+def can_pack(kernel: Kernel, lacks: frozenset[str]) -> bool:
+    """Whether a kernel reaches the buffers that would be packed only by loads and stores of elements."""
+    return not lacks or not reaches_elements(kernel, packed_buffers(kernel, Variant(lacks=lacks)))
 
 
 def reach(who: str, slots: Sequence[Slot], values: Sequence[Any], context: Context, *, own: bool) -> Variant:

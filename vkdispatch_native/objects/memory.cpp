@@ -67,7 +67,7 @@ Memory::Memory(Device& device, VkDeviceSize size, MemoryUse use, bool apart) : d
   }
   VkBufferCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
-  info.size = size;
+  info.size = (size + 3) & ~VkDeviceSize{3};  // kernels may reach small elements by whole words
   info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT |
                VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
   if (device.properties().features12.bufferDeviceAddress) {
