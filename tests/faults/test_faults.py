@@ -209,6 +209,7 @@ from tests.native.gates import Gate
 from vkdispatch.base.buffer import function_buffer
 engine = context._native
 other = vd.asbuffer(Y)
+X = np.arange(1 << 15, dtype=np.float32)  # small memory takes turns
 for _ in range(5):
     lost, kept = vd.asbuffer(X), vd.asbuffer(X)
     vd.queue_wait_idle()

@@ -64,7 +64,8 @@ def test_on_the_device(shape: tuple[int, ...]) -> None:
 @pytest.mark.usefixtures("plans_of_cpus")
 def test_long_lines_on_cpus(shape: tuple[int, ...], passes: int) -> None:
     """By complex transforms of half the length, whose last lines may be fewer."""
-    assert len(vd.fft.make_fft_shader(shape, r2c=True).get_src()) == passes
+    if vd.get_context().is_cpu():  # others have workgroup memory for longer lines
+        assert len(vd.fft.make_fft_shader(shape, r2c=True).get_src()) == passes
     _check(vd.fft.rfft, vd.fft.irfft, *shape)
 
 

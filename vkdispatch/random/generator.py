@@ -42,13 +42,13 @@ from vkdispatch.random.checking import (
     checked_size,
 )
 from vkdispatch.random.forms import tuning
-from vkdispatch.random.kernels import MOST_BLOCKS
 from vkdispatch.random.launching import (
     Draw,
     advance,
     block_count,
     draw_new,
     fill,
+    fits_one_launch,
     is_far,
     tuned,
 )
@@ -509,7 +509,7 @@ class Generator:
         size, stream = math.prod(shape), self._at.stream
         # a word of 64 bits that was half used may come first
         blocks = block_count(stream, bits, size)
-        if size == 0 or (stream.wide and bits == 32) or blocks > MOST_BLOCKS:
+        if size == 0 or (stream.wide and bits == 32) or not fits_one_launch(blocks):
             return None
         count = size + (pairs and size % 2)
         half = False

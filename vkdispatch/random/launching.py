@@ -107,6 +107,11 @@ def block_count(stream: Stream, bits: int, size: int) -> int:
     return -(-size // (stream.block * 32 // bits))
 
 
+def fits_one_launch(blocks: int) -> bool:
+    """Return whether one launch makes so many blocks."""
+    return blocks <= MOST_BLOCKS
+
+
 def is_far(stream: Stream, block: int, first: int, count: int) -> bool:
     """Return whether the number of a block of a launch takes more than two words of the counter."""
     return (block + first) % (1 << 64) + min(count - first, MOST_BLOCKS) >= 1 << 64
