@@ -281,10 +281,9 @@ bool Engine::looks_at(const Journal& notes) noexcept {
 uint32_t Engine::take_ticket() {
   const Use use(*this);
   Journal* notes = journal();
-  return notes == nullptr ? 0
-                          : notes->take([this](size_t slot) {
-                              return has_queue(slot) ? queue_at(slot).next_point() : kForever;
-                            });
+  return notes == nullptr ? 0 : notes->take([this](size_t slot) {
+    return has_queue(slot) ? queue_at(slot).next_point() : kForever;
+  });
 }
 
 int Engine::stale_tickets() {

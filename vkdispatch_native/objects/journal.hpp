@@ -25,7 +25,10 @@ class Journal {
   static constexpr uint32_t kNone = ~uint32_t{0};
 
   Journal(Buffer& buffer, size_t slot_count)
-      : buffer_(buffer), seen_(buffer.queue_count()), slot_count_(slot_count), points_(slot_count * kTickets) {
+      : buffer_(buffer),
+        seen_(buffer.queue_count()),
+        slot_count_(slot_count),
+        points_(slot_count * kTickets) {
     for (size_t queue = 0; queue < buffer.queue_count(); ++queue) {
       words_.push_back(reinterpret_cast<uint32_t*>(buffer.memory(queue).mapped()));
       std::memset(words_.back(), 0, kWords * sizeof(uint32_t));
@@ -132,7 +135,7 @@ class Journal {
   std::array<bool, 2> fresh_{true, true};
   std::array<std::vector<uint64_t>, 2> marks_;  // the last work that uses a half
   size_t slot_count_;
-  std::vector<uint64_t> points_;                // by ticket, then slot
+  std::vector<uint64_t> points_;  // by ticket, then slot
 };
 
 }  // namespace vkd
