@@ -24,7 +24,7 @@ LARGE, SMALL = 1 << 26, 1 << 16
 WIDE, NARROW = 4096, 256
 LIBRARIES = ("vkdispatch", "torch", "cupy")
 
-# Microseconds of a call, and those of the host, by case.
+# For each case: microseconds per call, and microseconds per call on the host.
 Figures = dict[str, list[float]]
 
 
@@ -182,7 +182,7 @@ def table(found: dict[str, Figures]) -> str:
 @click.option("--library", type=click.Choice(LIBRARIES), help="Measure this one, and print its figures.")
 @click.option("--json", "path", type=click.Path(path_type=Path), help="Where the figures go.")
 def main(library: str | None, path: Path | None) -> None:
-    """Measure functions on arrays as they are called; µs a call, and in brackets those of the host."""
+    """Measure eager calls of array functions: µs per call, with the host's share in parentheses."""
     if library is not None:
         click.echo(json.dumps(measure(library)))
         return

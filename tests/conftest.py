@@ -124,7 +124,7 @@ def _values(known: facts.DeviceFacts) -> list[Any]:
     return [getattr(known, name) for name in facts.DeviceFacts.__match_args__]
 
 
-# What devices may lack, as errors of ours name it.
+# Features that a device may lack, as error messages name them.
 _LACKS = {
     r"float64|double": "float_64_support",
     r"64-bit integers|u?int64": "int_64_support",
@@ -150,7 +150,7 @@ def _lack(error: BaseException) -> str | None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Skip what a device with less cannot do, by `make test-portable`: errors of ours say what."""
+    """Under `make test-portable`, skip a test that needs a feature which the device lacks."""
     try:
         return (yield)
     except (UnsupportedError, ArgumentValueError) as error:

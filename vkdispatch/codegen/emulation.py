@@ -328,7 +328,7 @@ def _place(name: str, used: set[str], ordered: list[str]) -> None:
 
 
 def literal(value: float, kind: DType, write: Callable[[float, DType], str]) -> str:
-    """Write a literal of a type that is lacking; `write` writes those of others."""
+    """Write a literal of an emulated type. `write` writes literals of native types."""
     if _is_long(kind):
         return f"uvec2({int(value) & 0xFFFFFFFF}u, {int(value) >> 32 & 0xFFFFFFFF}u)"
     if kind is float16:
@@ -345,7 +345,7 @@ def back(text: str, kind: DType) -> str:
     return f"bitfieldExtract({text}, 0, 16)" if scalar in (int16, uint16) else text
 
 
-def operated(symbol: str, kind: DType, left: str, right: str) -> str:
+def write_operation(symbol: str, kind: DType, left: str, right: str) -> str:
     """Write the result, of type `kind`, of an operator; the operands are written as operands are."""
     if not _is_long(kind):
         text = f"{left} {symbol} {right}"
@@ -353,28 +353,24 @@ def operated(symbol: str, kind: DType, left: str, right: str) -> str:
     if symbol in _LONG_OPERATORS:
         return f"long_{_LONG_OPERATORS[symbol]}({left}, {right})"
     if symbol in _SIGNED_OPERATORS:
-        return f"long_{_signed(kind)}{_SIGNED_OPERATORS[symbol]}({left}, {right})"
+        return f"long_{_sign_prefix(kind)}{_SIGNED_OPERATORS[symbol]}({left}, {right})"
     return f"({left} {symbol} {right})"
 
 
-def _signed(kind: DType) -> str:
+def _sign_prefix(kind: DType) -> str:
     return "signed_" if kind is int64 else ""
 
 
-def compared(symbol: str, kind: DType, left: str, right: str) -> str:
+def write_comparison(symbol: str, kind: DType, left: str, right: str) -> str:
     """Write a comparison of integers of 64 bits."""
     if symbol in ("==", "!="):
         return f"({left} {symbol} {right})"
-    swapped = symbol in (">", "<=")
-    text = (
-        f"long_{_signed(kind)}less({right}, {left})"
-        if swapped
-        else f"long_{_signed(kind)}less({left}, {right})"
-    )
+    first, second = (right, left) if symbol in (">", "<=") else (left, right)
+    text = f"long_{_sign_prefix(kind)}less({first}, {second})"
     return f"!{text}" if symbol in ("<=", ">=") else text
 
 
-def called(expr: Expr, texts: list[str], lacks: frozenset[str]) -> str:
+def write_call(expr: Expr, texts: list[str], lacks: frozenset[str]) -> str:
     """Write the call of a function, one of a subgroup or one of GLSL's, with the texts of its arguments."""
     name, kind = str(expr.value), expr.dtype
     if name in _BITS_OF_HALVES and FLOAT16 in lacks:
@@ -382,16 +378,16 @@ def called(expr: Expr, texts: list[str], lacks: frozenset[str]) -> str:
     if name in _SAME_WORDS and INT64 in lacks:
         return texts[0]
     if expr.op is Op.CALL and _is_long(kind) and name in _LONG_CALLS:
-        name = f"long_{_signed(kind)}{name}"
+        name = f"long_{_sign_prefix(kind)}{name}"
     elif expr.op is Op.SUBGROUP and _is_long(kind) and name in _LONG_SUMS:
         name = f"long_{name}"
     elif expr.op is Op.SUBGROUP and _is_long(kind) and name in _LONG_EXTREMES:
-        name = f"long_{_signed(kind)}{name}"
+        name = f"long_{_sign_prefix(kind)}{name}"
     text = f"{name}({', '.join(texts)})"
     return back(text, kind) if emulates(kind, lacks) else text
 
 
-def constructed(expr: Expr, texts: list[str], lacks: frozenset[str]) -> str:
+def write_construction(expr: Expr, texts: list[str], lacks: frozenset[str]) -> str:
     """Write the construction of a value of the texts of its components, or of what is converted."""
     kind, scalar = expr.dtype, component_type(expr.dtype)
     if is_array(kind):
@@ -413,7 +409,7 @@ def _as_long(kind: DType, given: DType, text: str) -> str:
     if _is_long(given):
         return text
     if is_float_dtype(given):
-        return f"long_{_signed(kind)}of_float(float({text}))"
+        return f"long_{_sign_prefix(kind)}of_float(float({text}))"
     if given in (int16, int32):
         return f"long_of_int(int({text}))"
     return f"uvec2(uint({text}), 0u)"
@@ -423,5 +419,5 @@ def _of_long(scalar: DType, given: DType, text: str) -> str:
     if scalar is bool_:
         return f"({text} != uvec2(0u))"
     if is_float_dtype(scalar):
-        return f"float_of_{_signed(given)}long({text})"
+        return f"float_of_{_sign_prefix(given)}long({text})"
     return f"({text}).x"

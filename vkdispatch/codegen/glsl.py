@@ -95,7 +95,7 @@ def write_kernel(kernel: Kernel, variant: Variant = PLAIN) -> GlslText:
     body = _write_body(kernel, block, variant, layout, packing, bounded=bounded)
     used = usage(kernel)
     if variant.lacks:
-        used = _supported(used, variant)
+        used = _leave_out_emulated(used, variant)
     if variant.addressed and layout.addresses:
         used = replace(used, addresses=True)
     interface, lines = tuple(_interface(kernel, layout, packing)), tuple(body.lines)
@@ -115,7 +115,7 @@ def write_kernel(kernel: Kernel, variant: Variant = PLAIN) -> GlslText:
     )
 
 
-def _supported(used: Usage, variant: Variant) -> Usage:
+def _leave_out_emulated(used: Usage, variant: Variant) -> Usage:
     """Leave out the types that a form does without, for which GLSL needs extensions."""
     return replace(
         used,

@@ -255,13 +255,13 @@ def value_text(expr: Expr, names: Names) -> tuple[str, int]:
     if names.lacks:
         kinds = (expr.dtype, *(arg.dtype for arg in expr.args))
         if any(emulation.emulates(kind, names.lacks) for kind in kinds):
-            text = _emulated(expr, names)
+            text = _write_emulated(expr, names)
             if text is not None:
                 return text, _PREFIX if text[0] in "-!~" else _POSTFIX
     return WRITERS[expr.op](expr, names)
 
 
-def _emulated(expr: Expr, names: Names) -> str | None:
+def _write_emulated(expr: Expr, names: Names) -> str | None:
     """Write an expression of types that the device lacks; None: as any other."""
     op, kind = expr.op, expr.dtype
     if op is Op.LITERAL:
@@ -269,19 +269,19 @@ def _emulated(expr: Expr, names: Names) -> str | None:
         return emulation.literal(expr.value, kind, literal_text)
     if op is Op.BINARY:
         left, right = (_operand(arg, names, _PREFIX) for arg in expr.args)
-        return emulation.operated(str(expr.value), kind, left, right)
+        return emulation.write_operation(str(expr.value), kind, left, right)
     if op is Op.COMPARE and expr.args[0].dtype in (int64, uint64):
         left, right = (_operand(arg, names, _PREFIX) for arg in expr.args)
-        return emulation.compared(str(expr.value), expr.args[0].dtype, left, right)
+        return emulation.write_comparison(str(expr.value), expr.args[0].dtype, left, right)
     if op is Op.UNARY:
         text = _operand(expr.args[0], names, _POSTFIX)
         if kind in (int64, uint64):
             return f"~{text}" if expr.value == "~" else f"long_negate({text})"
         return emulation.back(f"{expr.value}{text}", kind)
     if op in (Op.CALL, Op.SUBGROUP):
-        return emulation.called(expr, [full_text(arg, names) for arg in expr.args], names.lacks)
+        return emulation.write_call(expr, [full_text(arg, names) for arg in expr.args], names.lacks)
     if op is Op.CONSTRUCT:
-        return emulation.constructed(expr, [full_text(arg, names) for arg in expr.args], names.lacks)
+        return emulation.write_construction(expr, [full_text(arg, names) for arg in expr.args], names.lacks)
     return None
 
 

@@ -7,7 +7,7 @@ from vkdispatch.base.dtype import (
     is_array,
 )
 from vkdispatch.base.record import replace
-from vkdispatch.codegen.emulation import emulates, operated
+from vkdispatch.codegen.emulation import emulates, write_operation
 from vkdispatch.codegen.glsl_expressions import (
     COMPONENT_NAMES,
     GVEC,
@@ -193,7 +193,7 @@ class BodyWriter:
             return f"{target} = {self._text(statement.value)}"
         if emulates(place.dtype, self._names.lacks):
             value = f"({self._text(statement.value)})"
-            return f"{target} = {operated(statement.operator, place.dtype, target, value)}"
+            return f"{target} = {write_operation(statement.operator, place.dtype, target, value)}"
         return updated_text(target, statement.operator, place, statement.value, self._names)
 
     def _packed_assignment(self, statement: Store, packed: tuple[Storage, DType, DType, str]) -> str:
@@ -203,7 +203,7 @@ class BodyWriter:
         if statement.operator is not None:
             old = self._names.packing.load(storage, kind, value, at)
             if emulates(value, self._names.lacks):
-                text = operated(statement.operator, value, old, f"({text})")
+                text = write_operation(statement.operator, value, old, f"({text})")
             else:
                 text = f"{value.glsl_type}({old} {statement.operator} ({text}))"
         return self._names.packing.store(storage, kind, value, at, text)

@@ -88,7 +88,7 @@ def packed_buffers(kernel: Kernel, variant: Variant) -> frozenset[int]:
 
 
 def reaches_elements(kernel: Kernel, buffers: frozenset[int]) -> bool:
-    """Whether a kernel reaches some of these buffers in another way than by loads and stores of elements."""
+    """Whether a kernel accesses one of these buffers other than by loading and storing elements."""
     for statement in contents(kernel).statements:
         if isinstance(statement, RawStatement) and mentioned(statement.text) & buffers:
             return True
@@ -138,17 +138,11 @@ class Packing:
 
     def load(self, storage: Storage, kind: DType, value: DType, at: str) -> str:
         """Write the value of what a buffer holds as `kind` at a place; kernels compute with `value`."""
-        name = f"buf{storage.index}_load_{kind.name}"
-        if name not in self._functions:
-            self._functions[name] = self._load(storage.index, name, kind, value)
-        return f"{name}({at})"
+        return f"{self._loader(storage.index, kind, value)}({at})"
 
     def store(self, storage: Storage, kind: DType, value: DType, at: str, text: str) -> str:
         """Write the call that stores a value of type `value` at a place, as `kind`."""
-        name = f"buf{storage.index}_store_{kind.name}"
-        if name not in self._functions:
-            self._functions[name] = self._store(storage.index, name, kind, value)
-        return f"{name}({at}, {text})"
+        return f"{self._storer(storage.index, kind, value)}({at}, {text})"
 
     def value(self, kind: DType, bits: str) -> str:
         """Write the value of a scalar of 16 bits that kernels compute with."""
@@ -157,14 +151,26 @@ class Packing:
     def _word(self, index: int, shift: int = 0) -> str:
         return self.words[index].format(f"(at + {shift}u)" if shift else "at")
 
+    def _loader(self, index: int, kind: DType, value: DType) -> str:
+        """Return the name of the function that loads, which is defined when first asked for."""
+        name = f"buf{index}_load_{kind.name}"
+        if name not in self._functions:
+            self._functions[name] = self._load(index, name, kind, value)
+        return name
+
+    def _storer(self, index: int, kind: DType, value: DType) -> str:
+        """Return the name of the function that stores; see `_loader`."""
+        name = f"buf{index}_store_{kind.name}"
+        if name not in self._functions:
+            self._functions[name] = self._store(index, name, kind, value)
+        return name
+
     def _load(self, index: int, name: str, kind: DType, value: DType) -> list[str]:
         count, scalar, computed = component_count(kind), component_type(kind), component_type(value)
         size = scalar.item_size
         begin = f"{value.glsl_type} {name}({self.position} at) {{"
         if count > 1:
-            inner = f"buf{index}_load_{scalar.name}"
-            if inner not in self._functions:
-                self._functions[inner] = self._load(index, inner, scalar, computed)
+            inner = self._loader(index, scalar, computed)
             parts = (f"{inner}(at + {part * size}u)" for part in range(count))
             return [begin, f"    return {value.glsl_type}({', '.join(parts)});", "}", ""]
         if size == 8:
@@ -182,9 +188,7 @@ class Packing:
         size = scalar.item_size
         begin = f"void {name}({self.position} at, {value.glsl_type} value) {{"
         if count > 1:
-            inner = f"buf{index}_store_{scalar.name}"
-            if inner not in self._functions:
-                self._functions[inner] = self._store(index, inner, scalar, computed)
+            inner = self._storer(index, scalar, computed)
             places = _component_places(value)
             calls = (f"    {inner}(at + {part * size}u, value{place});" for part, place in enumerate(places))
             return [begin, *calls, "}", ""]

@@ -33,7 +33,7 @@ class Pass:
 
 _WORKGROUP = 64  # invocations that a workgroup has at least if its lines are short
 _LARGEST = 128 << 10  # bytes of a line that the registers of a workgroup hold
-_ALONE = 64  # values of a line that one invocation holds on a CPU, as it does those of up to 32
+_ALONE = 64  # on a CPU, one invocation does a line of this length, as it does lines of up to 32
 _CPU_REGISTERS = (16, 20, 25, 27, 32)
 _COLUMNS = 16  # neighbouring lines that a workgroup takes: 128 bytes of complex64
 

@@ -205,6 +205,7 @@ def _resolve_compute_precision(compute_type: DType | None, *io_types: DType | No
     return compute_type
 
 
+@array_function
 @takes_options(
     "graph",
     "print_shader",
@@ -217,7 +218,6 @@ def _resolve_compute_precision(compute_type: DType | None, *io_types: DType | No
     "input_type",
     "compute_type",
 )
-@array_function
 def ifft(
     *buffers: Any,
     graph: CommandGraph | None = None,

@@ -46,6 +46,15 @@ def combined(x: Any, y: Any, *, logical: bool) -> Any:
     return x | y if logical else x + y
 
 
+def combine_pairwise(sums: list[Any], *, logical: bool) -> Any:
+    """Return the sum of so many sums, a power of two, added up in pairs."""
+    while len(sums) > 1:
+        sums = [
+            combined(x, y, logical=logical).to_register() for x, y in zip(sums[::2], sums[1::2], strict=True)
+        ]
+    return sums[0]
+
+
 def zero(kind: DType) -> Any:
     """Return a zero of a type, not yet in a register."""
     if is_complex(kind):

@@ -20,7 +20,7 @@ from vkdispatch.arrays.promotion import converted
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.arrays.words import value_of, words_of
 from vkdispatch.base.record import record
-from vkdispatch.matrices.arithmetic import add_product, combined, zero
+from vkdispatch.matrices.arithmetic import add_product, combine_pairwise, combined, zero
 from vkdispatch.matrices.factors import PREFIX, Factors, Variables
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -117,9 +117,6 @@ class _Tracing:
         x, y = (vector, matrix) if self._form.turned else (matrix, vector)
         add_product(total, x, y, logical=self._form.factors.logical)
 
-    def _combined(self, x: Any, y: Any) -> Any:
-        return combined(x, y, logical=self._form.factors.logical).to_register()
-
     def along(self) -> None:
         """Record a kernel whose lanes share rows."""
         form, together = self._form, self._matrix.together
@@ -137,18 +134,17 @@ class _Tracing:
                 for total, x, y in zip(sums, self._matrix.values(row + k), vector, strict=True):
                     self._add(total, x, y)
         for place, sums in zip(places, totals, strict=True):
-            while len(sums) > 1:
-                sums = [self._combined(x, y) for x, y in zip(sums[::2], sums[1::2], strict=True)]
-            total = self._of_all_lanes(sums[0])
+            total = self._add_lanes(combine_pairwise(sums, logical=form.factors.logical))
             with vc.if_block(vc.all(self._lane == 0, place < self._side)):
                 self._variables.store_at(self._split, self._batch * self._side + place, total)
 
-    def _of_all_lanes(self, total: Any) -> Any:
+    def _add_lanes(self, total: Any) -> Any:
         """Add the sums of all lanes up."""
         distance = self._form.lanes // 2
         while distance:
             words = [vc.subgroup_shuffle_xor(word, distance) for word in words_of(total)]
-            total = self._combined(total, value_of(self._form.factors.kind, words))
+            other = value_of(self._form.factors.kind, words)
+            total = combined(total, other, logical=self._form.factors.logical).to_register()
             distance //= 2
         return total
 

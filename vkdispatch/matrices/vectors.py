@@ -18,7 +18,7 @@ from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.promotion import converted
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base.record import record
-from vkdispatch.matrices.arithmetic import add_product, combined, zero
+from vkdispatch.matrices.arithmetic import add_product, combine_pairwise, combined, zero
 from vkdispatch.matrices.factors import PREFIX, Factors, Variables
 from vkdispatch.matrices.partials import GROUP, add_lanes
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -109,14 +109,6 @@ class _Tracing:
             first, second = (two, one) if self._form.turned else (one, two)
             add_product(total, first, second, logical=factors.logical)
 
-    def _tree(self, totals: list[Any]) -> Any:
-        while len(totals) > 1:
-            totals = [
-                combined(x, y, logical=self._form.factors.logical).to_register()
-                for x, y in zip(totals[::2], totals[1::2], strict=True)
-            ]
-        return totals[0]
-
     def along(self) -> None:
         """Record a kernel whose lanes share rows."""
         form, number, length = self._form, self._variables.number, self._variables.length
@@ -146,7 +138,8 @@ class _Tracing:
                 x = self._values(self._matrix, matrix, words[0])
                 y = self._values(self._vector, vector, words[1])
                 self._add(totals, x, y, inside)
-        total = add_lanes(self._tree(totals), self._lane, form.lanes, GROUP, form.factors)
+        total = combine_pairwise(totals, logical=form.factors.logical)
+        total = add_lanes(total, self._lane, form.lanes, GROUP, form.factors)
         with vc.if_block(vc.all(kept, own == 0)):
             self._variables.store_at(self._split, place, total)
 

@@ -40,16 +40,16 @@ class CpuPlanner(Planner):
 
     def _team(self, rows: int, loads: int, unroll: int) -> tuple[int, int]:
         lanes = 1 if loads <= cpu_tuning.lane_loads else self.group
-        return self._widened(rows, lanes, loads), lanes
+        return self._widen(rows, lanes, loads), lanes
 
     def _side(self, shape: Shape, count: int, inner: int, unroll: int, size: int) -> tuple[int, int]:
         side = min(self.group, 1 << max(count - 1, 0).bit_length())
         if side < self.group or shape.length > MOST_ROUNDS:
             return self.group, side
-        group = self._widened(count, 1, shape.length)
+        group = self._widen(count, 1, shape.length)
         return group, group
 
-    def _widened(self, rows: int, lanes: int, loads: int) -> int:
+    def _widen(self, rows: int, lanes: int, loads: int) -> int:
         """Return the invocations of a workgroup, more than a subgroup where each has little to do."""
         group = self.group
         while (
@@ -60,7 +60,7 @@ class CpuPlanner(Planner):
             group *= 2
         return group
 
-    def _columns_wanted(self, size: int) -> int:
+    def _choose_columns(self, size: int) -> int:
         return min(cpu_tuning.most_columns, max(1, cpu_tuning.column_bytes // size))
 
     def _segments(self, full: int, blocks: int, most: int = 0) -> int:

@@ -446,7 +446,7 @@ class Planner:
     def _columns_together(self, shape: Shape) -> int:
         """Return how many neighbouring columns a load takes: a state of each is held, and in memory too."""
         source = self._source
-        wanted = self._columns_wanted(source.item_size)
+        wanted = self._choose_columns(source.item_size)
         most = min(source.together, wanted, max(1, tuning.column_bytes // source.item_size))
         held = (self._memory - _TICKET) // (self._size * self.group)
         together = power_below(min(most, held))
@@ -455,7 +455,7 @@ class Planner:
             together //= 2
         return together if together * source.item_size >= _WORD else 1
 
-    def _columns_wanted(self, size: int) -> int:
+    def _choose_columns(self, size: int) -> int:
         """Return how many columns of elements of so many bytes a load takes, at most."""
         if self._most_columns is not None and size >= _WORD:
             return self._most_columns

@@ -229,8 +229,8 @@ def build_kernel(
         The compiler or the driver refused the kernel.
     """
     check_local_size(who, local_size, context)
-    check_shared_memory(who, description, context)
     lacks = lacking(description.kernel, context)
+    check_shared_memory(who, description, context, lacks)
     # addresses are integers of 64 bits
     variant = replace(variant, lacks=lacks - {INT64} if variant.addressed else lacks)
     check_features(who, description, context)
@@ -308,11 +308,12 @@ def check_local_size(who: str, local_size: Extent, context: Context) -> None:
         )
 
 
-def check_shared_memory(who: str, description: ShaderDescription, context: Context) -> None:
+def check_shared_memory(
+    who: str, description: ShaderDescription, context: Context, lacks: frozenset[str]
+) -> None:
     """Raise ValueError if a workgroup has less shared memory than the kernel declares."""
     kernel = description.kernel
     arrays = guard_effects(kernel).shared if keeps_workgroups(kernel) else kernel.shared
-    lacks = lacking(kernel, context)
     size = sum(array.size * _shared_size(array.dtype, lacks) for array in arrays)
     if size > context.max_shared_memory:
         raise ArgumentValueError(

@@ -96,7 +96,7 @@ def sort_rows(
     elif way is Way.SHORT:
         _sort_short(keys, order, rows, keys_to, positions_to, graph)
     elif way is Way.MERGED:
-        _sort_merged(keys, order, rows, keys_to, positions_to, graph)
+        _merge_rows(keys, order, rows, keys_to, positions_to, graph)
     else:
         _sort_blocks(device, keys, order, rows, keys_to, positions_to, graph)
 
@@ -157,7 +157,7 @@ def _sort_blocks(
     block_kernel(form)(keys, *written, rows.count, rows.length, together, graph=graph)
 
 
-def _sort_merged(
+def _merge_rows(
     keys: AnyBuffer,
     order: Order,
     rows: Rows,
