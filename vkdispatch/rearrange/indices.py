@@ -225,7 +225,12 @@ def out_of_bounds(
 
 
 def note_bad_places(
-    journal: Any, ticket: Any, places: Sequence[tuple[Any, Any]], length: Callable[[DType], Any], *, long: bool
+    journal: Any,
+    ticket: Any,
+    places: Sequence[tuple[Any, Any]],
+    length: Callable[[DType], Any],
+    *,
+    long: bool,
 ) -> None:
     """Note, in a kernel being traced, which indices mean no place.
 

@@ -299,7 +299,7 @@ def _kernel(form: _Form) -> ShaderFunction:
             with vc.if_block(word < number["total"]):
                 moving.store(variables[:own], word, value)
         if form.checks:
-            note_bad_places(*given[-2:], looked_at, length, long=form.long)
+            note_bad_places(given[-2], given[-1], looked_at, length, long=form.long)
 
     what = moving.word.item_size if moving.word is not None else 0
     return traced(
