@@ -138,7 +138,7 @@ def test_who_takes_names_the_first_bad_index(monkeypatch: pytest.MonkeyPatch, ki
     where = np.random.default_rng(0).integers(-9, 9, (2, 3, 100)).astype(np.int32)
     where[1, 0, 99] = where[1, 2, 0] = 9
     vd.take_along_axis(x, vd.asbuffer(where))
-    with pytest.raises(IndexError, match=r"9 at \[1, 0, 99\] is out of bounds for axis -1 of 9.*take_along_axis"):
+    with pytest.raises(IndexError, match=r"9 at \[1, 0, 99\] is out of bounds for axis -1 .*take_along_axis"):
         vd.queue_wait_idle()
 
 

@@ -164,7 +164,7 @@ def test_forms_of_large_buffers(run_python: Callable[..., CompletedProcess[str]]
 # One thread at a time: processors promise no other progress.
 SWEEPS = """
 tuning.width = 4
-tuning.group, tuning.items, tuning.block_group, tuning.block_items = 32, 2, 32, 2
+tuning.group, tuning.items, tuning.sweep_items, tuning.block_group, tuning.block_items = 32, 2, 2, 32, 2
 def check_few(shape):
     host = rng.integers(-100, 100, shape).astype(np.int16)
     order = np.argsort(host, -1, kind="stable")

@@ -45,7 +45,7 @@ from vkdispatch.shader.map import MappedArray
 from vkdispatch.shader.shader_function import ShaderFunction
 
 GROUP = 256
-_AHEAD = 4
+_AHEAD = 2
 # As many words keep a device busy with one of them for each invocation.
 _FEW = 1 << 20
 Array = Buffer[Any] | MappedArray
