@@ -267,7 +267,7 @@ class _Sweep:
             self._store(bases, whole=False)
 
     def _load(self) -> None:
-        """Load the tile, and note its keys' digits: beyond its end the largest, behind which nothing ranks."""
+        """Load the tile, and note digits: beyond its end the largest, behind which nothing ranks."""
         moving, here, places = self._moving, self._here, self._tile.places()
         items = range(moving.tile.items)
         loaded = self._payload is not None
