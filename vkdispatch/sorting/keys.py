@@ -158,7 +158,8 @@ def _single_code(word: Any) -> Any:
     """
     sign = vc.reinterpret(dtype.uint32, vc.reinterpret(dtype.int32, word) >> 31).to_register("sort_sign")
     least, largest = 0x00800000, 0xFF000000
-    return vc.min((word ^ (sign | (1 << 31))) - sign - least, largest + 1)
+    # it goes round at 32 bits, also where a kernel computes places in 64
+    return vc.min(((word ^ (sign | (1 << 31))) - sign - least) & _ALL, largest + 1)
 
 
 def _float_code(kind: DType, words: Sequence[Any], number: int, bits: int) -> Any:
