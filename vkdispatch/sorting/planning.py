@@ -81,7 +81,7 @@ class Tuning:
     block_items: int = 16
     small_group: int = 128
     small_items: int = 8
-    sweep_items: int = 32
+    sweep_items: int = 36
     sweep_registers: int = 40
     registers: int = 48
     short: int = 40

@@ -26,6 +26,8 @@ from vkdispatch.base import dtype
 from vkdispatch.base.record import record
 
 _ALL = 0xFFFFFFFF
+# Keys that subgroups vote about before the tables are looked at.
+_TOGETHER = 2
 # Records what is done with a key, by its number, whose place is known.
 Put = Callable[[int, Any], None]
 
@@ -165,9 +167,12 @@ class Tile:
         vc.barrier()
         starts = self.sum_up(self.own_bins(), counted)
         vc.barrier()
-        for number, digit in enumerate(digits):
+        for first in range(0, len(digits), _TOGETHER):
+            together = [digit().to_register() for digit in digits[first : first + _TOGETHER]]
+            found = [self._voted(digit, bits) for digit in together]
             # the tables hold places now, and grow on
-            put(number, self._ranked(digit().to_register(), bits))
+            for number, (digit, (peers, lower)) in enumerate(zip(together, found, strict=True), first):
+                put(number, self._added(self._entry(digit), peers, lower))
         return starts
 
     def clear(self) -> None:
@@ -179,21 +184,35 @@ class Tile:
 
     def _ranked(self, digit: Any, bits: int) -> Any:
         """Count a key in its subgroup's table; returns how many of its digit came before."""
+        if not self.form.match:
+            return self._added(self._entry(digit), *self._voted(digit, bits))
         entry = self._entry(digit)
         mask = entry + self.form.teams * self.form.bins
-        peers = self._matched(mask) if self.form.match else self._peers(digit, bits)
-        lower = _bit_count([word & below for word, below in zip(peers, self._below, strict=True)])
-        lower = lower.to_register("tile_lower")
+        peers = self._matched(mask)
+        lower = self._lower(peers)
+        rank = self._added(entry, peers, lower)
+        with vc.if_block(lower == 0):
+            self.memory[mask] = 0
+        vc.subgroup_barrier()
+        return rank
+
+    def _voted(self, digit: Any, bits: int) -> tuple[list[Any], Any]:
+        """Return who has the same digit, as `_peers`, and how many of them come before."""
+        peers = self._peers(digit, bits)
+        return peers, self._lower(peers)
+
+    def _lower(self, peers: list[Any]) -> Any:
+        below = [word & below for word, below in zip(peers, self._below, strict=True)]
+        return _bit_count(below).to_register("tile_lower")
+
+    def _added(self, entry: Any, peers: list[Any], lower: Any) -> Any:
+        """Have the first of those who share a digit add them all; returns what was there, plus `lower`."""
         before = self.memory[entry].to_register("tile_rank")
         vc.subgroup_barrier()
         with vc.if_block(lower == 0):
             self.memory[entry] = before + _bit_count(peers)
         rank = (before + lower).to_register("tile_rank")
         vc.subgroup_barrier()
-        if self.form.match:
-            with vc.if_block(lower == 0):
-                self.memory[mask] = 0
-            vc.subgroup_barrier()
         return rank
 
     def _entry(self, digit: Any) -> Any:
