@@ -35,6 +35,19 @@ def test_powers_of_float64_have_its_digits(order: float) -> None:
     check("norm", np.array([1e-200, 1e200, 1]), -0.7)
 
 
+@pytest.mark.parametrize("order", [2.5, -0.7, 7.3])
+def test_powers_of_float32_are_precise_on_every_device(order: float) -> None:
+    # rows of one number: a power, rounded, and its root
+    x = np.exp(RNG.uniform(-40 / abs(order), 40 / abs(order), (3000, 1))).astype(np.float32)
+    power, inverse = (float(np.float32(each)) for each in (order, 1 / order))
+    powers = (x.astype(np.float64) ** power).astype(np.float32).astype(np.float64)
+    want = powers[:, 0] ** inverse
+    found = vd.norm(vd.asbuffer(x), order, 1).read(0)
+    # powers that fall between two numbers may be rounded to either one
+    steps = np.abs(found - want) / np.spacing(want.astype(np.float32))
+    assert steps.max() <= 1 + max(1, 2 * abs(inverse))
+
+
 @pytest.mark.parametrize("kind", ["float16", "float64", "complex64", "int32", "uint8"])
 def test_norms_of_other_dtypes(kind: str) -> None:
     data = (DATA * 3).astype(kind) if kind != "uint8" else np.abs(DATA * 9).astype(kind)

@@ -1,5 +1,6 @@
 """Maps called with their arguments: arrays that are computed where they are read."""
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -221,3 +222,74 @@ def test_small_integers_wrap_around_whether_they_are_stored_or_not(kind: str) ->
     assert vd.asbuffer(narrowed(vd.asbuffer(wide))).read(0).tolist() == wide.astype(kind).tolist()
     total = vd.sum(vd.asbuffer(host), output_map=narrowed).read(0)
     assert total == host.sum().astype(kind)
+
+
+# -- functions of mathematics
+
+# so large that no device's own sine is right
+ANGLES = np.random.default_rng(4).uniform(1e5, 1e6, 300).astype(np.float32)
+SINES = np.sin(ANGLES.astype(np.float64))
+
+
+@vd.map(precise_math=True)
+def sine(x: f32) -> f32:
+    return vc.sin(x)
+
+
+@vd.map
+def half(x: f32) -> f32:
+    return x / 2
+
+
+@vd.map
+def loose_cosine(x: f32) -> f32:
+    return vc.cos(x)
+
+
+def test_maps_are_precise_wherever_they_are_traced() -> None:
+    x = vd.asbuffer(ANGLES)
+    tolerance = {"rtol": 2.0**-22, "atol": 0}
+    np.testing.assert_allclose(sine(x).read(0), SINES, **tolerance)
+    np.testing.assert_allclose(half(sine(x)).read(0), SINES / 2, **tolerance)
+    np.testing.assert_allclose(vd.flip(x, output_map=sine()).read(0), SINES[::-1], **tolerance)
+    np.testing.assert_allclose(vd.max(sine(x)).read(0), SINES.max(), **tolerance)
+
+    @vd.reduce.map_reduce(vd.reduce.SubgroupMax)
+    @vd.map(precise_math=True)
+    def largest(x: Buff[f32]) -> f32:
+        return vc.sin(x[vd.mapped_index()])
+
+    np.testing.assert_allclose(largest(x).read(0), SINES.max(), **tolerance)
+
+    @vd.map(precise_math=True)
+    def wave(x: Buff[f32]) -> c64:
+        return vc.to_complex(vc.sin(x[vd.mapped_index()]), 0.0)
+
+    out = vd.Buffer((300,), c64)
+    vd.fft.fft(out, x, input_map=wave)
+    np.testing.assert_allclose(out.read(0), np.fft.fft(SINES), rtol=0, atol=1e-4)
+
+
+def test_a_precise_map_leaves_the_rest_of_a_kernel_alone() -> None:
+    @vd.shader("x.size")
+    def both(y: Buff[f32], x: Buff[f32]):
+        i = vc.global_invocation_id().x
+        y[i] = sine(x[i]) + loose_cosine(x[i])
+
+    code = both.get_src().code
+    assert "f32_sin(" in code and "f32_cos(" not in code
+
+    @vd.shader("x.size", precise_math=True)
+    def precise(y: Buff[f32], x: Buff[f32]):
+        y[vc.global_invocation_id().x] = loose_cosine(x[vc.global_invocation_id().x])
+
+    assert "f32_cos(" in precise.get_src().code
+
+
+def test_what_the_options_of_a_map_take() -> None:
+    with pytest.raises(TypeError, match="precise_math: expected True or False, got 1"):
+        vd.map(precise_math=1)  # type: ignore[call-overload]
+    made = vd.map(return_type=f32, input_types=[f32])(lambda x: x * 2)
+    assert made.return_type is f32 and not made.precise_math
+    assert made(vd.asbuffer(VALUES)).read(0).tolist() == (VALUES * 2).tolist()
+    assert pickle.loads(pickle.dumps(sine)) is sine
