@@ -25,7 +25,7 @@ def test_norms_of_vectors(order: Any) -> None:
     check("norm", data, order, 1, exact=np.float64, scale=5)
 
 
-@pytest.mark.parametrize("order", [3, 2.5, -0.7])
+@pytest.mark.parametrize("order", [3, 2.5, -1.5, 2.3, -0.7])
 def test_powers_of_float64_have_its_digits(order: float) -> None:
     wide = DATA.astype(np.float64) * np.exp(RNG.normal(size=DATA.shape) * 4)
     check("norm", wide, order, 1)
@@ -35,7 +35,7 @@ def test_powers_of_float64_have_its_digits(order: float) -> None:
     check("norm", np.array([1e-200, 1e200, 1]), -0.7)
 
 
-@pytest.mark.parametrize("order", [2.5, -0.7, 7.3])
+@pytest.mark.parametrize("order", [2.5, 0.5, -3.5, -0.7, 7.3])
 def test_powers_of_float32_are_precise_on_every_device(order: float) -> None:
     # rows of one number: a power, rounded, and its root
     x = np.exp(RNG.uniform(-40 / abs(order), 40 / abs(order), (3000, 1))).astype(np.float32)

@@ -71,18 +71,27 @@ def norm_of(kind: DType, total: DType, out_type: DType, power: str) -> Accumulat
     )
 
 
-def whole_power(power: float) -> int | None:
-    """Return a power as an int if it is made by a few multiplications, else None."""
-    return int(power) if power == int(power) and 1 <= abs(power) <= _MOST_WHOLE else None
+def short_power(power: float) -> float | None:
+    """Return a power if it is made by a few multiplications, perhaps with a square root, else None."""
+    return power if 2 * power == int(2 * power) and 0.5 <= abs(power) <= _MOST_WHOLE else None
 
 
 def raised(value: Any, power: Any) -> Any:
-    """Return a number in a register, from 0 on, to a power, a GPU value or an int of `whole_power`."""
-    if not isinstance(power, int):
+    """Return a number in a register, from 0 on, to a power, a GPU value or one of `short_power`."""
+    if not isinstance(power, float):
         with precise_math():
             return value**power
     kind = value.var_type
     infinity, zero = vc.to_dtype(kind, math.inf), vc.to_dtype(kind, 0)
     at_zero, at_infinity = (zero, infinity) if power > 0 else (infinity, zero)
-    usual = vc.select(vc.isinf(value), at_infinity, value**power)
+    usual = vc.select(vc.isinf(value), at_infinity, _product(value, power))
     return vc.select(value == 0, at_zero, vc.select(vc.isnan(value), value, usual))
+
+
+def _product(value: Any, power: float) -> Any:
+    """Return a positive number to a power of `short_power`."""
+    if power == int(power):
+        return value ** int(power)
+    whole = int(abs(power))
+    result = value**whole * vc.sqrt(value) if whole else vc.sqrt(value)
+    return result if power > 0 else 1 / result
