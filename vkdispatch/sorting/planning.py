@@ -23,6 +23,8 @@ from vkdispatch.sorting.ranking import TileForm
 
 # What a kernel needs of workgroup memory beside tables and tile; and that of a sweep.
 _BESIDE, _BESIDE_SWEEP = 6 << 10, 3 << 10
+# Keys of an invocation in a sweep are as many, or a multiple.
+_STEP = 4
 # More keys than this in a row are counted in 64 bits.
 MOST_NARROW = 0xFFFFFFFF - (1 << 16)
 
@@ -151,6 +153,10 @@ def sweep_form(device: DeviceFacts, key: DType, payload: DType | None, length: i
     items = min(tuning.sweep_items, tuning.sweep_registers // words, free // (4 * group * words))
     if subgroup == 1 or items < 1:
         return None
+    # tiles of a row have much the same to do; of their lengths there are few, for each has a kernel
+    tiles = -(-length // (group * items))
+    even = -(-length // (group * tiles))
+    items = min(items, -(-even // _STEP) * _STEP)
     return TileForm(group, items, tuning.width, subgroup, device.arithmetic)
 
 
