@@ -9,7 +9,7 @@ from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, complex64
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
-from vkdispatch.fft.config import plan_pass
+from vkdispatch.fft.config import Pass, plan_pass
 from vkdispatch.fft.context import fft_context
 from vkdispatch.fft.device import runs_on_cpu
 from vkdispatch.fft.io import checked_map
@@ -24,6 +24,8 @@ from vkdispatch.fft.shapes import SignalRange, checked_axis, checked_range, chec
 from vkdispatch.fft.staged import make_staged_kernel, plan_staged
 from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
+
+_APART = 4096  # lines of more values take so many registers that each one more costs
 
 
 @record
@@ -223,8 +225,16 @@ def cached_fft_kernel(spec: Transform, _limits: object) -> Any:
                 context.registers.normalize()
             if spec.scale != 1:
                 context.registers.scale(spec.scale)
+            if _parts_writes(spec, plan):
+                context.resources.part_writes()
             io.write_output(r2c=spec.r2c, inverse=spec.inverse)
     return context.get_callable()
+
+
+def _parts_writes(spec: Transform, plan: Pass) -> bool:
+    """Whether the registers of addresses cost more than computing them twice."""
+    in_place = spec.input_map is None and spec.output_map is None and not spec.r2c
+    return in_place and not runs_on_cpu() and not plan.grid.interleaved and spec.length > _APART
 
 
 def _staged_fft(spec: Transform) -> ShaderFunction | None:
