@@ -41,13 +41,20 @@ def test_plans_of_gpus(shape: tuple[int, ...], axis: int) -> None:
     _check(shape, axis)
 
 
-# lines of an odd length, written as workgroups have them: less than one's, all of several, a part of the last
-@pytest.mark.parametrize("shape", [(1, 45), (32, 105), (67, 33), (3, 3, 75)])
+# a part of a workgroup's lines, whole workgroups, a part of the last one
+@pytest.mark.parametrize("shape", [(1, 45), (32, 105), (67, 36), (3, 3, 42)])
 @pytest.mark.usefixtures("plans_of_gpus")
 def test_lines_written_in_one_piece(shape: tuple[int, ...]) -> None:
     plan = plan_staged(shape, len(shape) - 1, vd.complex64)
     assert plan is not None and plan.split.threads > 1
     _check(shape, len(shape) - 1)
+
+
+@pytest.mark.usefixtures("plans_of_gpus")
+def test_which_lines_are_written_in_one_piece() -> None:
+    plans = {n: plan_staged((40, n), 1, vd.complex64) for n in (16, 32, 49, 63, 64, 105, 128, 210)}
+    assert [n for n, plan in plans.items() if plan is not None] == [105]
+    assert plan_staged((40, 105, 2), 1, vd.complex64) is None
 
 
 @pytest.mark.parametrize("count", [1, 32, 69])

@@ -80,7 +80,8 @@ def of_thread(kernel: LineKernel, conditions: tuple[Any, ...]) -> tuple[Any, ...
 
 _INVOCATIONS = 32  # of a workgroup, each with a line of its own; more for the shortest lines
 _VALUES = 512
-_FEW = 8  # invocations of a line that touch too few neighbouring values at once
+_FEW = 8  # invocations of a line that write too few neighbouring values at once
+_LONGEST = 128  # of which so few do a line
 _SECTOR = 4  # lines of any length that together begin and end where memory likes to be written
 _GROUP = 64
 
@@ -93,12 +94,22 @@ def plan_staged(shape: tuple[int, ...], axis: int, compute_type: DType) -> Pass 
     length = shape[axis]
     if runs_on_cpu() or math.prod(shape[axis + 1 :]) > 1:
         return None
-    if 2 <= length <= LARGEST_PRIME and length != 16:
-        split = Split(length, (length,), 1)
-        lines = _INVOCATIONS * max(1, _VALUES // _INVOCATIONS // length)
-        return plan_pass(shape, axis, compute_type, split=split, lines=lines, parts=1, whole=True)
+    if LARGEST_PRIME < length <= _LONGEST:
+        return _plan_of_few(shape, axis, compute_type)
+    if not 2 <= length <= LARGEST_PRIME or length == 16:
+        return None
+    split = Split(length, (length,), 1)
+    lines = _INVOCATIONS * max(1, _VALUES // _INVOCATIONS // length)
+    return plan_pass(shape, axis, compute_type, split=split, lines=lines, parts=1, whole=True)
+
+
+def _plan_of_few(shape: tuple[int, ...], axis: int, compute_type: DType) -> Pass | None:
+    """Plan a kernel of lines that few invocations do, unless each of them has one butterfly at any time."""
     plan = plan_pass(shape, axis, compute_type)
-    if plan is None or length <= LARGEST_PRIME or plan.split.threads > _FEW or length % _SECTOR == 0:
+    length = shape[axis]
+    if plan is None or plan.split.threads > _FEW or length & (length - 1) == 0:
+        return None
+    if all(stage.even and stage.rounds == 1 for stage in plan.split.stages):
         return None
     # the smaller radix first: neighbours then read more values that lie side by side
     split = replace(plan.split, radices=tuple(sorted(plan.split.radices)))
