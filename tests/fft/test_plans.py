@@ -7,7 +7,7 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from tests.fft.signals import bound, complex_signal, error, filled
+from tests.fft.signals import bound, complex_signal, device_has, error, filled
 from vkdispatch.fft import config, pairs, passes
 from vkdispatch.fft.device import runs_on_cpu
 from vkdispatch.fft.grid import line_grid
@@ -64,6 +64,18 @@ def test_two_invocations_do_a_prime_line(count: int) -> None:
     _check((count, 43), 1)
     kernel = vd.fft.make_fft_shader((count, 43))
     assert kernel.local_size == (64, 1, 1)
+
+
+@pytest.mark.usefixtures("plans_of_gpus")
+def test_two_invocations_scale_and_convert() -> None:
+    signal = complex_signal(3, 43)
+    buffer = filled(signal, vd.complex64)
+    vd.fft.fft(buffer, norm="ortho")
+    assert error(buffer.read(0), np.fft.fft(signal, norm="ortho")) < bound(43)
+    if device_has(vd.complex32):
+        half = filled(signal, vd.complex32)
+        vd.fft.fft(half)
+        assert error(half.read(0), np.fft.fft(signal)) < bound(43, vd.complex32)
 
 
 @pytest.mark.usefixtures("plans_of_gpus")
