@@ -82,6 +82,7 @@ _INVOCATIONS = 32  # of a workgroup, each with a line of its own; more for the s
 _VALUES = 512
 _FEW = 8  # invocations of a line that write too few neighbouring values at once
 _LONGEST = 128  # of which so few do a line
+_WIDEST = 16  # radix: larger ones gain nothing
 _SECTOR = 4  # lines of any length that together begin and end where memory likes to be written
 _GROUP = 64
 
@@ -108,6 +109,8 @@ def _plan_of_few(shape: tuple[int, ...], axis: int, compute_type: DType) -> Pass
     plan = plan_pass(shape, axis, compute_type)
     length = shape[axis]
     if plan is None or plan.split.threads > _FEW or length & (length - 1) == 0:
+        return None
+    if max(plan.split.radices) > _WIDEST:
         return None
     if all(stage.even and stage.rounds == 1 for stage in plan.split.stages):
         return None
