@@ -12,6 +12,7 @@
 #include "context/foreign.hpp"
 #include "libs/environment.hpp"
 #include "libs/error.hpp"
+#include "libs/pages.hpp"
 
 namespace vkd {
 
@@ -90,6 +91,20 @@ bool has_calibrated_clock(VkPhysicalDevice physical, const DeviceProperties& pro
     return std::find(domains.begin(), domains.end(), domain) != domains.end();
   };
   return has(VK_TIME_DOMAIN_DEVICE_EXT) && has(VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT);
+}
+
+bool can_import_pages(VkPhysicalDevice physical, const DeviceProperties& properties) {
+  if (!properties.has_extension(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME) ||
+      read_switch("VKDISPATCH_NO_HOST_IMPORT")) {
+    return false;
+  }
+  VkPhysicalDeviceExternalMemoryHostPropertiesEXT host{};
+  host.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT;
+  VkPhysicalDeviceProperties2 all{};
+  all.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
+  all.pNext = &host;
+  vkGetPhysicalDeviceProperties2(physical, &all);
+  return host.minImportedHostPointerAlignment <= DevicePages::kAlignment;
 }
 
 // One for each VkQueue of the process: engines on somebody else's device may share queues with others. The
@@ -250,6 +265,7 @@ void Device::choose_extensions() {
   push_descriptors_ = properties_.has_extension(VK_KHR_PUSH_DESCRIPTOR_EXTENSION_NAME) &&
                       !read_switch("VKDISPATCH_NO_PUSH_DESCRIPTORS");
   calibrated_ = has_calibrated_clock(physical_, properties_);
+  imports_pages_ = can_import_pages(physical_, properties_);
   diagnosis_ = choose_diagnosis(properties_);
   if (!diagnosis_.faults) {
     std::vector<std::string>& names = properties_.extensions;
@@ -370,6 +386,9 @@ void Device::create(const std::vector<uint32_t>& queue_families, std::vector<std
   }
   if (calibrated_) {
     enable(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME);
+  }
+  if (imports_pages_) {
+    enable(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
   }
   if (diagnosis_.marks == Diagnosis::Marks::nvidia) {
     enable(VK_NV_DEVICE_DIAGNOSTIC_CHECKPOINTS_EXTENSION_NAME);

@@ -98,6 +98,7 @@ class Device {
   // Memory that the device prefers is also cached host memory: transfers are one memcpy.
   bool host_mapped() const noexcept { return host_mapped_; }
   bool push_descriptors() const noexcept { return push_descriptors_; }
+  bool imports_pages() const noexcept { return imports_pages_; }  // of the host, as memory of its own
   // VK_EXT_calibrated_timestamps, with the clock that host_now() reads.
   bool calibrated() const noexcept { return calibrated_; }
   const Diagnosis& diagnosis() const noexcept { return diagnosis_; }
@@ -149,6 +150,7 @@ class Device {
   bool borrowed_ = false;
   bool host_mapped_ = false;
   bool push_descriptors_ = false;
+  bool imports_pages_ = false;
   bool calibrated_ = false;
   Diagnosis diagnosis_;
   std::unique_ptr<Checkpoints> checkpoints_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "context/device.hpp"
+#include "libs/pages.hpp"
 
 namespace vkd {
 
@@ -23,6 +24,8 @@ class Memory {
   Memory() = default;
   // `apart` is in an allocation of its own, of which there may be few.
   Memory(Device& device, VkDeviceSize size, MemoryUse use, bool apart = false);
+  // The memory of these pages, which last as long; the device imports them (see Device::imports_pages).
+  Memory(Device& device, const DevicePages& pages);
   ~Memory() { release(); }
   Memory(Memory&& other) noexcept { swap(other); }
   Memory& operator=(Memory&& other) noexcept {
@@ -41,6 +44,7 @@ class Memory {
  private:
   void swap(Memory& other) noexcept;
   void allocate(const VkBufferCreateInfo& info, const VmaAllocationCreateInfo& allocation);
+  void import(const DevicePages& pages, VkBufferCreateInfo info);
   void allocate_sparse(VkBufferCreateInfo info, MemoryUse use);
 
   Device* device_ = nullptr;
@@ -51,6 +55,7 @@ class Memory {
   VkDeviceSize allocated_ = 0;
   VkDeviceAddress address_ = 0;
   std::vector<VmaAllocation> pieces_;  // of a sparse buffer
+  VkDeviceMemory imported_ = VK_NULL_HANDLE;
 };
 
 }  // namespace vkd
