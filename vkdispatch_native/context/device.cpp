@@ -184,7 +184,13 @@ DeviceProperties query_properties(VkInstance instance, VkPhysicalDevice physical
     VkPhysicalDeviceProperties2 properties{};
     properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
     properties.pNext = &p.maintenance3;
+    VkPhysicalDeviceMaintenance4Properties maintenance4{};
+    maintenance4.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES;
+    if (p.core.apiVersion >= VK_API_VERSION_1_3 || p.has_extension(VK_KHR_MAINTENANCE_4_EXTENSION_NAME)) {
+      p.subgroup.pNext = &maintenance4;
+    }
     vkGetPhysicalDeviceProperties2(physical, &properties);
+    p.max_buffer = maintenance4.maxBufferSize;
   }
   if (p.core.apiVersion >= VK_API_VERSION_1_2) {
     p.features11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES;
@@ -210,7 +216,7 @@ DeviceProperties query_properties(VkInstance instance, VkPhysicalDevice physical
   vkGetPhysicalDeviceQueueFamilyProperties(physical, &count, p.queue_families.data());
   p.missing = missing_requirements(p);
   // The chains point into this very function's frame or object: cut them before the struct is copied.
-  p.maintenance3.pNext = p.id.pNext = p.features12.pNext = p.features11.pNext = nullptr;
+  p.maintenance3.pNext = p.id.pNext = p.subgroup.pNext = p.features12.pNext = p.features11.pNext = nullptr;
   p.atomic_float.pNext = p.atomic_float2.pNext = nullptr;
   p.cooperative_matrix.pNext = p.cooperative_matrix2.pNext = p.bfloat16.pNext = nullptr;
   p.device_fault.pNext = nullptr;

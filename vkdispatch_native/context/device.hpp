@@ -20,6 +20,7 @@ struct DeviceProperties {
   VkPhysicalDeviceSubgroupProperties subgroup{};
   VkPhysicalDeviceIDProperties id{};
   VkPhysicalDeviceMaintenance3Properties maintenance3{};
+  VkDeviceSize max_buffer = 0;  // bytes; 0: the device does not say
   VkPhysicalDeviceFeatures features{};
   VkPhysicalDeviceVulkan11Features features11{};
   VkPhysicalDeviceVulkan12Features features12{};

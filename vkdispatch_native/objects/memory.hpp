@@ -1,7 +1,7 @@
 // A VkBuffer with its memory.
 //
-// One that is larger than the device allocates at once is sparse: one VkBuffer over several allocations, all
-// of it bound for as long as it lives.
+// One that is larger than the device says it allocates at once is sparse, unless the driver does it all the
+// same: one VkBuffer over several allocations, all of it bound for as long as it lives.
 #pragma once
 
 #include <vector>
@@ -36,7 +36,7 @@ class Memory {
   void release() noexcept;
   VkBuffer handle() const noexcept { return handle_; }
   VkDeviceSize size() const noexcept { return size_; }
-  // Bytes of the device's that it takes; 0 where it is sparse.
+  // Bytes of the device's that it takes; 0 where they are of others.
   VkDeviceSize allocated() const noexcept { return allocated_; }
   std::byte* mapped() const noexcept { return mapped_; }         // null when the host cannot reach it
   VkDeviceAddress address() const noexcept { return address_; }  // 0 where the device has none
@@ -45,6 +45,7 @@ class Memory {
   void swap(Memory& other) noexcept;
   void allocate(const VkBufferCreateInfo& info, const VmaAllocationCreateInfo& allocation);
   void import(const DevicePages& pages, VkBufferCreateInfo info);
+  bool allocate_beyond_limit(const VkBufferCreateInfo& info, MemoryUse use);
   void allocate_sparse(VkBufferCreateInfo info, MemoryUse use);
 
   Device* device_ = nullptr;

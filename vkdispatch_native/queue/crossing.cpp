@@ -13,13 +13,14 @@ namespace vkd {
 namespace {
 
 constexpr VkDeviceSize kLargestPart = VkDeviceSize{8} << 20;
+constexpr VkDeviceSize kLargestMovedPart = VkDeviceSize{16} << 20;  // by threads that first have to wake
 constexpr VkDeviceSize kSmallestPart = VkDeviceSize{1} << 20;
 constexpr VkDeviceSize kFewParts = 8;  // with fewer one device mostly waits for the other
 constexpr VkDeviceSize kSmallBlock = DevicePages::kAlignment;
 
-VkDeviceSize part_size(VkDeviceSize size) {
+VkDeviceSize part_size(VkDeviceSize size, VkDeviceSize largest) {
   const VkDeviceSize share = (size / kFewParts + kSmallestPart - 1) / kSmallestPart * kSmallestPart;
-  return std::clamp(share, kSmallestPart, kLargestPart);
+  return std::clamp(share, kSmallestPart, largest);
 }
 
 }  // namespace
@@ -67,6 +68,11 @@ Crossing::Crossing(size_t queue_count, Device& source, Device& target, Graveyard
 Crossing::~Crossing() = default;
 
 // Under mutex_.
+VkDeviceSize Crossing::largest_part() const noexcept {
+  return imports_ ? kLargestPart : kLargestMovedPart;
+}
+
+// Under mutex_.
 Crossing::Block& Crossing::take_block(VkDeviceSize size) {
   std::unique_ptr<Block>& block = blocks_[std::exchange(next_, (next_ + 1) % kBlocks)];
   if (block && block->size() >= size) {
@@ -75,7 +81,7 @@ Crossing::Block& Crossing::take_block(VkDeviceSize size) {
   if (block) {
     graveyard_.retire(std::move(block));
   }
-  const VkDeviceSize room = size <= kSmallBlock ? kSmallBlock : kLargestPart;
+  const VkDeviceSize room = size <= kSmallBlock ? kSmallBlock : largest_part();
   if (imports_) {
     try {
       block = std::make_unique<Block>(queue_count_, source_, target_, room, Block::Common{});
@@ -116,9 +122,9 @@ void Crossing::pass_on(const Part& part, Buffer& buffer, Queue& to) {
 }
 
 void Crossing::copy(Buffer& buffer, Queue& from, Queue& to) {
-  const VkDeviceSize most = part_size(buffer.size());
   FixedRing<Part, kBlocks> filled;
   std::unique_lock lock(mutex_);
+  const VkDeviceSize most = part_size(buffer.size(), largest_part());
   for (VkDeviceSize offset = 0; offset < buffer.size(); offset += most) {
     while (filled.empty() && given_.size() >= kMostGiven) {
       const Batch::Wait oldest = given_.pop_front();

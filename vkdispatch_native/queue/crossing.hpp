@@ -37,6 +37,7 @@ class Crossing {
     Batch::Wait filled;
   };
 
+  VkDeviceSize largest_part() const noexcept;
   Block& take_block(VkDeviceSize size);
   Part fill(Buffer& buffer, VkDeviceSize offset, VkDeviceSize size, Queue& from);
   void pass_on(const Part& part, Buffer& buffer, Queue& to);
