@@ -30,11 +30,15 @@ class Crossing::Block final : public Data {
  public:
   struct Common {};
   Block(size_t queue_count, Device& source, Device& target, VkDeviceSize size, Common)
-      : Data(queue_count), pages_(std::in_place, size), source_(source, *pages_), target_(target, *pages_) {}
+      : Data(queue_count), pages_(std::in_place, size), source_(source, *pages_), target_(target, *pages_) {
+    poison(0).disown();
+  }
   Block(size_t queue_count, Device& source, Device& target, VkDeviceSize size)
       : Data(queue_count),
         source_(source, size, MemoryUse::download, true),
-        target_(target, size, MemoryUse::upload, true) {}
+        target_(target, size, MemoryUse::upload, true) {
+    poison(0).disown();
+  }
   ~Block() override { release(); }
 
   void release() noexcept override {
