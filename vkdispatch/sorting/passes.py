@@ -129,7 +129,14 @@ def count_kernel(form: PassForm, by_votes: bool) -> ShaderFunction:
         *SHAPE,
         SHIFT,
     ]
-    return traced(f"sort_count_{form.order.kind.name}", body, arguments, form.tile.group, WORKGROUPS)
+    return traced(
+        f"sort_count_{form.order.kind.name}",
+        body,
+        arguments,
+        form.tile.group,
+        WORKGROUPS,
+        unsigned=form.counter is dtype.uint32,
+    )
 
 
 def _count_serially(form: PassForm, here: TileOfRow, keys: Any, counts: Any, tiles: Any, shift: Any) -> None:
@@ -251,7 +258,14 @@ def move_kernel(form: PassForm) -> ShaderFunction:
         *SHAPE,
         SHIFT,
     ]
-    return traced(f"sort_move_{form.order.kind.name}", body, arguments, form.tile.group, WORKGROUPS)
+    return traced(
+        f"sort_move_{form.order.kind.name}",
+        body,
+        arguments,
+        form.tile.group,
+        WORKGROUPS,
+        unsigned=form.counter is dtype.uint32,
+    )
 
 
 def _move_serially(
