@@ -13,7 +13,7 @@ from vkdispatch.fft.config import plan_pass
 from vkdispatch.fft.context import fft_context
 from vkdispatch.fft.device import runs_on_cpu
 from vkdispatch.fft.io import checked_map
-from vkdispatch.fft.long import long_fft, scale_of
+from vkdispatch.fft.long import column_fft, long_fft, scale_of
 from vkdispatch.fft.long_real import long_real_fft
 from vkdispatch.fft.ops import current_kernel
 from vkdispatch.fft.planes import make_plane_kernel, plan_planes
@@ -24,6 +24,9 @@ from vkdispatch.fft.shapes import SignalRange, checked_axis, checked_range, chec
 from vkdispatch.fft.staged import make_staged_kernel, plan_staged
 from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
+
+# From so many values on, two launches take less on a CPU than exchanges in workgroup memory.
+_MANY_VALUES = 1 << 16
 
 
 @record
@@ -199,6 +202,10 @@ def cached_fft_kernel(spec: Transform, _limits: object) -> Any:
     if plan is None:
         with current_kernel(spec.kernel_index):
             return long_fft(spec)
+    if plan.layout is not None and math.prod(spec.shape) >= _MANY_VALUES:
+        columns = column_fft(spec)
+        if columns is not None:
+            return columns
     sizes = "x".join(map(str, spec.shape))
     kind = ("irfft" if spec.inverse else "rfft") if spec.r2c else ("ifft" if spec.inverse else "fft")
     with fft_context(
