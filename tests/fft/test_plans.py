@@ -80,7 +80,7 @@ def test_columns(
 ) -> None:
     if not columns.takes_columns(device_facts(), vd.complex64):
         pytest.skip("the device has no 64-bit words")
-    monkeypatch.setattr(shaders, "_MANY_VALUES", 1)
+    monkeypatch.setattr(long, "_MANY_VALUES", 1)
     monkeypatch.setattr(long, "split_columns", lambda *_: radices)
     shaders.cached_fft_kernel.cache_clear()
     vd.fft.cache_clear()

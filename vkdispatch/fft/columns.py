@@ -2,9 +2,9 @@
 
 Such a driver loads and stores for one invocation after the other, and pays for each access more than for its
 bytes: an invocation takes four neighbouring columns, or two, whose values it reads and writes as vectors of
-64-bit words. Invocations of a subgroup are what lies side by side in a register of the processor, where values
-change places by one instruction: so up to eight of them share columns, invocation l of L having rows l,
-l + L, ... With k = k1 + R k2 of columns of R L values
+64-bit words. Invocations of a subgroup are what lies side by side in a register of the processor, where
+values change places by one instruction: so up to eight of them share columns, invocation l of L having rows
+l, l + L, ... With k = k1 + R k2 of columns of R L values
 
     X[k] = sum over l of exp(-2 pi i l k2 / L) exp(-2 pi i l k1 / (R L)) (transform of l's rows)[k1]
 

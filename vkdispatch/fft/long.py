@@ -21,6 +21,9 @@ from vkdispatch.fft.stages import plus, times
 from vkdispatch.fft.words import argument_of, values_in
 from vkdispatch.shader.shader_function import ShaderFunction
 
+# Fewer values are soon transformed in any way, and passes of columns take longer to compile than others.
+_MANY_VALUES = 1 << 16
+
 
 def long_fft(spec: Any) -> Any:
     """Make the kernels of a transform that one pass cannot do by radices; see `Transform`.
@@ -31,10 +34,10 @@ def long_fft(spec: Any) -> Any:
         One kernel, or several; they are called alike.
     """
     shape, axis = spec.shape, spec.axis
-    ends, outputs = ends_of(spec)
     found = column_fft(spec)
     if found is not None:
         return found
+    ends, outputs = ends_of(spec)
     factors = split_length(spec.length, spec.compute_type)
     if factors is not None:
         return _in_passes(spec, factors, ends, outputs)
@@ -46,7 +49,9 @@ def long_fft(spec: Any) -> Any:
 
 
 def column_fft(spec: Any) -> Program | None:
-    """Make the kernels of a transform between buffers in passes of columns; None where there are none."""
+    """Make the kernels of a transform of many values in passes of columns; None where there are none."""
+    if math.prod(spec.shape) < _MANY_VALUES:
+        return None
     ends, outputs = ends_of(spec)
     if ends.scale is None:
         return None

@@ -25,9 +25,6 @@ from vkdispatch.fft.staged import make_staged_kernel, plan_staged
 from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
 
-# From so many values on, two launches take less on a CPU than exchanges in workgroup memory.
-_MANY_VALUES = 1 << 16
-
 
 @record
 class Transform:
@@ -202,10 +199,10 @@ def cached_fft_kernel(spec: Transform, _limits: object) -> Any:
     if plan is None:
         with current_kernel(spec.kernel_index):
             return long_fft(spec)
-    if plan.layout is not None and math.prod(spec.shape) >= _MANY_VALUES:
-        columns = column_fft(spec)
-        if columns is not None:
-            return columns
+    # on a CPU, exchanges in workgroup memory take longer than one more launch
+    columns = None if plan.layout is None else column_fft(spec)
+    if columns is not None:
+        return columns
     sizes = "x".join(map(str, spec.shape))
     kind = ("irfft" if spec.inverse else "rfft") if spec.r2c else ("ifft" if spec.inverse else "fft")
     with fft_context(
