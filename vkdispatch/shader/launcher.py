@@ -290,6 +290,7 @@ def bind_kernel(
         coarsening.least,
         variant.coarse > 1,
         wide=variant.wide,
+        coarse_step=coarsening.step,
     )
     return BuiltKernel(plan, launcher, source, source.local_size, layout)
 
