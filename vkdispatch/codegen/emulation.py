@@ -217,14 +217,17 @@ uvec2 long_signed_of_float(float a) {
     return a < 0.0 ? long_negate(size) : size;
 }
 """,
+    # rounded in integers, as halves are
     "float_of_long": """
 float float_of_long(uvec2 a) {
-    if (a.y == 0u)
+    if (a.y == 0u && a.x < 0x1000000u)
         return float(a.x);
-    uint n = uint(findMSB(a.y)) + 1u;
-    uint top = long_right(a, uvec2(n, 0u)).x;
-    bool rest = n == 32u ? a.x != 0u : (a.x & ((1u << n) - 1u)) != 0u;
-    return float(top | uint(rest)) * uintBitsToFloat((n + 127u) << 23);
+    uint last = uint(a.y != 0u ? 32 + findMSB(a.y) : findMSB(a.x));
+    uvec2 high = long_left(a, uvec2(63u - last, 0u));
+    uint fraction = high.y >> 8, rest = high.y & 0xFFu;
+    bool more = high.x != 0u || (fraction & 1u) == 1u;
+    fraction += uint(rest > 0x80u || (rest == 0x80u && more));
+    return float(fraction) * uintBitsToFloat((last + 104u) << 23);
 }
 """,
     "float_of_signed_long": """

@@ -2,9 +2,12 @@
 
 from vkdispatch.base.dtype import (
     DType,
+    array_type,
     bfloat16,
     component_count,
     component_type,
+    is_array,
+    uint32,
 )
 from vkdispatch.base.record import record, replace
 from vkdispatch.base.structures import Structure, is_structure
@@ -117,9 +120,11 @@ def write_kernel(kernel: Kernel, variant: Variant = PLAIN) -> GlslText:
 
 def _leave_out_emulated(used: Usage, variant: Variant) -> Usage:
     """Leave out the types that a form does without, for which GLSL needs extensions."""
+    # an array stays one, of words
+    arrays = {array_type(uint32, 1)} if any(map(is_array, used.dtypes)) else set()
     return replace(
         used,
-        dtypes={kind for kind in used.dtypes if not emulates(kind, variant.lacks)},
+        dtypes={kind for kind in used.dtypes if not emulates(kind, variant.lacks)} | arrays,
         subgroup_dtypes={kind for kind in used.subgroup_dtypes if not emulates(kind, variant.lacks)},
         stored={kind for kind in used.stored if not is_lacking(kind, variant)},
     )

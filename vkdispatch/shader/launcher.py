@@ -350,14 +350,15 @@ def check_features(who: str, description: ShaderDescription, context: Context) -
         )
     emulated = {kind for kind in used if emulates(kind, lacks)} if can_emulate(kernel, lacks) else set()
     for device in context.device_infos:
-        for kinds, feature, name in _FEATURES:
-            if used.intersection(kinds) and not getattr(device, feature) and not emulated.intersection(kinds):
-                raise _unsupported(who, device, name)
+        # an operation first: where it is lacking, its type is not emulated either
         missing = missing_operation(
             replace(usage_, subgroup_dtypes=usage_.subgroup_dtypes - emulated), device
         )
         if missing:
             raise UnsupportedError(f"{who}: the device {device.device_name!r} has no {missing}")
+        for kinds, feature, name in _FEATURES:
+            if used.intersection(kinds) and not getattr(device, feature) and not emulated.intersection(kinds):
+                raise _unsupported(who, device, name)
         images = [r.dtype for r in kernel.resources if isinstance(r, ImageBinding) and r.storage]
         pairs = any(dtype.component_count(kind) == 2 for kind in images)
         if pairs and not device.storage_image_extended_formats:
