@@ -33,6 +33,7 @@ from vkdispatch.codegen.glsl_expressions import (
     HALVES,
     STORED,
     Names,
+    literal_text,
     member_names,
     reference_name,
 )
@@ -49,6 +50,7 @@ from vkdispatch.codegen.ir import (
     Op,
     Storage,
 )
+from vkdispatch.codegen.lanes import lane_functions, usage_by_lanes
 from vkdispatch.codegen.layout import GROUP_COUNT, ArgumentLayout, argument_layout, resource_bindings
 from vkdispatch.codegen.location import Loc
 from vkdispatch.codegen.naming import plan_names
@@ -98,11 +100,12 @@ def write_kernel(kernel: Kernel, variant: Variant = PLAIN) -> GlslText:
     body = _write_body(kernel, block, variant, layout, packing, bounded=bounded)
     used = usage(kernel)
     if variant.lacks:
-        used = _leave_out_emulated(used, variant)
+        used = usage_by_lanes(_leave_out_emulated(used, variant), kernel, variant.lacks)
     if variant.addressed and layout.addresses:
         used = replace(used, addresses=True)
     interface, lines = tuple(_interface(kernel, layout, packing)), tuple(body.lines)
     if variant.lacks:
+        interface += tuple(lane_functions(kernel, variant.lacks, literal_text))
         interface = tuple(plain_types(line, variant.lacks) for line in interface)
         lines = tuple(plain_types(line, variant.lacks) for line in lines)
         interface = (*emulation_lines((*interface, *lines)), *interface)
