@@ -190,6 +190,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
          uint64_t timeout_ns);
 
   std::vector<Calibration> calibrations();  // by slot
+  void delay_to_submits(Timings& found);
   // Makes an object, once more after all freed memory has come back where the first try finds none; owns it.
   template <typename Make>
   auto create(Make make);
