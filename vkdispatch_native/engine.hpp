@@ -143,6 +143,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void reset(CommandList& list);
   std::vector<std::pair<size_t, size_t>> rearrange(CommandList& list, const std::vector<size_t>& order);
   Statistics statistics();
+  // Whether the two below wait for what was given before, which blurs the clock as well.
+  bool clocks_are_read_by_submits();
   // Times every command from here on, until stop_timing() was called as often. Returns the last value that
   // each queue was given before, by slot. Throws where a queue of the context has no timestamps.
   std::vector<uint64_t> start_timing();

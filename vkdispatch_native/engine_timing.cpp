@@ -69,6 +69,12 @@ std::vector<Calibration> Engine::calibrations() {
   return found;
 }
 
+bool Engine::clocks_are_read_by_submits() {
+  bool found = false;
+  for_each_queue([&](Queue& queue) { found = found || !queue.device().calibrated(); });
+  return found;
+}
+
 std::vector<uint64_t> Engine::start_timing() {
   const Use use(*this);
   std::lock_guard lock(timing_mutex_);
