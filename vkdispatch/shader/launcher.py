@@ -346,8 +346,9 @@ def check_features(who: str, description: ShaderDescription, context: Context) -
     if not can_pack(kernel, lacks):
         names = ", ".join(sorted(lacks - REPLACED))
         raise UnsupportedError(
-            f"{who}: the device {context.device_infos[0].device_name!r} has no {names}: elements "
-            "are packed in words, which code in GLSL and cooperative matrices do not reach; use a dtype of 32 bits"
+            f"{who}: the device {context.device_infos[0].device_name!r} has no {names}: "
+            "elements are packed in words, which code in GLSL and cooperative matrices do not reach; use a "
+            "dtype of 32 bits"
         )
     emulated = {kind for kind in used if emulates(kind, lacks)} if can_emulate(kernel, lacks) else set()
     for device in context.device_infos:
