@@ -27,7 +27,6 @@ Rogaway: "Ciphers with arbitrary finite domains" (2002, cycle walking); Mitchell
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.facts import device_facts
 from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand, plain_source
@@ -129,8 +128,7 @@ def gather(
 
 def _moves_halves(source: Operand, output: Output) -> bool:
     plain = source.source.plain and output.sink.mapping is None
-    halves = component_type(source.var_type) in (float16, bfloat16)
-    return plain and halves and "shaderInt16" in device_facts(source.context).features
+    return plain and component_type(source.var_type) in (float16, bfloat16)
 
 
 @remembered
