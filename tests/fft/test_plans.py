@@ -7,10 +7,11 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from tests.fft.signals import bound, complex_signal, error, filled
-from vkdispatch.fft import config, passes
+from tests.fft.signals import bound, complex_signal, device_has, error, filled
+from vkdispatch.fft import config, pairs, passes
 from vkdispatch.fft.device import runs_on_cpu
 from vkdispatch.fft.grid import line_grid
+from vkdispatch.fft.staged import plan_staged
 from vkdispatch.fft.stages import Split, choose_split, split_choices
 
 # short lines through workgroup memory, padded and split exchanges, columns, passes that turn lines over
@@ -21,7 +22,7 @@ SHAPES = [
     ((2, 64, 5), 1),
     ((2, 8192), 1),
     ((1050, 3), 0),
-    ((5, 67), 1),
+    ((5, 37), 1),
 ]
 
 
@@ -38,6 +39,58 @@ def _check(shape: tuple[int, ...], axis: int) -> None:
 @pytest.mark.usefixtures("plans_of_gpus")
 def test_plans_of_gpus(shape: tuple[int, ...], axis: int) -> None:
     _check(shape, axis)
+
+
+# a part of a workgroup's lines, whole workgroups, a part of the last one
+@pytest.mark.parametrize("shape", [(1, 45), (32, 105), (67, 36), (3, 3, 42)])
+@pytest.mark.usefixtures("plans_of_gpus")
+def test_lines_written_in_one_piece(shape: tuple[int, ...]) -> None:
+    plan = plan_staged(shape, len(shape) - 1, vd.complex64)
+    assert plan is not None and plan.split.threads > 1
+    _check(shape, len(shape) - 1)
+
+
+@pytest.mark.usefixtures("plans_of_gpus")
+def test_which_lines_are_written_in_one_piece() -> None:
+    plans = {n: plan_staged((40, n), 1, vd.complex64) for n in (16, 32, 49, 62, 63, 64, 105, 128, 210)}
+    assert [n for n, plan in plans.items() if plan is not None] == [105]
+    assert plan_staged((40, 105, 2), 1, vd.complex64) is None
+
+
+@pytest.mark.parametrize("count", [1, 32, 69])
+@pytest.mark.usefixtures("plans_of_gpus")
+def test_two_invocations_do_a_prime_line(count: int) -> None:
+    assert pairs.suits_pairs((count, 43), 1, vd.complex64)
+    _check((count, 43), 1)
+    kernel = vd.fft.make_fft_shader((count, 43))
+    assert kernel.local_size == (64, 1, 1)
+
+
+@pytest.mark.usefixtures("plans_of_gpus")
+def test_two_invocations_scale_and_convert() -> None:
+    signal = complex_signal(3, 43)
+    buffer = filled(signal, vd.complex64)
+    vd.fft.fft(buffer, norm="ortho")
+    assert error(buffer.read(0), np.fft.fft(signal, norm="ortho")) < bound(43)
+    if device_has(vd.complex32):
+        half = filled(signal, vd.complex32)
+        vd.fft.fft(half)
+        assert error(half.read(0), np.fft.fft(signal)) < bound(43, vd.complex32)
+
+
+@pytest.mark.usefixtures("plans_of_gpus")
+def test_where_two_invocations_do_a_line() -> None:
+    # 31 is too short, 37 of another kind, 83 too long
+    lengths = [n for n in range(2, 200) if pairs.suits_pairs((5, n), 1, vd.complex64)]
+    assert lengths == [43, 47, 59, 67, 71, 79]
+    assert not pairs.suits_pairs((5, 67, 2), 1, vd.complex64)
+    assert not pairs.suits_pairs((5, 67), 1, vd.complex128)
+
+
+@pytest.mark.usefixtures("plans_of_gpus")
+def test_long_lines_compute_addresses_twice() -> None:
+    for length, twice in ((4096, False), (8192, True)):
+        assert ("gl_NumWorkGroups" in vd.fft.make_fft_shader((2, length)).get_src().code) == twice
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from vkdispatch.fft.device import runs_on_cpu
 from vkdispatch.fft.io import IOProxy, reader, writer
 from vkdispatch.fft.lines import LineKernel, traced
 from vkdispatch.fft.ops import Line, Spot, guard
+from vkdispatch.fft.pairs import make_pair_kernel, suits_pairs
 from vkdispatch.fft.passes import Element, Ends, Lines, Load, Store, make_passes, split_length
 from vkdispatch.fft.program import Program
 from vkdispatch.fft.radix import held
@@ -37,6 +38,16 @@ def long_fft(spec: Any) -> Any:
     if factors is not None:
         plan = make_passes(name, lines, factors, ends, spec.compute_type, spec.inverse)
         return Program(name, plan.steps, tuple((size, spec.compute_type) for size in plan.scratch), outputs)
+    if suits_pairs(shape, axis, spec.compute_type) and _reads_whole_lines(spec):
+        return make_pair_kernel(
+            name,
+            (lines.outer, lines.length),
+            spec.input_type,
+            spec.output_type,
+            spec.inverse,
+            scale_of(spec),
+            spec.separate,
+        )
     convolved = plan_convolved(shape, axis, spec.compute_type)
     if convolved is not None:
         return _one_kernel(name, spec, ends, outputs, *convolved)
@@ -47,9 +58,8 @@ def _one_kernel(
     name: str, spec: Any, ends: Ends, outputs: int | None, plan: Pass, rader: bool
 ) -> ShaderFunction:
     """Rader's or Bluestein's algorithm in one kernel."""
-    whole = spec.input_type is not None and spec.output_type is not None and spec.signal_range is None
     # CPUs read values in any order alike
-    whole = whole and not spec.r2c and math.prod(spec.shape[spec.axis + 1 :]) == 1 and not runs_on_cpu()
+    whole = _reads_whole_lines(spec) and not runs_on_cpu()
 
     def body(kernel: LineKernel, *arguments: Any) -> None:
         written = arguments[: len(ends.write_types)]
@@ -63,6 +73,12 @@ def _one_kernel(
 
     types = ends.write_types if outputs is None else (*ends.write_types, *ends.read_types)
     return traced(name, types, plan, body, returns=True)
+
+
+def _reads_whole_lines(spec: Any) -> bool:
+    """Whether lines lie one after another in buffers that are read and written as they are."""
+    whole = spec.input_type is not None and spec.output_type is not None and spec.signal_range is None
+    return whole and not spec.r2c and math.prod(spec.shape[spec.axis + 1 :]) == 1
 
 
 def _long_convolution(name: str, spec: Any, lines: Lines, ends: Ends, outputs: int | None) -> Program:

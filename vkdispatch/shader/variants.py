@@ -20,15 +20,13 @@ from vkdispatch.codegen.packing import packed_buffers, reaches_elements
 from vkdispatch.codegen.variant import FLOAT16, INT16, INT64, PLAIN, SHORT_ARGUMENTS, STORAGE, Variant
 from vkdispatch.shader.features import SUBGROUP_BITS
 from vkdispatch.shader.launch_size import Extent
-from vkdispatch.shader.parameters import BufferSlot, Slot
+from vkdispatch.shader.parameters import MOST_NARROW, BufferSlot, Slot
 
 # Global ids have 32 bits; the folded kernel counts workgroups in 32 bits and rounds up to whole rows.
 _MAX_ID = 0xFFFFFFFF
 _MAX_FOLDED_GROUPS = 0xFFFF0000
 # The launcher takes no more invocations along an axis, where ids have 64 bits.
 _MAX_WIDE_ID = 0xFFFFFFFFFFFF
-# Elements that a kernel of 32-bit indices takes: shapes are int32, and so may be indices.
-MOST_NARROW = 0x7FFFFFFF
 # Below this many elements a GPU wants them spread over more invocations.
 _MANY = 1 << 19
 # Where devices tell of a feature.
@@ -150,7 +148,8 @@ def reach(who: str, slots: Sequence[Slot], values: Sequence[Any], context: Conte
         if not isinstance(slot, BufferSlot):
             continue
         large = value.mem_size > context.max_storage_buffer_range
-        many = own and max(value.mem_size // slot.item_size, *value.shader_shape) > MOST_NARROW
+        elements = max(value.mem_size // slot.item_size, *value.shader_shape)
+        many = own and elements > MOST_NARROW
         if (large or many) and not able:
             limit, what = (context.max_storage_buffer_range, "bytes") if large else (MOST_NARROW, "elements")
             raise ArgumentValueError(
@@ -158,7 +157,7 @@ def reach(who: str, slots: Sequence[Slot], values: Sequence[Any], context: Conte
                 f"{'kernels' if own else 'hand-written kernels'} on this device reach {limit} {what} of one "
                 "buffer; use several"
             )
-        addressed, wide = addressed or large, wide or many
+        addressed, wide = addressed or large or many, wide or (many and elements > slot.most)
     return Variant(addressed=addressed or wide, wide=wide)
 
 
