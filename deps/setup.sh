@@ -4,6 +4,7 @@
 #   setup.sh asan           dev, and a sanitized native module in build/asan
 #   setup.sh run-asan CMD.. run CMD with the sanitized module
 #   setup.sh tsan, run-tsan the same with ThreadSanitizer, in build/tsan
+#   setup.sh swiftshader    print the manifest of SwiftShader, a Vulkan driver that has less; fetched if need be
 #   setup.sh say TEXT       one line of progress
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -180,7 +181,47 @@ run_asan() {
     LD_PRELOAD=$preload exec "$@"
 }
 
+# The machine's SwiftShader, or the two files of it that Debian's chromium-common has (31 MB to download). They are
+# kept beside the cached dependencies; apt checks what it downloads, and nothing is installed.
+swiftshader() {
+    local cache=${XDG_CACHE_HOME:-$HOME/.cache}/vkdispatch-build found
+    for found in /usr/lib/chromium "$cache/swiftshader"; do
+        if [ -e "$found/vk_swiftshader_icd.json" ]; then
+            echo "$found/vk_swiftshader_icd.json"
+            return
+        fi
+    done
+    command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null ||
+        fail "no SwiftShader: only from Debian's package chromium-common can it be had here"
+    mkdir -p .make "$cache"
+    UNPACKED=$(mktemp -d "$cache/swiftshader-XXXXXX")
+    trap 'rm -rf "$UNPACKED"' EXIT
+    say "fetching SwiftShader"
+    unpack_swiftshader "$UNPACKED" >.make/swiftshader.log 2>&1 ||
+        fail "no SwiftShader: $(tail -n 1 .make/swiftshader.log)"
+    # another make may have been faster
+    mv -T "$UNPACKED/usr/lib/chromium" "$cache/swiftshader" || [ -e "$cache/swiftshader/vk_swiftshader_icd.json" ]
+    echo "$cache/swiftshader/vk_swiftshader_icd.json"
+}
+
+# Where the machine's lists of packages are missing or old, fetch some of our own: that needs no rights.
+unpack_swiftshader() {
+    local folder=$1 options=(-o Acquire::Retries=1 -o Acquire::http::Timeout=20)
+    [ "$(id -u)" != 0 ] || options+=(-o APT::Sandbox::User=root)
+    mkdir -p "$folder/lists/partial"
+    (
+        cd "$folder"
+        timeout 300 apt-get -q "${options[@]}" download chromium-common && exit
+        options+=(-o "Dir::State::Lists=$folder/lists" -o "Dir::Cache=$folder" -o Acquire::Languages=none)
+        timeout 120 apt-get -q "${options[@]}" update &&
+            timeout 300 apt-get -q "${options[@]}" download chromium-common
+    ) &&
+        dpkg-deb --fsys-tarfile "$folder"/chromium-common_*.deb >"$folder/files.tar" &&
+        tar -x -f "$folder/files.tar" -C "$folder" ./usr/lib/chromium/libvk_swiftshader.so ./usr/lib/chromium/vk_swiftshader_icd.json
+}
+
 case ${1:-} in
+    swiftshader) swiftshader ;;
     say) shift && say "$@" ;;
     demo) everything demo no demo ;;
     dev) everything dev yes test docs dev ;;
@@ -188,5 +229,5 @@ case ${1:-} in
     run-asan) shift && run_asan "$@" ;;
     tsan) tsan ;;
     run-tsan) shift && run_tsan "$@" ;;
-    *) fail "usage: setup.sh demo | dev | asan | run-asan COMMAND... | tsan | run-tsan COMMAND... | say TEXT" ;;
+    *) fail "usage: setup.sh demo | dev | asan | run-asan COMMAND... | tsan | run-tsan COMMAND... | swiftshader | say TEXT" ;;
 esac

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import zlib
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
@@ -16,9 +17,11 @@ import pytest
 import vkdispatch_native as native
 from vkdispatch.arrays import facts
 from vkdispatch.base import context as base_context
+from vkdispatch.base import spirv_features
 from vkdispatch.base.context import get_context, is_context_initialized, queue_wait_idle
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
+from vkdispatch.shader.features import SUBGROUP_BITS
 from vkdispatch.shader.launcher import check_features
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -124,28 +127,29 @@ def _values(known: facts.DeviceFacts) -> list[Any]:
     return [getattr(known, name) for name in facts.DeviceFacts.__match_args__]
 
 
-# Features that a device may lack, as error messages name them.
+# What a device may lack, as error messages name it, and the attribute of devices that tells.
 _LACKS = {
-    r"float64|double": "float_64_support",
-    r"64-bit integers|u?int64": "int_64_support",
-    r"float16": "float_16_support",
-    r"16-bit integers": "int_16_support",
-    r"8-bit|16-bit|storageBuffer": "storage_buffer_8_bit_access",
+    **{what: attribute for attribute, what in spirv_features._FEATURES.values()},
+    "double": "float_64_support",
+    "complex128": "float_64_support",
+    "8-bit integers": "storage_buffer_8_bit_access",
 }
 
 
-def _lack(error: BaseException) -> str | None:
-    """Return what an error says that the device lacks, if it does lack it."""
+def _lack(error: UnsupportedError) -> str | None:
+    """Return the line in which an error names what the device lacks, if it does lack it."""
     info = get_context().device_infos[0]
-    text = str(error)
-    if isinstance(error, UnsupportedError):
-        if re.search(r"shader\w+Atomics?|subgroup|cooperative", text) and "has no" in text:
-            return text
-        if any(re.search(name, text) and not getattr(info, attribute) for name, attribute in _LACKS.items()):
-            return text
-    least = 1024
-    beyond = "is more than this device's workgroups hold" in text or "a workgroup on this device has" in text
-    return text if beyond and info.max_workgroup_invocations < least else None
+    line = str(error).splitlines()[0]
+    if " has no " not in line and "with which the device does not compute" not in line:
+        return None
+    names = line.rpartition(" has no ")[2]
+    features = re.findall(r"\b(?:shader|storage)[A-Z]\w+|\bcooperativeMatrix\w*", names)
+    operations = re.findall(r"VK_SUBGROUP_FEATURE_(\w+)_BIT", names)
+    if features or operations:
+        has = {group.upper() for group, bit in SUBGROUP_BITS.items() if info.supported_operations & bit}
+        return None if info.features.issuperset(features) and has.issuperset(operations) else line
+    named = [attribute for name, attribute in _LACKS.items() if re.search(rf"\b{name}\b", names)]
+    return None if all(getattr(info, attribute) for attribute in named) else line
 
 
 @pytest.hookimpl(wrapper=True)
@@ -153,13 +157,26 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Under `make test-portable`, skip a test that needs a feature which the device lacks."""
     try:
         return (yield)
-    except (UnsupportedError, ArgumentValueError) as error:
-        if os.environ.get("VKDISPATCH_TEST_PORTABLE") != "1":
-            raise
-        lack = _lack(error)
+    except UnsupportedError as error:
+        lack = _lack(error) if os.environ.get("VKDISPATCH_TEST_PORTABLE") == "1" else None
         if lack is None:
             raise
-        pytest.skip(lack.splitlines()[0])
+        pytest.skip(lack)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add --one-in: the same few tests each time, of every folder."""
+    parser.addoption(
+        "--one-in", type=int, default=1, metavar="N", help="run one in N tests, chosen by their names"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests that --one-in does not choose."""
+    count: int = config.getoption("--one-in")
+    chosen = {item for item in items if zlib.crc32(item.nodeid.encode()) % count == 0}
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = [item for item in items if item in chosen]
 
 
 @pytest.fixture

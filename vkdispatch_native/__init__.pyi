@@ -782,6 +782,9 @@ TimedCommand = tuple[
 # A submit: queue and whether the one beside it, how many commands, begin and end on the host.
 TimedSubmit = tuple[int, bool, int, int, int]
 
+def clocks_are_read_by_submits(engine: Engine) -> bool:
+    """Whether `start_timing` and `timings` wait for what was given to the engine before."""
+
 def start_timing(engine: Engine) -> list[int]:
     """Time every command given to the engine from here on, until `stop_timing` was called as often.
 

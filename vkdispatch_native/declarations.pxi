@@ -507,6 +507,7 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         cbool hung()
         uint64_t failures()
         CppStatistics statistics() except +raise_error
+        cbool clocks_are_read_by_submits() except +raise_error
         vector[uint64_t] start_timing() except +raise_error
         CppTimings timings(const vector[uint64_t]& since) except +raise_error
         void stop_timing()

@@ -144,6 +144,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void reset(CommandList& list);
   std::vector<std::pair<size_t, size_t>> rearrange(CommandList& list, const std::vector<size_t>& order);
   Statistics statistics();
+  // Whether the two below wait for what was given before, which blurs the clock as well.
+  bool clocks_are_read_by_submits();
   // Times every command from here on, until stop_timing() was called as often. Returns the last value that
   // each queue was given before, by slot. Throws where a queue of the context has no timestamps.
   std::vector<uint64_t> start_timing();
@@ -191,6 +193,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
          uint64_t timeout_ns);
 
   std::vector<Calibration> calibrations();  // by slot
+  void delay_to_submits(Timings& found);
   // Makes an object, once more after all freed memory has come back where the first try finds none; owns it.
   template <typename Make>
   auto create(Make make);

@@ -1,4 +1,5 @@
 // When commands ran, on the host's clock.
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <utility>
@@ -31,6 +32,28 @@ double tick_length(const Device& device, uint32_t family, const Calibration& fir
 
 }  // namespace
 
+// No command ran before the host began to submit it: where the clock of a device, read by a submit, says so,
+// all that it ran was later.
+void Engine::delay_to_submits(Timings& found) {
+  std::map<std::pair<size_t, uint64_t>, int64_t> submitted;
+  for (const TimedSubmit& submit : found.submits) {
+    submitted[{submit.slot, submit.batch}] = submit.begin;
+  }
+  std::map<const Device*, int64_t> delays;
+  for (const TimedCommand& command : found.commands) {
+    const auto submit = submitted.find({command.slot, command.batch});
+    if (submit != submitted.end()) {
+      int64_t& delay = delays[&queue_at(command.slot).device()];
+      delay = std::max(delay, submit->second - command.begin);
+    }
+  }
+  for (TimedCommand& command : found.commands) {
+    const int64_t delay = delays[&queue_at(command.slot).device()];
+    command.begin += delay;
+    command.end += delay;
+  }
+}
+
 std::vector<Calibration> Engine::calibrations() {
   std::vector<Calibration> found(slot_count());
   // Queues of one device share its clock, and are to be compared: they share the calibration too.
@@ -43,6 +66,12 @@ std::vector<Calibration> Engine::calibrations() {
       found[queue.slot()] = clocks[&queue.device()] = calibrate(queue.device(), queue.handle());
     }
   });
+  return found;
+}
+
+bool Engine::clocks_are_read_by_submits() {
+  bool found = false;
+  for_each_queue([&](Queue& queue) { found = found || !queue.device().calibrated(); });
   return found;
 }
 
@@ -100,6 +129,7 @@ Timings Engine::timings(const std::vector<uint64_t>& since) {
     command.begin = clock.host_ns + std::llround(static_cast<double>(command.begin) * length);
     command.end = clock.host_ns + std::llround(static_cast<double>(command.end) * length);
   }
+  delay_to_submits(found);
   return found;
 }
 

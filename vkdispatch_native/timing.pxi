@@ -3,6 +3,10 @@
 # ---- timing
 
 
+def clocks_are_read_by_submits(Engine engine not None):
+    return engine.open().clocks_are_read_by_submits()
+
+
 def start_timing(Engine engine not None):
     cdef CppEngine* e = engine.open()
     cdef vector[uint64_t] before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -32,6 +33,22 @@ def supports(kind: DType) -> bool:
 def on_nvidia() -> bool:
     """Whether the tests run on NVIDIA's driver."""
     return vd.get_context().device_infos[0].is_nvidia()
+
+
+def on_swiftshader() -> bool:
+    """Whether the tests run on Google's driver for processors."""
+    return vd.get_context().device_infos[0].device_name.startswith("SwiftShader")
+
+
+@functools.cache
+def sine_error() -> float:
+    """How far sines and cosines of float32 may be off: 2e-6, or what Vulkan allows if the device is loose.
+
+    No device tells, so it is tried.
+    """
+    x = floats(f32, 257, 1, -3, 3)
+    (found,) = evaluate(vc.sin, (f32, x))
+    return 2e-6 if np.abs(found - np.sin(x.astype(float))).max() < 2e-6 else 2.0**-11
 
 
 def need(*kinds: DType) -> None:

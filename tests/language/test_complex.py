@@ -26,6 +26,7 @@ from .running import (
     need,
     result_types,
     same,
+    sine_error,
 )
 
 KINDS = [c64, c128]
@@ -158,7 +159,7 @@ def test_euler(kind: DType) -> None:
     angle = floats(dt.component_type(kind), 257, 1, -4, 4)
     (found,) = evaluate(vc.complex_from_euler_angle, (dt.component_type(kind), angle))
     assert found.dtype == host(kind)
-    close(found, np.exp(1j * angle.astype(float)), 0, 1e-15 if kind is c128 else 2e-6)
+    close(found, np.exp(1j * angle.astype(float)), 0, 1e-15 if kind is c128 else sine_error())
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)

@@ -433,7 +433,8 @@ def test_powers_of_integers_are_floats() -> None:
     assert square.dtype == np.float32
     close(square, x.astype(float) ** 2)
     close(inverse[x != -1], 1.0 / (x[x != -1] + 1))
-    close(half, np.abs(x) ** 0.5, 1e-5)
+    # the exponential of a logarithm, which devices limit
+    close(half, np.abs(x) ** 0.5, 1e-5, 1e-18)
 
 
 @pytest.mark.parametrize("kind", FLOATS, ids=lambda kind: kind.name)

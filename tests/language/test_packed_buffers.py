@@ -258,11 +258,21 @@ def halves(h: Buff[f16], g: Buff[f16], s: Buff[i16], u: Buff[u16], k: Const[i16]
     s[i] = s[i] * 37 + k
     u[i] -= u[i] // 3 * 5
 
+@vd.shader("u.size")
+def turned(l: Buff[i64], u: Buff[u16]):
+    i = vc.global_invocation_id().x
+    longs, shorts = vc.local_array(i64, 3), vc.local_array(u16, 3)
+    for k in range(2):
+        longs[(i + k) % 3], shorts[(i + k) % 3] = l[i] + k, u[i] + k
+    l[i], u[i] = longs[i % 2], shorts[i % 2]
+
 random = np.random.default_rng(0)
 n = 4099
 x = random.integers(-(2**63), 2**63, n) >> random.integers(0, 63, n)
 y = random.integers(-(2**63), 2**63, n) >> random.integers(0, 63, n)
 y[y == 0] = 3
+# halfway between two values of float32
+x[:6] = [2**24 + 1, 2**24 + 3, -(2**24) - 5, 2**62 + 2**38, 2**62 + 2**38 + 1, 2**63 - 1]
 out, more, wide = vd.Buffer(n, i64), vd.Buffer(n, i64), vd.Buffer(n, u64)
 low, f = vd.Buffer(n, i32), vd.Buffer(n, f32)
 longs(vd.asbuffer(x), vd.asbuffer(y), out, more, wide, low, f)
@@ -286,6 +296,14 @@ np.testing.assert_array_equal(buffers[0].read(0), (h * g + c) / (g * g + one))
 np.testing.assert_array_equal(buffers[2].read(0), s * np.int16(37) + np.int16(-12345))
 np.testing.assert_array_equal(buffers[3].read(0), u - u // np.uint16(3) * np.uint16(5))
 
+l, u = x.copy(), np.arange(n, dtype=np.uint16)
+buffers = [vd.asbuffer(l), vd.asbuffer(u)]
+turned(*buffers)
+more = np.select([i % 2 == i % 3, i % 2 == (i + 1) % 3], [0, 1], -1)
+with np.errstate(over="ignore"):
+    np.testing.assert_array_equal(buffers[0].read(0), np.where(more < 0, 0, l + more))
+np.testing.assert_array_equal(buffers[1].read(0), np.where(more < 0, 0, u + more))
+
 for kind in (np.int32, np.int64, np.uint64):
     a = (random.integers(0, 1 << 30, 70001) * (1 if kind is np.int32 else 1 << 33)).astype(kind)
     b = vd.asbuffer(a)
@@ -293,7 +311,7 @@ for kind in (np.int32, np.int64, np.uint64):
     assert vd.max(b).read(0) == a.max() and vd.argmin(b).read(0) == a.argmin()
     np.testing.assert_array_equal(vd.cumsum(b).read(0), a.cumsum())
     np.testing.assert_array_equal(vd.sort(b).read(0), np.sort(a))
-text = str(longs) + str(halves)
+text = str(longs) + str(halves) + str(turned)
 print(sorted({word for word in ("int64_t", "int16_t", "float16_t", "uint16_t") if word in text}), "done")
 """
 

@@ -38,7 +38,6 @@ from .running import Array, buffer_of, close, filled, host, need, same
 
 GROUPS, LOCAL = 3, 64
 ROWS = GROUPS * LOCAL
-CLUSTERED = 0x40
 REDUCTIONS: dict[str, Any] = {
     "add": np.add,
     "mul": np.multiply,
@@ -140,16 +139,12 @@ def test_scans(kind: DType) -> None:
 @pytest.mark.parametrize("size", [1, 2, 4, 8])
 def test_clusters(kind: DType, size: int) -> None:
     need(kind)
+    if size > device().sub_group_size:
+        pytest.skip(f"subgroups have {device().sub_group_size} invocations")
     values = some(kind, 2)
     clusters = values.reshape(-1, size, *values.shape[1:])
     for name in operations(kind):
         rule = lambda x, _, n=name: getattr(vc, f"subgroup_clustered_{n}")(x, size)  # noqa: E731
-        if not device().supported_operations & CLUSTERED:
-            with pytest.raises(
-                NotImplementedError, match=r"class 'clustered'.*VK_SUBGROUP_FEATURE_CLUSTERED"
-            ):
-                run(rule, kind, values)
-            return
         with np.errstate(over="ignore"):
             whole = REDUCTIONS[name].reduce(clusters, axis=1, dtype=values.dtype)
         check(run(rule, kind, values), np.repeat(whole, size, axis=0), kind, name)
@@ -173,7 +168,7 @@ def test_exchanges(kind: DType) -> None:
     check_move(lambda x, lane: vc.subgroup_broadcast(x, vc.subgroup_size() - 1), np.full(size, size - 1))
     check_move(lambda x, lane: vc.subgroup_broadcast_first(x), np.zeros(size, int))
     check_move(lambda x, lane: vc.subgroup_shuffle(x, vc.subgroup_size() - 1 - lane), lanes[::-1])
-    check_move(lambda x, lane: vc.subgroup_shuffle_xor(x, 5), lanes ^ 5)
+    check_move(lambda x, lane: vc.subgroup_shuffle_xor(x, size // 2 + 1), lanes ^ (size // 2 + 1))
     check_move(lambda x, lane: vc.subgroup_shuffle_up(x, 2), np.roll(lanes, 2), slice(2, None))
     check_move(lambda x, lane: vc.subgroup_shuffle_down(x, 3), np.roll(lanes, -3), slice(None, -3))
     check_move(lambda x, lane: vc.subgroup_quad_broadcast(x, 3), lanes // 4 * 4 + 3)
@@ -347,6 +342,65 @@ def test_sums_of_workgroups_of_any_shape(local: tuple[int, int, int]) -> None:
     sums = filled(3, i32)
     body(buffer_of(i32, x), sums)
     same(sums.read(0), x.reshape(3, -1).sum(axis=1))
+
+
+FEW = 0x1 | 0x8 | 0x10  # basic, ballots and shuffles
+
+
+@pytest.fixture
+def few_operations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take from the device the operations that others replace."""
+    for info in vd.get_context().device_infos:
+        if info.supported_operations & FEW != FEW:
+            pytest.skip("the device has no ballots or no shuffles")
+        monkeypatch.setattr(info, "supported_operations", FEW)
+
+
+@pytest.mark.usefixtures("few_operations")
+@pytest.mark.parametrize("kind", [i32, f32, i64, u16, v3], ids=lambda kind: kind.name)
+def test_operations_that_are_lacking_go_by_lanes(kind: DType) -> None:
+    test_reductions(kind)
+    test_scans(kind)
+    test_clusters(kind, 4)
+    test_exchanges(kind)
+
+
+@pytest.mark.usefixtures("few_operations")
+def test_votes_that_are_lacking() -> None:
+    test_votes()
+    test_a_while_loop_asks_anew_each_round()
+    test_sums_of_workgroups_of_any_shape((3, 5, 7))
+
+
+@pytest.mark.parametrize("few", [False, True])
+def test_reductions_in_a_branch(few: bool, request: pytest.FixtureRequest) -> None:
+    """Invocations that are elsewhere give nothing, and the first active one gets what is neutral."""
+    if few:
+        request.getfixturevalue("few_operations")
+
+    @vd.shader(workgroups=GROUPS, local_size=LOCAL)
+    def kernel(out: Buff[i32], data: Buff[i32]) -> None:
+        i = vc.global_invocation_id().x
+        if data[i] % 3 != 0:
+            out[i] = vc.subgroup_add(data[i])
+            out[i + ROWS] = vc.subgroup_exclusive_min(data[i])
+            out[i + 2 * ROWS] = vc.subgroup_inclusive_max(data[i])
+            out[i + 3 * ROWS] = vc.subgroup_clustered_add(data[i], 2)
+
+    values = np.random.default_rng(7).integers(-50, 50, ROWS).astype(np.int32)
+    out = filled(4 * ROWS, i32, 77)
+    kernel(out, buffer_of(i32, values))
+    found = out.read(0).reshape(4, ROWS)
+    expected = np.full_like(found, 77)
+    size = device().sub_group_size
+    for begin in range(0, ROWS, size):
+        here = [i for i in range(begin, begin + size) if values[i] % 3]
+        for place, i in enumerate(here):
+            expected[0, i] = values[here].sum()
+            expected[1, i] = values[here[:place]].min(initial=2**31 - 1)
+            expected[2, i] = values[here[: place + 1]].max()
+            expected[3, i] = sum(values[k] for k in here if k // 2 == i // 2)
+    same(found, expected)
 
 
 def test_misuse() -> None:

@@ -46,10 +46,14 @@ def addressed(
 @pytest.fixture
 def able(engine: native.Engine) -> native.Engine:
     """Skip where the device has no addresses."""
+    need_addresses()
+    return engine
+
+
+def need_addresses() -> None:
     properties = native.device_properties()[first_device()]
     if "bufferDeviceAddress" not in properties["features"] or not properties["int_64_support"]:
         pytest.skip("no device addresses")
-    return engine
 
 
 @pytest.mark.parametrize("uniform", [False, True])
@@ -67,6 +71,7 @@ def test_launches_in_order(able: native.Engine, count: int, uniform: bool) -> No
 
 
 def test_two_queues_and_replays() -> None:
+    need_addresses()
     engine = native.Engine([first_device()], [[0, 0]], True, False)
     launcher = addressed(engine)
     array = Array(engine, np.ones(8, np.float32))

@@ -420,8 +420,8 @@ def kompute_destroy() -> Steps:
 
 def end_of_a_profile() -> Steps:
     data, profile = zeros(), vd.profile()
-    yield None
     profile.__enter__()
+    yield None
     add_one(data)
     yield just(lambda: profile.__exit__(None, None, None))
     with vd.profile() as again:

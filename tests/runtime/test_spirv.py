@@ -373,6 +373,8 @@ def test_drivers_survive_what_passes(
 ) -> None:
     if not vd.get_context().device_infos[0].is_cpu():
         pytest.skip("what other drivers make of nonsense is not known")
+    if vd.get_context().device_infos[0].device_name.startswith("SwiftShader"):
+        pytest.skip("SwiftShader goes on after its parser refuses a module, and ends the process")
     for seed in range(1000):
         code = changed(seed)
         try:

@@ -405,6 +405,21 @@ def test_several_queues(run_python: Callable[..., Any], tmp_path: Path, setting:
     assert {"queue 0", "queue 1", "queue 2"} <= names
 
 
+def test_nothing_runs_before_it_is_submitted(run_python: Callable[..., Any]) -> None:
+    """Also where clocks are compared by submits, which the host may take long for."""
+    code = """
+import vkdispatch as vd
+x = vd.Buffer(8, vd.float32)
+for _ in range(20):
+    with vd.profile() as p:
+        vd.flip(x)
+    assert p.records and min(r.begin for r in p.records) >= min(s.begin for s in p.submits)
+print("done")
+"""
+    done = run_python(code, VKDISPATCH_NO_CALIBRATION="1")
+    assert done.stdout == "done\n", done.stderr
+
+
 # ---- the table and the trace
 
 

@@ -67,6 +67,9 @@ class Timing:
     def __init__(self, context: Context) -> None:
         """Begin. Raises UnsupportedError where a queue has no timestamps."""
         self._engine = context._native
+        if native.clocks_are_read_by_submits(self._engine):
+            # that wait can be interrupted, and what it waits for does not blur the clock
+            self._engine.wait_idle()
         try:
             self._since = native.start_timing(self._engine)
         except ValueError as error:

@@ -51,7 +51,8 @@ _LONG_OPERATORS = {"+": "add", "-": "subtract", "*": "multiply", "<<": "left"}
 _SIGNED_OPERATORS = {"/": "divide", "%": "modulo", ">>": "right"}
 _LONG_CALLS = frozenset(("min", "max", "abs", "sign", "clamp"))
 _SAME_WORDS = frozenset(("packUint2x32", "unpackUint2x32", "packInt2x32", "unpackInt2x32"))
-# Subgroup operations of which each word of a number is not right by itself, and those that have a form here.
+# Subgroup operations of which each word of a number is not right by itself, and those that have a form here;
+# `codegen.lanes` has one for the others.
 _WHOLE = ("Add", "Mul", "Min", "Max")
 _LONG_SUMS = frozenset(("subgroupAdd", "subgroupInclusiveAdd", "subgroupExclusiveAdd"))
 _LONG_EXTREMES = frozenset(("subgroupMin", "subgroupMax"))
@@ -217,14 +218,17 @@ uvec2 long_signed_of_float(float a) {
     return a < 0.0 ? long_negate(size) : size;
 }
 """,
+    # rounded in integers, as halves are
     "float_of_long": """
 float float_of_long(uvec2 a) {
-    if (a.y == 0u)
+    if (a.y == 0u && a.x < 0x1000000u)
         return float(a.x);
-    uint n = uint(findMSB(a.y)) + 1u;
-    uint top = long_right(a, uvec2(n, 0u)).x;
-    bool rest = n == 32u ? a.x != 0u : (a.x & ((1u << n) - 1u)) != 0u;
-    return float(top | uint(rest)) * uintBitsToFloat((n + 127u) << 23);
+    uint last = uint(a.y != 0u ? 32 + findMSB(a.y) : findMSB(a.x));
+    uvec2 high = long_left(a, uvec2(63u - last, 0u));
+    uint fraction = high.y >> 8, rest = high.y & 0xFFu;
+    bool more = high.x != 0u || (fraction & 1u) == 1u;
+    fraction += uint(rest > 0x80u || (rest == 0x80u && more));
+    return float(fraction) * uintBitsToFloat((last + 104u) << 23);
 }
 """,
     "float_of_signed_long": """
@@ -275,14 +279,22 @@ def can_emulate(kernel: Kernel, lacks: frozenset[str]) -> bool:
 def _has_long_form(expr: Expr, kinds: list[DType]) -> bool:
     if expr.op is Op.CALL:
         return expr.value in _LONG_CALLS or expr.value in _SAME_WORDS or expr.value == "wrapped"
-    if expr.op is Op.SUBGROUP:
-        known = expr.value in _LONG_SUMS or expr.value in _LONG_EXTREMES
-        return known or not any(word in str(expr.value) for word in _WHOLE)
     return float64 not in kinds or expr.op is not Op.CONSTRUCT
 
 
 def _is_long(kind: DType) -> bool:
     return kind in (int64, uint64)
+
+
+def is_emulated_long(kind: DType, lacks: frozenset[str]) -> bool:
+    """Whether values of a type are two words each in a form of a kernel."""
+    return _is_long(kind) and INT64 in lacks
+
+
+def has_long_operation(function: str) -> bool:
+    """Whether a subgroup operation of numbers in two words is a few of the device's own."""
+    quick = function in _LONG_SUMS or function in _LONG_EXTREMES
+    return quick or not any(word in function for word in _WHOLE)
 
 
 def plain_types(line: str, lacks: frozenset[str]) -> str:

@@ -2,9 +2,12 @@
 
 from vkdispatch.base.dtype import (
     DType,
+    array_type,
     bfloat16,
     component_count,
     component_type,
+    is_array,
+    uint32,
 )
 from vkdispatch.base.record import record, replace
 from vkdispatch.base.structures import Structure, is_structure
@@ -31,6 +34,7 @@ from vkdispatch.codegen.glsl_expressions import (
     HALVES,
     STORED,
     Names,
+    literal_text,
     member_names,
     reference_name,
 )
@@ -47,6 +51,7 @@ from vkdispatch.codegen.ir import (
     Op,
     Storage,
 )
+from vkdispatch.codegen.lanes import lane_functions, usage_by_lanes
 from vkdispatch.codegen.layout import GROUP_COUNT, ArgumentLayout, argument_layout, resource_bindings
 from vkdispatch.codegen.location import Loc
 from vkdispatch.codegen.naming import plan_names
@@ -97,11 +102,12 @@ def write_kernel(kernel: Kernel, variant: Variant = PLAIN) -> GlslText:
     body = _write_body(kernel, block, variant, layout, packing, bounded=bounded)
     used = usage(kernel)
     if variant.lacks:
-        used = _leave_out_emulated(used, variant)
+        used = usage_by_lanes(_leave_out_emulated(used, variant), kernel, variant.lacks)
     if variant.addressed and layout.addresses:
         used = replace(used, addresses=True)
     interface, lines = tuple(_interface(kernel, layout, packing)), tuple(body.lines)
     if variant.lacks:
+        interface += tuple(lane_functions(kernel, variant.lacks, literal_text))
         interface = tuple(plain_types(line, variant.lacks) for line in interface)
         lines = tuple(plain_types(line, variant.lacks) for line in lines)
         interface = (*emulation_lines((*interface, *lines)), *interface)
@@ -119,9 +125,11 @@ def write_kernel(kernel: Kernel, variant: Variant = PLAIN) -> GlslText:
 
 def _leave_out_emulated(used: Usage, variant: Variant) -> Usage:
     """Leave out the types that a form does without, for which GLSL needs extensions."""
+    # an array stays one, of words
+    arrays = {array_type(uint32, 1)} if any(map(is_array, used.dtypes)) else set()
     return replace(
         used,
-        dtypes={kind for kind in used.dtypes if not emulates(kind, variant.lacks)},
+        dtypes={kind for kind in used.dtypes if not emulates(kind, variant.lacks)} | arrays,
         subgroup_dtypes={kind for kind in used.subgroup_dtypes if not emulates(kind, variant.lacks)},
         stored={kind for kind in used.stored if not is_lacking(kind, variant)},
     )

@@ -40,6 +40,7 @@ from vkdispatch.codegen.ir import (
     Storage,
     root_of,
 )
+from vkdispatch.codegen.lanes import goes_by_lanes, write_by_lanes
 from vkdispatch.codegen.names import legal_name
 from vkdispatch.codegen.naming import NamingPlan
 from vkdispatch.codegen.packing import Packing
@@ -253,6 +254,8 @@ def written(expr: Expr, names: Names) -> tuple[str, int]:
 def value_text(expr: Expr, names: Names) -> tuple[str, int]:
     """Text of an expression that has no name, and how strongly it holds together."""
     if names.lacks:
+        if expr.op is Op.SUBGROUP and goes_by_lanes(expr, names.lacks):
+            return write_by_lanes(expr, [full_text(arg, names) for arg in expr.args], names.lacks), _POSTFIX
         kinds = (expr.dtype, *(arg.dtype for arg in expr.args))
         if any(emulation.emulates(kind, names.lacks) for kind in kinds):
             text = _write_emulated(expr, names)

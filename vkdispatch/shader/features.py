@@ -12,7 +12,7 @@ from vkdispatch.codegen.joint_flow import is_barrier
 
 _COMPUTE_STAGE = 0x20
 # Bits of VkSubgroupFeatureFlagBits.
-_SUBGROUP_BITS = {
+SUBGROUP_BITS = {
     "basic": 0x01,
     "vote": 0x02,
     "arithmetic": 0x04,
@@ -103,7 +103,7 @@ def _missing_subgroup(used: Usage, device: DeviceInfo) -> str | None:
         return "subgroup operations in compute kernels (VkPhysicalDeviceSubgroupProperties.supportedStages)"
     for function in sorted(used.subgroup_functions):
         group = subgroup_class(function)
-        if not device.supported_operations & _SUBGROUP_BITS[group]:
+        if not device.supported_operations & SUBGROUP_BITS[group]:
             flag = f"VK_SUBGROUP_FEATURE_{group.upper()}_BIT"
             return f"subgroup operations of the class {group!r}, which {function} needs ({flag})"
     if "shaderSubgroupExtendedTypes" not in device.features:

@@ -30,6 +30,7 @@ from vkdispatch.codegen.description import Place
 from vkdispatch.codegen.emulation import can_emulate, emulates
 from vkdispatch.codegen.ir import ImageBinding, Kernel
 from vkdispatch.codegen.kernel_warnings import warn
+from vkdispatch.codegen.lanes import REPLACED, usage_by_lanes
 from vkdispatch.codegen.layout import ArgumentLayout
 from vkdispatch.codegen.variant import INT64, PLAIN, Variant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -342,21 +343,22 @@ def check_features(who: str, description: ShaderDescription, context: Context) -
     used = {dtype.component_type(kind) for kind in usage_.dtypes}
     lacks = lacking(kernel, context)
     if not can_pack(kernel, lacks):
+        names = ", ".join(sorted(lacks - REPLACED))
         raise UnsupportedError(
-            f"{who}: the device {context.device_infos[0].device_name!r} has no {', '.join(sorted(lacks))}: "
+            f"{who}: the device {context.device_infos[0].device_name!r} has no {names}: "
             "elements are packed in words, which code in GLSL and cooperative matrices do not reach; use a "
             "dtype of 32 bits"
         )
     emulated = {kind for kind in used if emulates(kind, lacks)} if can_emulate(kernel, lacks) else set()
     for device in context.device_infos:
+        # an operation first: where it is lacking, its type is not emulated either
+        called = replace(usage_, subgroup_dtypes=usage_.subgroup_dtypes - emulated)
+        missing = missing_operation(usage_by_lanes(called, kernel, lacks), device)
+        if missing:
+            raise UnsupportedError(f"{who}: the device {device.device_name!r} has no {missing}")
         for kinds, feature, name in _FEATURES:
             if used.intersection(kinds) and not getattr(device, feature) and not emulated.intersection(kinds):
                 raise _unsupported(who, device, name)
-        missing = missing_operation(
-            replace(usage_, subgroup_dtypes=usage_.subgroup_dtypes - emulated), device
-        )
-        if missing:
-            raise UnsupportedError(f"{who}: the device {device.device_name!r} has no {missing}")
         images = [r.dtype for r in kernel.resources if isinstance(r, ImageBinding) and r.storage]
         pairs = any(dtype.component_count(kind) == 2 for kind in images)
         if pairs and not device.storage_image_extended_formats:

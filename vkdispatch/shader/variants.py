@@ -10,13 +10,16 @@ from vkdispatch.base.dtype import DType, component_type
 from vkdispatch.base.environment import read_choices
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record, replace
-from vkdispatch.codegen.analysis import usage
+from vkdispatch.codegen.analysis import Usage, usage
 from vkdispatch.codegen.blocks import BLOCK, can_block
 from vkdispatch.codegen.coarsen import coarsening
 from vkdispatch.codegen.emulation import FEATURE_OF, can_emulate
+from vkdispatch.codegen.extensions import subgroup_class
 from vkdispatch.codegen.ir import Kernel
+from vkdispatch.codegen.lanes import REPLACED
 from vkdispatch.codegen.packing import packed_buffers, reaches_elements
 from vkdispatch.codegen.variant import FLOAT16, INT16, INT64, PLAIN, SHORT_ARGUMENTS, STORAGE, Variant
+from vkdispatch.shader.features import SUBGROUP_BITS
 from vkdispatch.shader.launch_size import Extent
 from vkdispatch.shader.parameters import MOST_NARROW, BufferSlot, Slot
 
@@ -97,13 +100,34 @@ def lacking(kernel: Kernel, context: Context) -> frozenset[str]:
             for feature in wanted | computed
             if not all(getattr(info, _ATTRIBUTES[feature]) for info in infos)
         }
+        found |= _missing_classes(used, context)
         if short and (found & computed or not all(map(_takes_short_arguments, infos))):
             found.add(SHORT_ARGUMENTS)
         return frozenset(found)
-    forced = frozenset(wanted | computed | ({SHORT_ARGUMENTS} if short else set()))
+    classes = _replaced_classes(used) if _can_go_by_lanes(context) else set()
+    forced = frozenset(wanted | computed | classes | ({SHORT_ARGUMENTS} if short else set()))
     if not can_emulate(kernel, forced):
-        forced = frozenset(wanted)
+        forced = frozenset(wanted | classes)
     return forced if can_pack(kernel, forced) else frozenset()
+
+
+def _replaced_classes(used: Usage) -> set[str]:
+    """Return the classes of a kernel's subgroup operations that a form of it can do without."""
+    return {subgroup_class(function) for function in used.subgroup_functions} & REPLACED
+
+
+def _can_go_by_lanes(context: Context) -> bool:
+    needed = SUBGROUP_BITS["ballot"] | SUBGROUP_BITS["shuffle"]
+    return all(info.supported_operations & needed == needed for info in context.device_infos)
+
+
+def _missing_classes(used: Usage, context: Context) -> set[str]:
+    if not used.subgroup_functions or not _can_go_by_lanes(context):
+        return set()
+    operations = -1
+    for info in context.device_infos:
+        operations &= info.supported_operations
+    return {group for group in _replaced_classes(used) if not operations & SUBGROUP_BITS[group]}
 
 
 def _scalar_size(kind: DType) -> int:

@@ -79,8 +79,9 @@ bool prefers_host_mapped(VkPhysicalDevice physical, VkPhysicalDeviceType type) {
 
 // Whether the driver reads its clock and the monotonic one at one instant.
 bool has_calibrated_clock(VkPhysicalDevice physical, const DeviceProperties& properties) {
-  if (!properties.has_extension(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME) ||
-      read_switch("VKDISPATCH_NO_CALIBRATION")) {
+  // the variable first: what means nothing is refused on every device
+  if (read_switch("VKDISPATCH_NO_CALIBRATION") ||
+      !properties.has_extension(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME)) {
     return false;
   }
   uint32_t count = 0;
@@ -268,8 +269,8 @@ Device::Device(VkInstance instance, const ForeignDevice& foreign, bool force_sta
 
 // What is used of the extensions that there are.
 void Device::choose_extensions() {
-  push_descriptors_ = properties_.has_extension(VK_KHR_PUSH_DESCRIPTOR_EXTENSION_NAME) &&
-                      !read_switch("VKDISPATCH_NO_PUSH_DESCRIPTORS");
+  push_descriptors_ = !read_switch("VKDISPATCH_NO_PUSH_DESCRIPTORS") &&
+                      properties_.has_extension(VK_KHR_PUSH_DESCRIPTOR_EXTENSION_NAME);
   calibrated_ = has_calibrated_clock(physical_, properties_);
   imports_pages_ = can_import_pages(physical_, properties_);
   diagnosis_ = choose_diagnosis(properties_);

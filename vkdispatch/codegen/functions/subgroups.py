@@ -2,8 +2,8 @@
 
 Each is computed where it is called, by the invocations that are active there, and its value stays the same;
 only the condition of a while loop computes it anew each round. The device decides how large a subgroup is:
-see `vc.subgroup_size`. Building a kernel for a device that lacks a class of operations raises
-UnsupportedError.
+see `vc.subgroup_size`. A class of operations that a device lacks is done by ballots and shuffles. Building a
+kernel for a device that lacks these too raises UnsupportedError.
 """
 
 from typing import Any, Protocol
