@@ -44,8 +44,6 @@ def values(kind: str, low: float = -100, high: float = 120) -> np.ndarray[Any, A
 def needs(kind: object) -> None:
     info = vd.get_devices()[0]
     name = str(np.dtype(kind))  # type: ignore[call-overload]
-    if name in ("int64", "uint64") and not info.int_64_support:
-        pytest.skip("the device lacks 64-bit integers")
     if name in ("float64", "complex128") and not info.float_64_support:
         pytest.skip("the device lacks float64")
 

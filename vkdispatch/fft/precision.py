@@ -3,8 +3,8 @@
 from typing import Any
 
 from vkdispatch.base.context import get_context
-from vkdispatch.base.dtype import DType, complex32, complex64, complex128, dtype, is_complex
-from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.base.dtype import DType, complex32, complex64, complex128, component_type, dtype, is_complex
+from vkdispatch.base.errors import ArgumentValueError, UnsupportedError
 
 
 def require_complex(kind: Any, role: str) -> None:
@@ -15,13 +15,15 @@ def require_complex(kind: Any, role: str) -> None:
 
 
 def ensure_supported_complex_precision(kind: Any, role: str = "type") -> None:
-    """Raise ValueError unless `kind` is a complex type that the device can work with.
+    """Raise ValueError unless `kind` is a complex type, and NotImplementedError if the device lacks it.
 
     `role` names the argument in the message.
     """
     require_complex(kind, role)
     if not supports(kind):
-        raise ArgumentValueError(f"{role}: this device does not compute in {kind.name}; use vd.complex64")
+        error = UnsupportedError(f"{role}: the device does not compute in {kind.name}; use vd.complex64")
+        error._dtypes = (component_type(kind),)
+        raise error
 
 
 def supports(kind: DType) -> bool:

@@ -41,6 +41,9 @@ from vkdispatch.selection.streams import group_size
 from vkdispatch.shader.shader_function import ShaderFunction
 
 _WORD = 32
+# Sums of more subgroups are added up in a loop, on CPU drivers all: SwiftShader's compile time grows with a
+# power of the number of conditions in a loop.
+_MOST_UNROLLED = 32
 _FILL = 256
 # Places of each invocation, if there is nothing but places to be filled.
 _FILL_EACH = 64
@@ -317,8 +320,12 @@ def summed(value: Any, lane: Any, group: int) -> Any:
     vc.barrier()
     total = vc.new_uint_register(0)
     with vc.if_block(lane == 0):
-        for i in range(count):
-            total += memory[i]
+        if _adds_in_loop(count):
+            with vc.for_block(0, count) as each:
+                total += memory[each]
+        else:
+            for i in range(count):
+                total += memory[i]
     return total
 
 
@@ -332,9 +339,17 @@ def summed_before(value: Any, lane: Any, group: int) -> Any:
         memory[lane // subgroup] = own + value
     vc.barrier()
     before = vc.new_uint_register(0)
+    if _adds_in_loop(count):
+        with vc.for_block(0, lane // subgroup) as each:
+            before += memory[each]
+        return (own + before).to_register()
     for i in range(count - 1):
         before += vc.select(lane // subgroup > i, memory[i], 0)
     return (own + before).to_register()
+
+
+def _adds_in_loop(count: int) -> bool:
+    return count > _MOST_UNROLLED or device_facts().cpu
 
 
 # -- the second pass

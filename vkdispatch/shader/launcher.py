@@ -352,7 +352,9 @@ def check_features(who: str, description: ShaderDescription, context: Context) -
     for device in context.device_infos:
         for kinds, feature, name in _FEATURES:
             if used.intersection(kinds) and not getattr(device, feature) and not emulated.intersection(kinds):
-                raise _unsupported(who, device, name)
+                error = _unsupported(who, device, name + _of_argument(description, kinds))
+                error._dtypes = kinds
+                raise error
         missing = missing_operation(
             replace(usage_, subgroup_dtypes=usage_.subgroup_dtypes - emulated), device
         )
@@ -375,6 +377,15 @@ def _warn_of_waiting(kernel: Kernel) -> None:
                 "relaxed=True, other atomics and subgroup barriers are safe",
                 statement.loc,
             )
+
+
+def _of_argument(description: ShaderDescription, kinds: Sequence[DType]) -> str:
+    """Name the first of a user's arguments that is of one of these types, or ""."""
+    for info in description.shader_arg_infos:
+        own = (*(() if info.dtype is None else (info.dtype,)), *info.member_dtypes)
+        if not info.reinterpreted and any(dtype.component_type(kind) in kinds for kind in own):
+            return f", which {info.name} is of"
+    return ""
 
 
 def _unsupported(who: str, device: DeviceInfo, what: str) -> UnsupportedError:
