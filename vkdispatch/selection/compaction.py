@@ -41,9 +41,10 @@ from vkdispatch.selection.streams import group_size
 from vkdispatch.shader.shader_function import ShaderFunction
 
 _WORD = 32
-# Sums of more subgroups are added up in a loop, on CPU drivers all: SwiftShader's compile time grows with a
-# power of the number of conditions in a loop.
+# Sums of more subgroups are added up in a loop; of small subgroups sooner, on CPU drivers all: SwiftShader
+# compiles many conditions in a loop for minutes.
 _MOST_UNROLLED = 32
+_MOST_OF_SMALL = 16
 _FILL = 256
 # Places of each invocation, if there is nothing but places to be filled.
 _FILL_EACH = 64
@@ -349,7 +350,8 @@ def summed_before(value: Any, lane: Any, group: int) -> Any:
 
 
 def _adds_in_loop(count: int) -> bool:
-    return count > _MOST_UNROLLED or device_facts().cpu
+    facts = device_facts()
+    return facts.cpu or count > (_MOST_UNROLLED if facts.subgroup >= 32 else _MOST_OF_SMALL)
 
 
 # -- the second pass

@@ -384,7 +384,7 @@ def _of_argument(description: ShaderDescription, kinds: Sequence[DType]) -> str:
     for info in description.shader_arg_infos:
         own = (*(() if info.dtype is None else (info.dtype,)), *info.member_dtypes)
         if not info.reinterpreted and any(dtype.component_type(kind) in kinds for kind in own):
-            return f", which {info.name} is of"
+            return f", which {info.name!r} is of"
     return ""
 
 
