@@ -66,6 +66,7 @@ _NAMES = {
     "selection.searching": "searchsorted",
     "selection.topk": "topk",
     "selection.unique": "unique",
+    "shader.accuracy": "measure_accuracy",
     "shader.copying": "copyto",
     "shader.decorator": "shader",
     "arrays.evaluating": "MappedArray MappingFunction OutputMap map mapped_index",

@@ -225,6 +225,7 @@ from vkdispatch.selection.histogram import histogram
 from vkdispatch.selection.searching import searchsorted
 from vkdispatch.selection.topk import topk
 from vkdispatch.selection.unique import unique
+from vkdispatch.shader.accuracy import measure_accuracy
 from vkdispatch.shader.copying import copyto
 from vkdispatch.shader.decorator import shader
 from vkdispatch.shader.profile import Profile, profile
@@ -400,6 +401,7 @@ __all__ = [
     "mat4",
     "matmul",
     "mean",
+    "measure_accuracy",
     "nonzero",
     "norm",
     "optional_device_features",

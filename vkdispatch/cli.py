@@ -4,14 +4,24 @@ import click
 
 from vkdispatch import __version__
 from vkdispatch.base import disk_cache
-from vkdispatch.base.choosing import default_device
+from vkdispatch.base.choosing import default_device, select_queue_families
+from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.errors import BackendUnavailableError, VkDispatchError
-from vkdispatch.base.init import get_devices, initialize
+from vkdispatch.base.init import get_devices, initialize, is_dummy
 from vkdispatch.base.logging import LogLevel
+
+# Functions whose accuracy is shown without --verbose.
+_SHOWN = ("sin", "exp", "log", "pow", "sqrt", "division")
+_NEAR_ZERO = ("sin", "cos", "tan", "asin", "acos", "log", "log2")
 
 
 @click.command()
 @click.option("--verbose", is_flag=True, help="Also show driver, ids and limits.")
+@click.option(
+    "--measure/--no-measure",
+    default=True,
+    help="Whether devices run a kernel that measures their mathematics, where none ever did.",
+)
 @click.option("--log_info", is_flag=True, help="Print messages of level INFO.")
 @click.option(
     "--vulkan_loader_debug_logs",
@@ -29,6 +39,7 @@ from vkdispatch.base.logging import LogLevel
 @click.version_option(__version__, prog_name="vdlist")
 def cli_entrypoint(
     verbose: bool,
+    measure: bool,
     log_info: bool,
     loader_debug: bool,
     debug: bool,
@@ -50,12 +61,12 @@ def cli_entrypoint(
     level = LogLevel.INFO if log_info or debug else LogLevel.WARNING
     try:
         initialize(debug, level, loader_debug or debug, chosen[0] if chosen else None)
-        _list_devices(verbose)
+        _list_devices(verbose, measure)
     except BackendUnavailableError as error:
         click.secho(str(error), fg="red", err=True)
 
 
-def _list_devices(verbose: bool) -> None:
+def _list_devices(verbose: bool, measure: bool) -> None:
     try:
         default: int | None = default_device()
     except BackendUnavailableError:
@@ -65,11 +76,40 @@ def _list_devices(verbose: bool) -> None:
         default = None
     for index, device in enumerate(get_devices()):
         click.echo(device.get_info_string(verbose))
+        if not is_dummy() and not device.missing:
+            _show_accuracy(index, device, verbose, measure)
         if index == default:
             click.echo("\t* vkdispatch uses this device by default.")
         if device.is_cpu():
             click.echo("\t! This is a CPU driver: kernels run on the processor, not on a GPU.")
         click.echo("")
+
+
+def _show_accuracy(index: int, device: DeviceInfo, verbose: bool, measure: bool) -> None:
+    """Print how far off the device's own functions are."""
+    # what these import takes longer than all of `vdlist --cache`
+    from vkdispatch.base.context import Context
+    from vkdispatch.shader.accuracy import known_accuracy, measure_accuracy
+
+    known = known_accuracy(device)
+    if known is None and measure:
+        try:
+            context = Context([index], [select_queue_families(index, 1)])
+            try:
+                known = measure_accuracy(context)
+            finally:
+                context.close()
+        except (VkDispatchError, RuntimeError, MemoryError) as error:
+            click.secho(f"\tMathematics of float32 could not be measured: {error}\n", fg="red", err=True)
+    if known is None:
+        return
+    click.echo("\tFloat32 Functions (largest errors measured, in units in the last place):")
+    for name in known if verbose else _SHOWN:
+        found = known[name]
+        # where results come near zero, their units say little
+        absolute = f", {found.absolute:.2g} at most" if name in _NEAR_ZERO else ""
+        click.echo(f"\t\t{name}: {found.ulp:.4g}{absolute} (arguments from {found.low:g} to {found.high:g})")
+    click.echo("")
 
 
 def _show_cache(clear: bool) -> None:

@@ -25,7 +25,7 @@ def test_norms_of_vectors(order: Any) -> None:
     check("norm", data, order, 1, exact=np.float64, scale=5)
 
 
-@pytest.mark.parametrize("order", [3, 2.5, -0.7])
+@pytest.mark.parametrize("order", [3, 2.5, -1.5, 2.3, -0.7])
 def test_powers_of_float64_have_its_digits(order: float) -> None:
     wide = DATA.astype(np.float64) * np.exp(RNG.normal(size=DATA.shape) * 4)
     check("norm", wide, order, 1)
@@ -33,6 +33,19 @@ def test_powers_of_float64_have_its_digits(order: float) -> None:
     check("norm", np.array([1.0, INF]), 2.5)
     check("norm", np.array([1.0, np.nan]), 2.5)
     check("norm", np.array([1e-200, 1e200, 1]), -0.7)
+
+
+@pytest.mark.parametrize("order", [2.5, 0.5, -3.5, -0.7, 7.3])
+def test_powers_of_float32_are_precise_on_every_device(order: float) -> None:
+    # rows of one number: a power, rounded, and its root
+    x = np.exp(RNG.uniform(-40 / abs(order), 40 / abs(order), (3000, 1))).astype(np.float32)
+    power, inverse = (float(np.float32(each)) for each in (order, 1 / order))
+    powers = (x.astype(np.float64) ** power).astype(np.float32).astype(np.float64)
+    want = powers[:, 0] ** inverse
+    found = vd.norm(vd.asbuffer(x), order, 1).read(0)
+    # powers that fall between two numbers may be rounded to either one
+    steps = np.abs(found - want) / np.spacing(want.astype(np.float32))
+    assert steps.max() <= 1 + max(1, 2 * abs(inverse))
 
 
 @pytest.mark.parametrize("kind", ["float16", "float64", "complex64", "int32", "uint8"])

@@ -453,6 +453,30 @@ def test_vdlist(vdlist: RunPython) -> None:
     assert ("CPU driver" in plain.stdout) == any(device.is_cpu() for device in get_devices())
 
 
+def test_vdlist_shows_how_exact_devices_are(vdlist: RunPython, tmp_path: Path) -> None:
+    folder = str(tmp_path / "cache")
+    title = "Float32 Functions"
+    unknown = vdlist("--no-measure", VKDISPATCH_CACHE=folder)
+    assert unknown.returncode == 0 and title not in unknown.stdout
+    plain = vdlist(VKDISPATCH_CACHE=folder)
+    assert plain.returncode == 0 and not plain.stderr
+    usable = sum(not device.missing for device in get_devices())
+    assert plain.stdout.count(title) == usable
+    assert (
+        len(
+            re.findall(
+                r"\t\tsin: [0-9.e+]+, [0-9.e-]+ at most \(arguments from -3.1 to 3.1\)\n", plain.stdout
+            )
+        )
+        == usable
+    )
+    for name in ("exp", "log", "pow", "sqrt", "division"):
+        assert len(re.findall(rf"\t\t{name}: [0-9.e+]+", plain.stdout)) == usable
+    assert "atan2" not in plain.stdout
+    verbose = vdlist("--verbose", "--no-measure", VKDISPATCH_CACHE=folder)
+    assert verbose.stdout.count("\t\tatan2: ") == usable  # as it was measured before
+
+
 def test_vdlist_cache(vdlist: RunPython, tmp_path: Path) -> None:
     folder = str(tmp_path / "cache")
     empty = vdlist("--cache", VKDISPATCH_CACHE=folder, VK_DRIVER_FILES="/nonexistent")

@@ -1,5 +1,6 @@
 """Maps called with their arguments: arrays that are computed where they are read."""
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -221,3 +222,78 @@ def test_small_integers_wrap_around_whether_they_are_stored_or_not(kind: str) ->
     assert vd.asbuffer(narrowed(vd.asbuffer(wide))).read(0).tolist() == wide.astype(kind).tolist()
     total = vd.sum(vd.asbuffer(host), output_map=narrowed).read(0)
     assert total == host.sum().astype(kind)
+
+
+# -- functions of mathematics
+
+# of such arguments no device's own exponential has all digits
+POWERS = np.random.default_rng(4).uniform(-80, 80, 300).astype(np.float32)
+EXPONENTIALS = np.exp(POWERS.astype(np.float64))
+
+
+@vd.map(precise_math=True)
+def exponential(x: f32) -> f32:
+    return vc.exp(x)
+
+
+@vd.map
+def half(x: f32) -> f32:
+    return x / 2
+
+
+@vd.map
+def loose_cosine(x: f32) -> f32:
+    return vc.cos(x)
+
+
+def test_maps_are_precise_wherever_they_are_traced() -> None:
+    x = vd.asbuffer(POWERS)
+
+    def check(found: Any, expected: Any) -> None:
+        np.testing.assert_allclose(found.read(0), expected, rtol=2.0**-22, atol=0)
+
+    check(exponential(x), EXPONENTIALS)
+    check(half(exponential(x)), EXPONENTIALS / 2)
+    check(vd.flip(x, output_map=exponential()), EXPONENTIALS[::-1])
+    check(vd.max(exponential(vd.asbuffer(POWERS.reshape(-1, 3))), axis=1), EXPONENTIALS.reshape(-1, 3).max(1))
+
+    @vd.reduce.map_reduce(vd.reduce.SubgroupMax)
+    @vd.map(precise_math=True)
+    def largest(x: Buff[f32]) -> f32:
+        return vc.exp(x[vd.mapped_index()])
+
+    check(largest(x), EXPONENTIALS.max())
+
+    @vd.map(precise_math=True)
+    def wave(x: Buff[f32]) -> None:
+        op = vd.fft.read_op()
+        op.register[:] = vc.to_complex(vc.exp(x[op.io_index]), 0.0)
+
+    out = vd.Buffer((300, 1), c64)
+    vd.fft.fft(out, x, input_map=wave)
+    check(out, EXPONENTIALS[:, None])
+
+
+def test_a_precise_map_leaves_the_rest_of_a_kernel_alone() -> None:
+    @vd.shader("x.size")
+    def both(y: Buff[f32], x: Buff[f32]):
+        i = vc.global_invocation_id().x
+        y[i] = exponential(x[i]) + loose_cosine(x[i])
+
+    code = both.get_src().code
+    assert "f32_exp(" in code and "f32_cos(" not in code
+
+    @vd.shader("x.size", precise_math=True)
+    def precise(y: Buff[f32], x: Buff[f32]):
+        y[vc.global_invocation_id().x] = loose_cosine(x[vc.global_invocation_id().x])
+
+    assert "f32_cos(" in precise.get_src().code
+
+
+def test_what_the_options_of_a_map_take() -> None:
+    with pytest.raises(TypeError, match="precise_math: expected True or False, got 1"):
+        vd.map(precise_math=1)  # type: ignore[call-overload]
+    made = vd.map(return_type=f32, input_types=[f32])(lambda x: x * 2)
+    assert made.return_type is f32 and not made.precise_math
+    assert made(vd.asbuffer(VALUES)).read(0).tolist() == (VALUES * 2).tolist()
+    assert pickle.loads(pickle.dumps(exponential)) is exponential

@@ -23,7 +23,6 @@ from vkdispatch.arrays.mapping import any_element, named_position
 from vkdispatch.base.dtype import DType, compute_type, uint32
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
-from vkdispatch.rewrite.functions import inlined
 from vkdispatch.shader.map import MappingFunction, mapped_at, mapped_index
 
 
@@ -145,7 +144,7 @@ def _applied(tree: Tree, variables: Iterator[Any], sizes: Iterator[Any], values:
     arguments = [_converted(value, kind) for value, kind in zip(values, own, strict=False)]
     for child, annotation in zip(tree.children, own[len(values) :], strict=True):
         arguments.append(_argument(child, annotation, variables, sizes))
-    return inlined(tree.mapping.mapping_function)(*arguments)
+    return tree.mapping.trace(*arguments)
 
 
 def _argument(child: Any, annotation: Any, variables: Iterator[Any], sizes: Iterator[Any]) -> Any:

@@ -13,7 +13,7 @@ from vkdispatch.codegen.analysis import nodes
 from vkdispatch.codegen.buffers import BufferVariable
 from vkdispatch.codegen.ir import Kernel, Op, Register, expressions_of, walk
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.rewrite.functions import inlined, kernel
+from vkdispatch.rewrite.functions import kernel
 from vkdispatch.shader.map import MappingFunction, mapped_at, mapped_index
 
 
@@ -133,7 +133,7 @@ class Source:
         wide, narrow = wide_type(self.out_type), compute_type(self.out_type)
         register = vc.new_register(wide)
         with vc.scope_block(), mapped_at(named_position(index) if self.named else index):
-            result = inlined(self.mapping.mapping_function)(*variables)
+            result = self.mapping.trace(*variables)
             if result is None:
                 raise ArgumentValueError(
                     f"map {_name(self.mapping)!r} must return a {self.out_type.name}, got None"

@@ -16,7 +16,6 @@ from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record, replace
-from vkdispatch.rewrite.functions import inlined
 from vkdispatch.shader.map import MappingFunction, OutputMap, is_value, mapped_at
 from vkdispatch.shader.parameters import given
 
@@ -55,7 +54,7 @@ class Sink:
             return value if value.var_type is kind else value.to_dtype(kind)
         register = vc.new_register(kind)
         with vc.scope_block(), mapped_at(named_position(index)):
-            result = inlined(self.mapping.mapping_function)(value, *variables)
+            result = self.mapping.trace(value, *variables)
             if result is None:
                 raise ArgumentValueError(
                     f"output_map {self.mapping.name!r} must return a {self.out_type.name}, got None"

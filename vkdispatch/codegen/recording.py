@@ -6,6 +6,8 @@ The stack of open blocks, and the thread's recorder.
 import math
 import re
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import CodeType
 from typing import Any, Literal
 
@@ -699,6 +701,21 @@ def is_tracing() -> bool:
 def has_flag(flag: ShaderFlags) -> bool:
     """Whether this thread is tracing a kernel that has an option."""
     return _state.recorder is not None and bool(_state.recorder.flags & flag)
+
+
+@contextmanager
+def precise_math(switch: bool = True) -> Iterator[None]:
+    """Let functions of mathematics be the precise ones in what is traced here, if `switch`."""
+    recorder = _state.recorder
+    if not switch or recorder is None:
+        yield
+        return
+    before = recorder.flags
+    recorder.flags |= ShaderFlags.PRECISE_MATH
+    try:
+        yield
+    finally:
+        recorder.flags = before
 
 
 def set_current(recorder: Recorder | None) -> None:

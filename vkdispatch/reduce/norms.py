@@ -17,7 +17,7 @@ from vkdispatch.base.record import replace
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.reduce.arguments import asked, check_not_empty, started
 from vkdispatch.reduce.measures import adding, converted, extreme, truth
-from vkdispatch.reduce.powers import magnitude, norm_of, raised, whole_power
+from vkdispatch.reduce.powers import magnitude, norm_of, raised, short_power
 from vkdispatch.reduce.reducing import Call, reduced
 from vkdispatch.reduce.result_types import common_type, norm_type, numbers_only
 from vkdispatch.shader.map import MappingFunction, mapped_index
@@ -111,9 +111,9 @@ def _of_vectors(x: Any, array: Operand, call: Call, power: float, kind: DType) -
         )
     if power in (0, 1, 2):
         return reduced(array, norm_of(array.var_type, total, kind, str(int(power))), call)
-    whole = whole_power(power)
-    powers = _powers(array.var_type, total, whole)
-    mapped = powers(x) if whole is not None else powers(x, power)
+    short = short_power(power)
+    powers = _powers(array.var_type, total, short)
+    mapped = powers(x) if short is not None else powers(x, power)
     return reduced(operand(mapped), norm_of(total, total, kind, "p"), call, (1 / power,))
 
 
@@ -156,10 +156,10 @@ def _magnitudes(kind: DType, out_type: DType) -> MappingFunction:
 
 
 @remembered
-def _powers(kind: DType, total: DType, whole: int | None) -> MappingFunction:
-    if whole is not None:
+def _powers(kind: DType, total: DType, short: float | None) -> MappingFunction:
+    if short is not None:
         return MappingFunction(
-            [kind], total, lambda value: raised(magnitude(value, total).to_register(), whole)
+            [kind], total, lambda value: raised(magnitude(value, total).to_register(), short)
         )
 
     def powers(value: Any, power: Any) -> Any:

@@ -1,10 +1,4 @@
-"""Magnitudes of numbers and their powers, and the accumulator of norms, which are roots of sums of these.
-
-GLSL's `pow` is one of float32, so float64 has one of its own: x**p = 2**(p log2 x), with the logarithm in
-two numbers, whole powers of two and a rest, as the exponent multiplies its error:
-
-    x = m 2**e,  m in [sqrt(1/2), sqrt(2))      log m = 2 (s + s**3 / 3 + ...),  s = (m - 1) / (m + 1)
-"""
+"""Magnitudes of numbers and their powers, and the accumulator of norms, which are roots of sums of these."""
 
 import math
 import operator
@@ -13,13 +7,11 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.remembering import remembered
-from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
+from vkdispatch.codegen.recording import precise_math
 from vkdispatch.reduce.accumulators import Accumulator, paired, single
 from vkdispatch.reduce.measures import converted, narrowed, non_zero, numbers_of
 
-# Terms of the series of a logarithm and an exponential that float64 sees.
-_LOGARITHM, _EXPONENTIAL = 11, 14
 # Powers that are products of few factors.
 _MOST_WHOLE = 16
 
@@ -79,46 +71,27 @@ def norm_of(kind: DType, total: DType, out_type: DType, power: str) -> Accumulat
     )
 
 
-def whole_power(power: float) -> int | None:
-    """Return a power as an int if it is made by a few multiplications, else None."""
-    return int(power) if power == int(power) and 1 <= abs(power) <= _MOST_WHOLE else None
+def short_power(power: float) -> float | None:
+    """Return a power if it is made by a few multiplications, perhaps with a square root, else None."""
+    return power if 2 * power == int(2 * power) and 0.5 <= abs(power) <= _MOST_WHOLE else None
 
 
 def raised(value: Any, power: Any) -> Any:
-    """Return a number in a register, from 0 on, to a power, a GPU value or an int of `whole_power`."""
+    """Return a number in a register, from 0 on, to a power, a GPU value or one of `short_power`."""
+    if not isinstance(power, float):
+        with precise_math():
+            return value**power
     kind = value.var_type
     infinity, zero = vc.to_dtype(kind, math.inf), vc.to_dtype(kind, 0)
-    if isinstance(power, int):
-        usual = value**power
-        at_zero, at_infinity = (zero, infinity) if power > 0 else (infinity, zero)
-    else:
-        usual = _powered(value, power) if kind is dtype.float64 else value**power
-        at_zero = vc.select(power < 0, infinity, zero)
-        at_infinity = vc.select(power < 0, zero, infinity)
-    usual = vc.select(vc.isinf(value), at_infinity, usual)
+    at_zero, at_infinity = (zero, infinity) if power > 0 else (infinity, zero)
+    usual = vc.select(vc.isinf(value), at_infinity, _product(value, power))
     return vc.select(value == 0, at_zero, vc.select(vc.isnan(value), value, usual))
 
 
-def _powered(value: Any, power: Any) -> Any:
-    """Return a positive float64 to a power."""
-    significand, exponent = (each.to_register() for each in vc.frexp(value))
-    low = (significand < math.sqrt(0.5)).to_register()
-    significand = vc.select(low, 2 * significand, significand).to_register()
-    whole = (exponent - vc.select(low, 1, 0)).to_dtype(dtype.float64).to_register()
-    s = ((significand - 1) / (significand + 1)).to_register()
-    square = (s * s).to_register()
-    series = vc.to_dtype(dtype.float64, 1 / (2 * _LOGARITHM + 1)).to_register()
-    for term in range(_LOGARITHM - 1, -1, -1):
-        series = vc.fma(series, square, vc.to_dtype(dtype.float64, 1 / (2 * term + 1))).to_register()
-    # binary logarithms of the significand, beside those of the power of two
-    rest = (series * s * (2 / math.log(2)) * power).to_register()
-    scaled = (whole * power).to_register()
-    steps = vc.floor(scaled + rest + 0.5).to_register()
-    r = (((scaled - steps) + vc.fma(whole, power, -scaled) + rest) * math.log(2)).to_register()
-    result = vc.to_dtype(dtype.float64, 1).to_register()
-    for term in range(_EXPONENTIAL, 0, -1):
-        result = vc.fma(result, r * (1 / term), vc.to_dtype(dtype.float64, 1)).to_register()
-    # in two steps, each of which float64 has
-    shift = vc.clamp(steps, -2200, 2200).to_dtype(dtype.int32).to_register()
-    half = (shift >> 1).to_register()
-    return vc.ldexp(vc.ldexp(result, half), shift - half)
+def _product(value: Any, power: float) -> Any:
+    """Return a positive number to a power of `short_power`."""
+    if power == int(power):
+        return value ** int(power)
+    whole = int(abs(power))
+    result = value**whole * vc.sqrt(value) if whole else vc.sqrt(value)
+    return result if power > 0 else 1 / result

@@ -285,7 +285,12 @@ def make_reduction_stage(
     """
     mapping = map_func or identity_map(out_type)
     if input_types is not None:
-        mapping = MappingFunction(list(input_types), mapping.return_type, mapping.mapping_function)
+        mapping = MappingFunction(
+            list(input_types),
+            mapping.return_type,
+            mapping.mapping_function,
+            precise_math=mapping.precise_math,
+        )
     source = make_source(mapping, out_type, plain=map_func is None)
     context = get_context()
     accumulator = accumulator_of(reduction, out_type, device_facts(context).features)

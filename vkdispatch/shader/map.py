@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, cast, overload
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from vkdispatch.base.dtype import DType, dtype, is_complex
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.host_protocols import HostProtocols
 from vkdispatch.base.listing import Listed
-from vkdispatch.codegen.recording import is_tracing
+from vkdispatch.codegen.recording import is_tracing, precise_math
 from vkdispatch.execution_pipeline.command_graph import BoundVariable, current
 from vkdispatch.rewrite.functions import inlined
 from vkdispatch.shader.parameters import check_element, given
@@ -66,12 +66,15 @@ class MappingFunction(Referenced, Listed):
         Dtype of the result, or None.
     mapping_function
         The Python function.
+    precise_math
+        Whether its functions of mathematics are the precise ones, whatever kernel it is part of.
     """
 
     buffer_types: list[Any]
     return_type: DType | None
     mapping_function: Callable[..., Any]
     instance_id: uuid.UUID = field(default_factory=uuid.uuid4)
+    precise_math: bool = False
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, MappingFunction) and other.instance_id == self.instance_id
@@ -127,6 +130,11 @@ class MappingFunction(Referenced, Listed):
             f"map {self.name!r}: takes {len(values)} arguments by position, got {len(arguments)}"
         )
 
+    def trace(self, *variables: Any) -> Any:
+        """Trace the function on variables of the kernel being traced, and return what it returns."""
+        with precise_math(self.precise_math):
+            return inlined(self.mapping_function)(*variables)
+
     def callback(self, *variables: Any) -> Any:
         """Trace the function, in a block of its own, on variables of the kernel being traced.
 
@@ -141,7 +149,7 @@ class MappingFunction(Referenced, Listed):
         """
         if self.return_type is None:
             with vc.scope_block():
-                result = inlined(self.mapping_function)(*variables)
+                result = self.trace(*variables)
             if result is not None:
                 raise ArgumentValueError(
                     f"map {self.name!r} returns a value, but has no return annotation, such as -> f32"
@@ -149,7 +157,7 @@ class MappingFunction(Referenced, Listed):
             return None
         register = vc.new_register(self.return_type)
         with vc.scope_block():
-            result = inlined(self.mapping_function)(*variables)
+            result = self.trace(*variables)
             if result is None:
                 raise ArgumentValueError(
                     f"map {self.mapping_function.__name__!r} must return a {self.return_type.name}, got None"
@@ -158,27 +166,55 @@ class MappingFunction(Referenced, Listed):
         return register
 
 
+@overload
 def map(
-    func: Callable[..., Any], return_type: DType | None = None, input_types: Sequence[Any] | None = None
-) -> MappingFunction:
-    """Make a mapping function; also usable as the decorator `@vd.map`.
+    func: Callable[..., Any],
+    return_type: DType | None = None,
+    input_types: Sequence[Any] | None = None,
+    *,
+    precise_math: bool = False,
+) -> MappingFunction: ...
+@overload
+def map(
+    func: None = None,
+    return_type: DType | None = None,
+    input_types: Sequence[Any] | None = None,
+    *,
+    precise_math: bool = False,
+) -> Callable[[Callable[..., Any]], MappingFunction]: ...
+def map(
+    func: Callable[..., Any] | None = None,
+    return_type: DType | None = None,
+    input_types: Sequence[Any] | None = None,
+    *,
+    precise_math: bool = False,
+) -> MappingFunction | Callable[[Callable[..., Any]], MappingFunction]:
+    """Make a mapping function; also usable as the decorators `@vd.map` and `@vd.map(precise_math=True)`.
 
     Parameters
     ----------
     func
-        Traced where the map is used.
+        Traced where the map is used. None returns a decorator that has the other arguments.
     return_type
         Dtype of the result; None takes the return annotation.
     input_types
         Annotations used instead of the function's own.
+    precise_math
+        Whether functions of float32 and float16 such as `vc.sin` are computed as in a kernel with
+        `precise_math`, in this map and in what it calls, whatever kernel it is part of. False leaves that to
+        the kernel; those of functions on arrays use the device's own.
 
     Raises
     ------
     ValueError
         An argument has no annotation.
     TypeError
-        An annotation has no dtype, or `func` is not callable.
+        An annotation has no dtype, `func` is not callable, or `precise_math` is no truth value.
     """
+    if not isinstance(precise_math, bool):
+        raise ArgumentTypeError(f"precise_math: expected True or False, got {precise_math!r}")
+    if func is None:
+        return lambda func: map(func, return_type, input_types, precise_math=precise_math)
     if not callable(func):
         raise ArgumentTypeError(f"func: expected a function, got {func!r}")
     signature = read_signature(func, input_types)
@@ -187,7 +223,9 @@ def map(
             raise ArgumentTypeError(
                 f"argument {name!r}: expected an annotation such as Buff[f32] or f32, got {annotation!r}"
             )
-    return MappingFunction(list(signature.annotations), return_type or _return_type(func), func)
+    return MappingFunction(
+        list(signature.annotations), return_type or _return_type(func), func, precise_math=precise_math
+    )
 
 
 # as annotations are mostly written
