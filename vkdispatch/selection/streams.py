@@ -21,6 +21,7 @@ from vkdispatch.base import dtype
 from vkdispatch.base.record import record
 
 _CPU_GROUPS = 16
+_FEW_TOGETHER = 4
 
 
 @record(frozen=False)
@@ -91,8 +92,11 @@ def streamed(*operands: Operand) -> Streamed:
     sources = [each.source for each in operands]
     if len({source.together for source in sources}) > 1:
         sources = [source.elementwise() for source in sources]
-    # a processor loads ahead by itself, and its compilers take long for long kernels
-    unroll = 1 if device_facts().cpu else tuning.unroll * (1 if sources[0].together > 1 else 2)
+    together = sources[0].together
+    unroll = tuning.unroll * (1 if together > 1 else 2)
+    if device_facts().cpu:
+        # a processor loads ahead by itself, and its compilers take long for long kernels
+        unroll = 2 if together <= _FEW_TOGETHER else 1
     return Streamed(tuple(sources), group_size(tuning.group), unroll)
 
 
