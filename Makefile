@@ -57,7 +57,7 @@ test-matrices:
 # What a device with less does: PORTABLE_DRIVER is its driver's manifest. Each test passes, or skips for what the
 # device lacks. PORTABLE_TESTS is what is run.
 PORTABLE_DRIVER ?= /usr/lib/chromium/vk_swiftshader_icd.json
-PORTABLE_TESTS ?= tests/arrays tests/reduce tests/scans tests/selection tests/rearrange tests/sorting tests/language tests/shader tests/runtime
+PORTABLE_TESTS ?= tests/arrays tests/reduce tests/scans tests/selection tests/rearrange tests/sorting tests/fft tests/matrices tests/random_numbers tests/calls tests/language tests/shader tests/runtime
 test-portable:
 	@$(SETUP) dev
 	@$(SAY) "tests on a device that has less"

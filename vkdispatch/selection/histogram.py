@@ -92,6 +92,9 @@ def histogram(
     ValueError
         Shapes differ, `bins` is not positive or not rising, `range` is not finite or falling; the smallest or
         largest element is not finite (not in graphs); or there are more bins than numbers between the edges.
+    NotImplementedError
+        The device has no float64, and edges of 64-bit elements, edges in a graph, `density` or sums of floats
+        need it.
     """
     values = _real(operand(x, "x"), "x")
     if weights is not None:
