@@ -186,7 +186,7 @@ uvec2 long_signed_modulo(uvec2 a, uvec2 b) {
 }
 """,
     "long_abs": """
-uvec2 long_abs(uvec2 a) { return int(a.y) < 0 ? long_negate(a) : a; }
+uvec2 long_abs(uvec2 a) { return mix(a, long_negate(a), bvec2(int(a.y) < 0)); }
 """,
     "long_signed_abs": """
 uvec2 long_signed_abs(uvec2 a) { return long_abs(a); }
@@ -217,20 +217,20 @@ uvec2 long_signed_of_float(float a) {
     return a < 0.0 ? long_negate(size) : size;
 }
 """,
+    # without branches: SwiftShader compiles many of them in a loop for minutes
     "float_of_long": """
 float float_of_long(uvec2 a) {
-    if (a.y == 0u)
-        return float(a.x);
-    uint n = uint(findMSB(a.y)) + 1u;
-    uint top = long_right(a, uvec2(n, 0u)).x;
-    bool rest = n == 32u ? a.x != 0u : (a.x & ((1u << n) - 1u)) != 0u;
-    return float(top | uint(rest)) * uintBitsToFloat((n + 127u) << 23);
+    uint n = uint(findMSB(a.y) + 1);
+    uint low = mix(a.x >> (n & 31u), 0u, n == 32u);
+    uint rest = a.x & mix((1u << (n & 31u)) - 1u, 0xFFFFFFFFu, n == 32u);
+    uint top = low | (a.y << ((32u - n) & 31u));
+    return float(top | uint(rest != 0u)) * uintBitsToFloat((n + 127u) << 23);
 }
 """,
     "float_of_signed_long": """
 float float_of_signed_long(uvec2 a) {
     float size = float_of_long(long_abs(a));
-    return int(a.y) < 0 ? -size : size;
+    return mix(size, -size, int(a.y) < 0);
 }
 """,
 }
