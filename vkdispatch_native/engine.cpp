@@ -199,6 +199,10 @@ void Engine::free_idle_memory() {
     graveyard_->sweep();
   }
   for_each_queue([](Queue& queue) { queue.free_idle_memory(); });
+  std::lock_guard lock(crossings_mutex_);
+  for (const auto& [devices, crossing] : crossings_) {
+    crossing->free_idle_memory();
+  }
 }
 
 // What the device is done with goes at once.
@@ -753,6 +757,7 @@ void Engine::destroy_all() noexcept {
   }
   twins_.clear();
   queues_.clear();
+  crossings_.clear();
   for (const auto& device : devices_) {
     device->set_reserve(nullptr);
   }

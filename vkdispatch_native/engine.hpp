@@ -12,6 +12,7 @@
 #include "objects/journal.hpp"
 #include "objects/pool.hpp"
 #include "queue/command_list.hpp"
+#include "queue/crossing.hpp"
 #include "queue/queue.hpp"
 
 namespace vkd {
@@ -107,7 +108,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::string describe_work(size_t slot);
   size_t least_busy();  // the queue with the fewest batches before it; in turn where several have
   // Copies one queue's copy of a buffer to another's: after the work given to `from`, before what `to` gets
-  // next and before `from` changes it. On one device without a look from the host.
+  // next and before `from` changes it. On one device without a look from the host; else see Crossing.
   void copy_between(Buffer& buffer, size_t from, size_t to);
   // The value that it returns is to be waited for before `data` may change; 0: it may at once.
   uint64_t upload(size_t queue, Buffer& buffer, VkDeviceSize offset, const std::byte* data,
@@ -210,6 +211,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
                                      size_t& last);
   template <typename Function>
   void for_each_queue(Function function);  // twins too
+  Crossing& crossing(Device& source, Device& target);
   Pinned* find_pinned(const std::byte* data, VkDeviceSize size);
   void tidy() noexcept;
   bool end_life(Buffer& buffer) noexcept;
@@ -236,6 +238,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // Of each queue the one that moves data beside it, or only to the device, then of each the one that moves
   // data to the host; null where there is none.
   std::vector<std::unique_ptr<Queue>> twins_;
+  std::mutex crossings_mutex_;
+  std::map<std::pair<Device*, Device*>, std::unique_ptr<Crossing>> crossings_;
   std::mutex pinned_mutex_;
   std::map<const std::byte*, Pinned*> pinned_;  // by its first byte
   std::mutex live_mutex_;

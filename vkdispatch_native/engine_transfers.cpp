@@ -9,8 +9,6 @@ namespace vkd {
 
 namespace {
 
-constexpr VkDeviceSize kBounceBlock = VkDeviceSize{16} << 20;  // of copies between devices, through the host
-
 Copy pinned_copy(const Device& device, Buffer& buffer, VkDeviceSize offset, Pinned* pinned,
                  const std::byte* data, VkDeviceSize size, bool to_buffer) {
   if (pinned == nullptr || &pinned->device() != &device) {
@@ -161,20 +159,17 @@ void Engine::copy_between(Buffer& buffer, size_t from, size_t to) {
     buffer.mark_read(from, source.append_waits({{&target, copied}}));
     return;
   }
-  if (buffer.memory(from).mapped() != nullptr) {
-    wait_for_uses(from, buffer, true);
-  }
-  if (buffer.memory(to).mapped() != nullptr) {
-    wait_for_uses(to, buffer, false);
-  }
   buffer.poison(from).check();
-  target.append(Renewal{&buffer, ~uint32_t{0}, ~uint32_t{0}});
-  std::vector<std::byte> block(std::min<VkDeviceSize>(buffer.size(), kBounceBlock));
-  for (VkDeviceSize offset = 0; offset < buffer.size(); offset += block.size()) {
-    const VkDeviceSize size = std::min<VkDeviceSize>(block.size(), buffer.size() - offset);
-    source.download(buffer, offset, block.data(), size);
-    target.upload(buffer, offset, block.data(), size, nullptr);
+  crossing(*queue_devices_[from], *queue_devices_[to]).copy(buffer, source, target);
+}
+
+Crossing& Engine::crossing(Device& source, Device& target) {
+  std::lock_guard lock(crossings_mutex_);
+  std::unique_ptr<Crossing>& found = crossings_[{&source, &target}];
+  if (!found) {
+    found = std::make_unique<Crossing>(queue_devices_.size(), source, target, *graveyard_);
   }
+  return *found;
 }
 
 bool Engine::copy(Buffer& target, Buffer& source, size_t first, size_t last) {

@@ -407,6 +407,60 @@ raises(lambda: buffer.read(0), vd.OutOfDeviceMemoryError)
 """)
 
 
+# -- copies between devices
+
+
+_CROSSING = """
+import contextlib
+import vkdispatch_native as native
+from tests.native.kernels import Array
+index = context.device_ids[0]
+context.close()
+engine = native.Engine([index] * 2, [[0]] * 2, False, True)
+data = np.arange(3 << 18, dtype=np.float32)  # three parts
+array = Array(engine, data)
+def restart():
+    array._native.write(1, np.zeros_like(data))
+    engine.wait_idle()
+restart()
+"""
+
+
+def test_a_copy_between_devices_that_fails_is_told(run: Run) -> None:
+    """Whichever part fails, on whichever side: who reads the target is told until it is written anew."""
+    run(f"""{_CROSSING}
+for n in range(1, 7):
+    layer.arm(Fault("vkQueueSubmit", OUT_OF_DEVICE_MEMORY, n, times=FOREVER))
+    array._native.copy_between(0, 1)
+    with pytest.raises(vd.OutOfDeviceMemoryError):
+        engine.wait_idle()
+    with contextlib.suppress(vd.OutOfDeviceMemoryError):  # of the other queue
+        engine.wait_idle()
+    layer.disarm()
+    for _ in range(2):
+        raises(lambda: array.read(1), vd.OutOfDeviceMemoryError)
+    raises(lambda: array._native.copy_between(1, 0), vd.OutOfDeviceMemoryError)
+    assert (array.read(0) == data).all()
+    restart()
+    array._native.copy_between(0, 1)
+    assert (array.read(1) == data).all()
+    restart()
+engine.close()
+""")
+
+
+def test_devices_that_cannot_share_memory_copy_all_the_same(run: Run) -> None:
+    run(f"""{_CROSSING}
+layer.arm(Fault("vkGetMemoryHostPointerPropertiesEXT", INVALID_EXTERNAL_HANDLE, times=FOREVER))
+for source, target in ((0, 1), (1, 0)):
+    array._native.copy_between(source, target)
+    assert (array.read(target) == data).all()
+    array._native.write(source, np.zeros_like(data))
+layer.disarm()
+engine.close()
+""")
+
+
 # -- the tools
 
 

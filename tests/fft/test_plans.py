@@ -7,10 +7,12 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from tests.fft.signals import bound, complex_signal, error, filled
-from vkdispatch.fft import config, passes
+from tests.fft.signals import bound, complex_signal, device_has, error, filled
+from vkdispatch.arrays.facts import device_facts
+from vkdispatch.fft import columns, config, long, pairs, passes, shaders
 from vkdispatch.fft.device import runs_on_cpu
 from vkdispatch.fft.grid import line_grid
+from vkdispatch.fft.staged import plan_staged
 from vkdispatch.fft.stages import Split, choose_split, split_choices
 
 # short lines through workgroup memory, padded and split exchanges, columns, passes that turn lines over
@@ -21,7 +23,7 @@ SHAPES = [
     ((2, 64, 5), 1),
     ((2, 8192), 1),
     ((1050, 3), 0),
-    ((5, 67), 1),
+    ((5, 37), 1),
 ]
 
 
@@ -38,6 +40,58 @@ def _check(shape: tuple[int, ...], axis: int) -> None:
 @pytest.mark.usefixtures("plans_of_gpus")
 def test_plans_of_gpus(shape: tuple[int, ...], axis: int) -> None:
     _check(shape, axis)
+
+
+# a part of a workgroup's lines, whole workgroups, a part of the last one
+@pytest.mark.parametrize("shape", [(1, 45), (32, 105), (67, 36), (3, 3, 42)])
+@pytest.mark.usefixtures("plans_of_gpus")
+def test_lines_written_in_one_piece(shape: tuple[int, ...]) -> None:
+    plan = plan_staged(shape, len(shape) - 1, vd.complex64)
+    assert plan is not None and plan.split.threads > 1
+    _check(shape, len(shape) - 1)
+
+
+@pytest.mark.usefixtures("plans_of_gpus")
+def test_which_lines_are_written_in_one_piece() -> None:
+    plans = {n: plan_staged((40, n), 1, vd.complex64) for n in (16, 32, 49, 62, 63, 64, 105, 128, 210)}
+    assert [n for n, plan in plans.items() if plan is not None] == [105]
+    assert plan_staged((40, 105, 2), 1, vd.complex64) is None
+
+
+@pytest.mark.parametrize("count", [1, 32, 69])
+@pytest.mark.usefixtures("plans_of_gpus")
+def test_two_invocations_do_a_prime_line(count: int) -> None:
+    assert pairs.suits_pairs((count, 43), 1, vd.complex64)
+    _check((count, 43), 1)
+    kernel = vd.fft.make_fft_shader((count, 43))
+    assert kernel.local_size == (64, 1, 1)
+
+
+@pytest.mark.usefixtures("plans_of_gpus")
+def test_two_invocations_scale_and_convert() -> None:
+    signal = complex_signal(3, 43)
+    buffer = filled(signal, vd.complex64)
+    vd.fft.fft(buffer, norm="ortho")
+    assert error(buffer.read(0), np.fft.fft(signal, norm="ortho")) < bound(43)
+    if device_has(vd.complex32):
+        half = filled(signal, vd.complex32)
+        vd.fft.fft(half)
+        assert error(half.read(0), np.fft.fft(signal)) < bound(43, vd.complex32)
+
+
+@pytest.mark.usefixtures("plans_of_gpus")
+def test_where_two_invocations_do_a_line() -> None:
+    # 31 is too short, 37 of another kind, 83 too long
+    lengths = [n for n in range(2, 200) if pairs.suits_pairs((5, n), 1, vd.complex64)]
+    assert lengths == [43, 47, 59, 67, 71, 79]
+    assert not pairs.suits_pairs((5, 67, 2), 1, vd.complex64)
+    assert not pairs.suits_pairs((5, 67), 1, vd.complex128)
+
+
+@pytest.mark.usefixtures("plans_of_gpus")
+def test_long_lines_compute_addresses_twice() -> None:
+    for length, twice in ((4096, False), (8192, True)):
+        assert ("gl_NumWorkGroups" in vd.fft.make_fft_shader((2, length)).get_src().code) == twice
 
 
 @pytest.mark.parametrize(
@@ -60,11 +114,60 @@ def test_plans_of_cpus(shape: tuple[int, ...], axis: int) -> None:
     _check(shape, axis)
 
 
+# one to eight invocations share columns, which come in fours or pairs and leave as rows or as columns
+COLUMNS: list[tuple[tuple[int, ...], int, tuple[int, ...]]] = [
+    ((3, 256), 1, (16, 16)),
+    ((5, 36), 1, (18, 2)),
+    ((3, 1000), 1, (20, 50)),
+    ((2, 96, 6), 1, (12, 8)),
+    ((4096, 4), 0, (128, 32)),
+    ((5, 16384), 1, (128, 128)),
+    ((2, 8, 20000), 2, (8, 25, 100)),
+]
+
+
+@pytest.mark.parametrize(("shape", "axis", "radices"), COLUMNS)
+@pytest.mark.usefixtures("plans_of_cpus")
+def test_columns(
+    shape: tuple[int, ...], axis: int, radices: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not columns.takes_columns(device_facts(), vd.complex64):
+        pytest.skip("the device has no 64-bit words")
+    monkeypatch.setattr(long, "_MANY_VALUES", 1)
+    monkeypatch.setattr(long, "split_columns", lambda *_: radices)
+    shaders.cached_fft_kernel.cache_clear()
+    vd.fft.cache_clear()
+    # those of the last piece are kernels of their own
+    assert len(vd.fft.make_fft_shader(shape, axis).get_src()) in (len(radices), 2 * len(radices))
+    _check(shape, axis)
+    shaders.cached_fft_kernel.cache_clear()
+    vd.fft.cache_clear()
+
+
+@pytest.mark.usefixtures("plans_of_cpus")
+def test_radices_of_columns() -> None:
+    facts = device_facts()
+    if not columns.takes_columns(facts, vd.complex64):
+        pytest.skip("the device has no 64-bit words")
+    assert columns.split_columns(4096, 1, vd.complex128) is None
+    assert columns.split_columns(1155, 1, vd.complex64) is None  # no two of its columns are a vector
+    assert columns.split_columns(64 * 37, 1, vd.complex64) is None
+    if facts.subgroup % 8 or not (facts.shuffles and facts.whole):
+        return
+    assert columns.split_columns(16384, 1, vd.complex64) == (128, 128)
+    assert columns.lanes_of(facts, 16) == 1 and columns.lanes_of(facts, 20) == 2
+    assert columns.lanes_of(facts, 50) == 2 and columns.lanes_of(facts, 100) == 4
+    for length in (60, 100, 1000, 3000, 65536, 100000):
+        radices = columns.split_columns(length, 1, vd.complex64)
+        assert radices is not None and np.prod(radices) == length
+        assert max(radix // columns.lanes_of(facts, radix) for radix in radices) <= 25
+
+
 @pytest.mark.usefixtures("plans_of_cpus")
 def test_complex_numbers_are_words_of_64_bits_on_cpus() -> None:
     if "shaderInt64" not in vd.get_context().features:
         pytest.skip("the device has no 64-bit integers")
-    for shape, kernels in (((4, 256), 1), ((4, 16384), 3)):
+    for shape, kernels in (((4, 256), 1), ((4, 16384), 2)):
         kernel = vd.fft.make_fft_shader(shape)
         sources = kernel.get_src() if kernels > 1 else [kernel.get_src()]
         assert len(sources) == kernels

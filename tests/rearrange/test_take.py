@@ -123,6 +123,25 @@ def test_the_first_index_out_of_bounds_is_named() -> None:
         vd.take(filled((0,), vd.float32)[0], vd.asbuffer(np.int32([0])))
 
 
+@pytest.mark.parametrize("few", [0, taking._FEW])
+@pytest.mark.parametrize("kind", [vd.float32, vd.vec3, vd.complex128], ids=lambda kind: kind.name)
+def test_who_takes_names_the_first_bad_index(monkeypatch: pytest.MonkeyPatch, kind: DType, few: int) -> None:
+    monkeypatch.setattr(taking, "_FEW", few)
+    x, host = filled((2, 3, 9), kind)
+    for bad in (0, 1234, 2570):
+        where = np.random.default_rng(bad).integers(-54, 54, 2571)
+        where[bad:] = np.where(np.arange(2571 - bad) % 7, where[bad:], -55)
+        found = vd.take(x, vd.asbuffer(where))
+        with pytest.raises(IndexError, match=rf"-55 at \[{bad}\] is out of bounds for the array of 54"):
+            vd.queue_wait_idle()
+        same(found, np.take(host.reshape(54, *host.shape[3:]), where, 0, mode="wrap"))
+    where = np.random.default_rng(0).integers(-9, 9, (2, 3, 100)).astype(np.int32)
+    where[1, 0, 99] = where[1, 2, 0] = 9
+    vd.take_along_axis(x, vd.asbuffer(where))
+    with pytest.raises(IndexError, match=r"9 at \[1, 0, 99\] is out of bounds for axis -1 .*take_along_axis"):
+        vd.queue_wait_idle()
+
+
 @pytest.mark.parametrize("kind", [vd.uint8, vd.float32, vd.vec3, vd.complex128], ids=lambda kind: kind.name)
 def test_take_along_axis(kind: DType) -> None:
     x, host = filled((4, 6, 5), kind)

@@ -1,6 +1,7 @@
 """Buffers beyond what a binding reaches, and beyond what 32 bits count."""
 
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.kernels import buffer, traced
 from vkdispatch.codegen.abbreviations import Buff, Const, Img2, Var, f32, i32, m4, u8, u32, u64, uv4
 from vkdispatch.codegen.variant import Variant
 from vkdispatch.shader import variants
@@ -424,3 +426,29 @@ def test_many_arguments_travel_in_a_uniform_block_with_the_addresses(forced: Cal
     combine.interpret(plain, b, c, d, m, n, 5)
     np.testing.assert_array_equal(a.read(0), plain.read(0))
     assert combine.shader_description.layout(Variant(addressed=True, wide=True)).uniform
+
+
+def test_kernels_of_unsigned_indices_count_further_in_32_bits() -> None:
+    context = vd.get_context()
+    if not variants.can_address(context):
+        pytest.skip("this device reaches no buffers by address")
+
+    def form(elements: int, *, unsigned: bool) -> Variant:
+        kernel = traced("mark", _mark, [("data", buffer[u8])], 64, "1", unsigned=unsigned)
+        value = SimpleNamespace(mem_size=elements, shader_shape=(elements, 1, 1, elements))
+        return variants.reach("mark", kernel._slots, [value], context, own=True)
+
+    wide, addressed = Variant(addressed=True, wide=True), Variant(addressed=True)
+    for elements, plainly, unsigned in (
+        (1 << 31, wide, addressed),
+        ((1 << 32) - (1 << 16) - 1, wide, addressed),
+        ((1 << 32) - (1 << 16), wide, wide),
+        (1 << 33, wide, wide),
+    ):
+        assert form(elements, unsigned=False) == plainly
+        assert form(elements, unsigned=True) == unsigned
+    assert form(1 << 20, unsigned=True) == Variant()
+
+
+def _mark(data: Any) -> None:
+    data[vc.global_invocation_id().x] = 1

@@ -164,7 +164,7 @@ def test_forms_of_large_buffers(run_python: Callable[..., CompletedProcess[str]]
 # One thread at a time: processors promise no other progress.
 SWEEPS = """
 tuning.width = 4
-tuning.group, tuning.items, tuning.block_group, tuning.block_items = 32, 2, 32, 2
+tuning.group, tuning.items, tuning.sweep_items, tuning.block_group, tuning.block_items = 32, 2, 2, 32, 2
 def check_few(shape):
     host = rng.integers(-100, 100, shape).astype(np.int16)
     order = np.argsort(host, -1, kind="stable")
@@ -176,6 +176,19 @@ ways = (1, 0, 1, 64), (1, 0, 3, 64), (0, 1, 1, 1)
 for number, (tuning.onesweep, tuning.votes, tuning.window, tuning.few_tiles) in enumerate(ways):
     for shape in ((3000,), (3, 65), (5, 64), (2, 700)):
         check_few((*shape[:-1], shape[-1] + number))  # calls of one shape are repeated as they were planned
+    # tiles that are whole, of one digit: as many keys as a count has
+    same = vd.asbuffer(np.full(640 + 64 * number, 7, np.int16))
+    assert (vd.argsort(same).read(0) == np.arange(same.size)).all()
+tuning.onesweep, tuning.group, tuning.sweep_items = 1, 64, 3
+odd = rng.integers(-9, 9, 1555).astype(np.float32)
+odd[::7], odd[1::7], odd[2::7] = np.nan, np.inf, -0.0
+odd[3::7] = -np.array([np.nan, np.inf, 0.0], np.float32)[np.arange(odd[3::7].size) % 3]
+for host in (odd, (odd * 1e9).astype(np.complex64), rng.integers(-(2**62), 2**62, 1536)):
+    x, values = vd.asbuffer(host), rng.integers(0, 256, host.size).astype(np.uint8)
+    order = np.argsort(host, kind="stable")
+    assert (vd.argsort(x).read(0) == order).all(), host.dtype
+    assert vd.sort(x).read(0).tobytes() == host[order].tobytes(), host.dtype
+    assert (vd.sort_by_key(x, vd.asbuffer(values))[1].read(0) == values[order]).all(), host.dtype
 """
 
 

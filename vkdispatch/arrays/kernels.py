@@ -23,6 +23,7 @@ def traced(
     exec_size: Any = None,
     *,
     origin: str | None = None,
+    unsigned: bool = False,
 ) -> ShaderFunction:
     """Trace a kernel.
 
@@ -42,6 +43,9 @@ def traced(
         `exec_size` those beyond it do nothing, and must not be waited for by barriers.
     origin
         Where the user's part of it is defined, such as "kernel.py:12".
+    unsigned
+        Whether all indices are uint32, with no overflow on buffers of up to 2**32 - 2**16 elements: such
+        buffers need no indices of 64 bits.
 
     Raises
     ------
@@ -56,6 +60,8 @@ def traced(
         kernel(body, rewrite=True)(*variables)
     # the words that families move are of any dtype; maps check the buffers that they are called with
     description = context.get_description(_identifier(name)).reinterpreting()
+    if unsigned:
+        description = description.counting_unsigned()
     return ShaderFunction(description, extent, workgroups, exec_size, origin=origin)
 
 

@@ -238,8 +238,9 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
         """Copy what queue `source` has of this buffer to queue `target`, or with None to every other queue.
 
         It takes its place in the work of both queues: it comes after what was given to `source` and to
-        `target` before, and before what is given to either of them later. Between queues of one device the
-        copy is the device's, and this call returns at once; between devices it goes through host memory.
+        `target` before, and before what is given to either of them later. It returns at once. Between devices
+        the copy goes through pinned host memory, in parts: where many are under way, or the devices cannot
+        share such memory, this call waits for some of them.
 
         Raises
         ------

@@ -108,6 +108,8 @@ class ShaderArgumentInfo:
         Whether the kernel indexes the buffer by two axes, so that its shape must have no third.
     reinterpreted
         Whether a buffer of any other dtype may be given, whose bytes are taken for elements of `dtype`.
+    unsigned
+        Whether all that indexes the buffer is uint32, so that it may have nearly 2**32 elements.
     """
 
     name: str
@@ -123,6 +125,7 @@ class ShaderArgumentInfo:
     image: ImageBinding | None = None
     planar: bool = False
     reinterpreted: bool = False
+    unsigned: bool = False
 
 
 @record(sealed=True)
@@ -198,6 +201,11 @@ class ShaderDescription:
     def reinterpreting(self) -> "ShaderDescription":
         """Return the same kernel, which takes buffers of any dtype for what it declares."""
         infos = tuple(replace(info, reinterpreted=True) for info in self.shader_arg_infos)
+        return replace(self, shader_arg_infos=infos)
+
+    def counting_unsigned(self) -> "ShaderDescription":
+        """Return the same kernel, whose indices are uint32 and do not overflow below 2**32 - 2**16."""
+        infos = tuple(replace(info, unsigned=True) for info in self.shader_arg_infos)
         return replace(self, shader_arg_infos=infos)
 
     @functools.cached_property

@@ -7,6 +7,7 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, complex64
 from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.base.record import replace
 from vkdispatch.fft.config import Pass, plan_pass
 from vkdispatch.fft.grid import Place
 from vkdispatch.fft.ops import Line, guard
@@ -254,6 +255,14 @@ class FFTResources:
         self.sdata = FFTSDataManager(config, self.grid, least)
         self.place = self.grid.place
         self.line = self.grid.line
+
+    def part_writes(self) -> None:
+        """Have writes compute where they go, also if values were read from there.
+
+        Compilers keep all those addresses otherwise, in as many registers as the values take.
+        """
+        nothing = vc.num_workgroups().z - 1  # which compilers do not know
+        self.line = replace(self.line, first=kept(plus(self.line.first, nothing)))
 
     def seen_as(self, config: FFTConfig) -> "FFTResources":
         """Return the same for another plan of the same lines and invocations."""

@@ -9,11 +9,11 @@ from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, complex64
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
-from vkdispatch.fft.config import plan_pass
+from vkdispatch.fft.config import Pass, plan_pass
 from vkdispatch.fft.context import fft_context
 from vkdispatch.fft.device import runs_on_cpu
 from vkdispatch.fft.io import checked_map
-from vkdispatch.fft.long import long_fft, scale_of
+from vkdispatch.fft.long import column_fft, long_fft, scale_of
 from vkdispatch.fft.long_real import long_real_fft
 from vkdispatch.fft.ops import current_kernel
 from vkdispatch.fft.planes import make_plane_kernel, plan_planes
@@ -22,8 +22,13 @@ from vkdispatch.fft.program import Program
 from vkdispatch.fft.real import make_real_kernel, plan_real
 from vkdispatch.fft.shapes import SignalRange, checked_axis, checked_range, checked_shape, require_neighbours
 from vkdispatch.fft.staged import make_staged_kernel, plan_staged
+from vkdispatch.fft.stages import Split
 from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
+
+# Lines in place whose registers leave room for two workgroups if nothing else takes any: radices and
+# invocations, as measured on an H200.
+_LONG_LINES = {8192: ((32, 32, 8), 256)}
 
 
 @record
@@ -195,10 +200,15 @@ def cached_fft_kernel(spec: Transform, _limits: object) -> Any:
     staged = _staged_fft(spec)
     if staged is not None:
         return staged
-    plan = plan_pass(spec.shape, spec.axis, spec.compute_type)
+    long_line = _plan_long_line(spec)
+    plan = long_line or plan_pass(spec.shape, spec.axis, spec.compute_type)
     if plan is None:
         with current_kernel(spec.kernel_index):
             return long_fft(spec)
+    # on a CPU, exchanges in workgroup memory take longer than one more launch
+    columns = None if plan.layout is None else column_fft(spec)
+    if columns is not None:
+        return columns
     sizes = "x".join(map(str, spec.shape))
     kind = ("irfft" if spec.inverse else "rfft") if spec.r2c else ("ifft" if spec.inverse else "fft")
     with fft_context(
@@ -223,8 +233,24 @@ def cached_fft_kernel(spec: Transform, _limits: object) -> Any:
                 context.registers.normalize()
             if spec.scale != 1:
                 context.registers.scale(spec.scale)
+            if long_line is not None:
+                context.resources.part_writes()
             io.write_output(r2c=spec.r2c, inverse=spec.inverse)
     return context.get_callable()
+
+
+def _plan_long_line(spec: Transform) -> Pass | None:
+    """Plan the pass of a line that takes nearly all registers; None for others."""
+    maps = spec.input_map is not None or spec.output_map is not None
+    if maps or spec.r2c or spec.separate or spec.length not in _LONG_LINES or runs_on_cpu():
+        return None
+    radices, threads = _LONG_LINES[spec.length]
+    context = get_context()
+    behind = math.prod(spec.shape[spec.axis + 1 :])
+    if behind > 1 or spec.compute_type is not complex64 or threads > context.max_invocations_along_x:
+        return None
+    split = Split(spec.length, radices, threads)
+    return plan_pass(spec.shape, spec.axis, spec.compute_type, split=split)
 
 
 def _staged_fft(spec: Transform) -> ShaderFunction | None:

@@ -9,12 +9,13 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType
+from vkdispatch.base.record import replace
 from vkdispatch.fft.config import Pass, plan_pass
 from vkdispatch.fft.device import runs_on_cpu
-from vkdispatch.fft.lines import LineKernel, buffer_of, linear_slots, traced
+from vkdispatch.fft.lines import Entry, LineKernel, buffer_of, linear_slots, traced
 from vkdispatch.fft.radix import LARGEST_PRIME
 from vkdispatch.fft.shared import Slot, guarded
-from vkdispatch.fft.stages import Split, plus, times
+from vkdispatch.fft.stages import Split, kept, plus, times
 from vkdispatch.shader.shader_function import ShaderFunction
 
 
@@ -79,16 +80,23 @@ def of_thread(kernel: LineKernel, conditions: tuple[Any, ...]) -> tuple[Any, ...
 
 _INVOCATIONS = 32  # of a workgroup, each with a line of its own; more for the shortest lines
 _VALUES = 512
+_FEW = 8  # invocations of a line that write too few neighbouring values at once
+_LONGEST = 128  # of which so few do a line
+_WIDEST = 16  # radix: larger ones gain nothing
+_SECTOR = 4  # lines of any length that together begin and end where memory likes to be written
+_GROUP = 64
 
 
 def plan_staged(shape: tuple[int, ...], axis: int, compute_type: DType) -> Pass | None:
-    """Plan a kernel whose invocations each hold a whole short line; None for others.
+    """Plan a kernel whose invocations each hold a whole short line, or a few of them one; None for others.
 
     CPUs read such lines best as they lie.
     """
     length = shape[axis]
     if runs_on_cpu() or math.prod(shape[axis + 1 :]) > 1:
         return None
+    if LARGEST_PRIME < length <= _LONGEST:
+        return _plan_of_few(shape, axis, compute_type)
     if not 2 <= length <= LARGEST_PRIME or length == 16:
         return None
     split = Split(length, (length,), 1)
@@ -96,13 +104,35 @@ def plan_staged(shape: tuple[int, ...], axis: int, compute_type: DType) -> Pass 
     return plan_pass(shape, axis, compute_type, split=split, lines=lines, parts=1, whole=True)
 
 
+def _plan_of_few(shape: tuple[int, ...], axis: int, compute_type: DType) -> Pass | None:
+    """Plan a kernel of lines that few invocations do, unless each of them has one butterfly at any time."""
+    plan = plan_pass(shape, axis, compute_type)
+    length = shape[axis]
+    if plan is None or plan.split.threads > _FEW or length & (length - 1) == 0:
+        return None
+    if max(plan.split.radices) > _WIDEST:
+        return None
+    if all(stage.even and stage.rounds == 1 for stage in plan.split.stages):
+        return None
+    # the smaller radix first: neighbours then read more values that lie side by side
+    split = replace(plan.split, radices=tuple(sorted(plan.split.radices)))
+    lines = _SECTOR * -(-_GROUP // (_SECTOR * split.threads))
+    return plan_pass(shape, axis, compute_type, split=split, lines=lines, parts=1, whole=True)
+
+
 def make_staged_kernel(
     name: str, plan: Pass, source: DType, target: DType, inverse: bool, scale: float, separate: bool
 ) -> ShaderFunction:
-    """Make the kernel of a transform between buffers of whole lines, or in place."""
+    """Make the kernel of a transform between buffers of whole lines, or in place.
+
+    Where several invocations have a line, they read it as it lies: what they read twice is in a cache.
+    """
 
     def body(kernel: LineKernel, *arguments: Any) -> None:
-        read_staged(kernel, arguments[-1])
+        if plan.split.threads == 1:
+            read_staged(kernel, arguments[-1])
+        else:
+            kernel.read(lambda entry: vc.to_dtype(plan.compute_type, arguments[-1][_flat(kernel, entry)]))
         kernel.transform(inverse)
         if scale != 1:
             kernel.registers.scale(scale)
@@ -110,3 +140,7 @@ def make_staged_kernel(
 
     types = (buffer_of(target), buffer_of(source)) if separate else (buffer_of(target),)
     return traced(name, types, plan, body)
+
+
+def _flat(kernel: LineKernel, entry: Entry) -> Any:
+    return plus(kept(plus(kernel.place.first, entry.start)), entry.offset)

@@ -1,7 +1,7 @@
 """Indices that arrays hold: which place each means, and what is done about those that mean none."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base import dtype
+from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, VkDispatchError
 from vkdispatch.base.record import record
@@ -30,6 +31,7 @@ from vkdispatch.shader.shader_function import ShaderFunction
 
 GROUP = 256
 MODES = ("wrap", "clip", "raise")
+_REMEDY = 'mode="wrap" and mode="clip" allow it'
 _MOST_NARROW = (1 << 31) - 1
 _LONG = (dtype.int64, dtype.uint64)
 _SIGNED = (dtype.int8, dtype.int16, dtype.int32, dtype.int64)
@@ -152,7 +154,7 @@ def note_bad_index(
     length: int,
     what: str,
     name: str = "indices",
-    remedy: str = 'mode="wrap" and mode="clip" allow it',
+    remedy: str = _REMEDY,
     *,
     negative: bool = True,
 ) -> None:
@@ -176,15 +178,31 @@ def note_bad_index(
     """
     if not indices.size:
         return
-    context = indices.context
     long = is_long(indices, length)
     numbers, values = numbers_of({"count": indices.size, "length": length})
-    kind = _kind_of(indices.var_type, long)
+    kernel = _checking(indices.source, long, numbers, negative)
+    journal, ticket = index_notes(function, indices, length, what, name, remedy)
+    kernel(journal, *indices.arguments, *values, ticket)
+    raise_if_checked(indices.context)
+
+
+def index_notes(
+    function: str,
+    indices: Operand,
+    length: int,
+    what: str,
+    name: str = "indices",
+    remedy: str = _REMEDY,
+) -> tuple[Buffer[Any], int]:
+    """Return the arguments of a kernel that calls `note_bad_places` itself; see `note_bad_index`.
+
+    The caller has `raise_if_checked` after its launch.
+    """
+    context = indices.context
+    kind = _kind_of(indices.var_type, is_long(indices, length))
     what = f"{what} of {length} elements"
     check = _IndexCheck(function, name, what, remedy, indices.shape, kind, context.queue_count)
-    kernel = _checking(indices.source, long, numbers, negative)
-    kernel(journal_of(context), *indices.arguments, *values, take_ticket(context, check))
-    raise_if_checked(context)
+    return journal_of(context), take_ticket(context, check)
 
 
 def _kind_of(index: DType, long: bool) -> DType:
@@ -204,6 +222,29 @@ def out_of_bounds(
         return place, place >= length(kind)
     count = length(kind).to_register()
     return place, vc.any(place >= count, place < (-count if negative else 0))
+
+
+def note_bad_places(
+    journal: Any,
+    ticket: Any,
+    places: Sequence[tuple[Any, Any]],
+    length: Callable[[DType], Any],
+    *,
+    long: bool,
+) -> None:
+    """Note, in a kernel being traced, which indices mean no place.
+
+    `places` are pairs, in registers, of where an index lies and the index; the rest as of `resolved`.
+    """
+    found = []
+    for position, index in places:
+        place, bad = out_of_bounds(index, length, long=long)
+        found.append((position, place, bad.to_register()))
+    # one branch, which hardly anybody takes
+    with vc.if_block(vc.any(*(bad for _, _, bad in found)) if len(found) > 1 else found[0][2]):
+        for position, place, bad in found:
+            with vc.if_block(bad):
+                note_error(journal, ticket, position, [place])
 
 
 @remembered

@@ -17,25 +17,35 @@ import vkdispatch.codegen as vc
 from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.axes import around, checked_axis
 from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.deferred import raise_if_checked
+from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import Output, output
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.arrays.results import result
+from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.rearrange.checking import checked_rank
-from vkdispatch.rearrange.indices import check_indices, checked_mode, is_long, note_bad_index, resolved
+from vkdispatch.rearrange.indices import (
+    check_indices,
+    checked_mode,
+    index_notes,
+    is_long,
+    note_bad_index,
+    note_bad_places,
+    resolved,
+)
 from vkdispatch.rearrange.staging import staged_form, staged_kernel
 from vkdispatch.rearrange.words import Moving, Numbers, largest_word, moves_words, numbers_of, word_type
 from vkdispatch.shader.map import MappedArray
 from vkdispatch.shader.shader_function import ShaderFunction
 
 GROUP = 256
-_AHEAD = 4
+_AHEAD = 2
 # As many words keep a device busy with one of them for each invocation.
 _FEW = 1 << 20
 Array = Buffer[Any] | MappedArray
@@ -173,10 +183,12 @@ def _taken(
     target = output(output_map, array.var_type, shape)
     buffer = result(out, shape, target.out_type, array.context)
     check_overlap([("out", out)], target, elsewhere=[array, places])
-    if mode == "raise":
-        note_bad_index("take_along_axis" if along else "take", places, lengths[1], what)
+    noted = ("take_along_axis" if along else "take", places, lengths[1], what) if mode == "raise" else None
     if buffer.size:
-        _launch(array, places, lengths, "clip" if mode == "clip" else "wrap", along, target, buffer, graph)
+        how = "clip" if mode == "clip" else "wrap"
+        _launch(array, places, lengths, how, noted, along, target, buffer, graph)
+    elif noted is not None:
+        note_bad_index(*noted)
     return buffer
 
 
@@ -185,12 +197,16 @@ def _launch(
     places: Operand,
     lengths: tuple[int, int, int, int],
     mode: str,
+    noted: tuple[str, Operand, int, str] | None,
     along: bool,
     target: Output,
     buffer: Buffer[Any],
     graph: CommandGraph | None,
 ) -> None:
+    """Take elements; `noted` is what `note_bad_index` is told, None where it is not to look."""
     outer, length, count, inner = lengths
+    # whether an index is looked at once, so that who takes may check
+    once = along or outer == inner == 1
     moving, run = Moving(None, array.source, target.sink), 1
     if moves_words(array, target):
         item = array.var_type.item_size
@@ -203,6 +219,9 @@ def _launch(
     staged = None
     if inner == run == 1:
         staged = staged_form(moving, places.source, mode, long, along, (outer, length, count))
+    if noted is not None and (staged is not None or not once):
+        note_bad_index(*noted)
+        noted = None
     if staged is not None:
         form_, values = staged
         staged_kernel(form_)(buffer, *arguments, *values, graph=graph)
@@ -210,9 +229,12 @@ def _launch(
     total = outer * count * inner * run
     numbers, values = numbers_of({"length": length, "count": count, "inner": inner, "total": total})
     ahead = _AHEAD if moving.word is not None and total > _FEW else 1
-    form = _Form(moving, places.source, mode, along, run, outer > 1, inner > 1, long, ahead, numbers)
-    kernel = _kernel(form)
-    kernel(buffer, *arguments, *values, graph=graph)
+    checks = noted is not None
+    form = _Form(moving, places.source, mode, along, run, outer > 1, inner > 1, long, ahead, checks, numbers)
+    notes = () if noted is None else index_notes(*noted)
+    _kernel(form)(buffer, *arguments, *values, *notes, graph=graph)
+    if checks:
+        raise_if_checked(places.context)
 
 
 @record
@@ -221,7 +243,7 @@ class _Form:
 
     `along`: whether every element of the result has an index of its own; of `run` words each then. `rows` and
     `inner`: whether there is more than one element before, and after the axis. `ahead`: how many words an
-    invocation has on their way at a time.
+    invocation has on their way at a time. `checks`: whether it notes indices that are out of bounds.
     """
 
     moving: Moving
@@ -233,6 +255,7 @@ class _Form:
     inner: bool
     long: bool
     ahead: int
+    checks: bool
     numbers: Numbers
 
 
@@ -241,12 +264,14 @@ def _kernel(form: _Form) -> ShaderFunction:
     moving, own = form.moving, len(form.moving.arguments)
     first = own + len(form.indices.names)
 
-    def body(*variables: Any) -> None:
+    def body(*given: Any) -> None:
+        variables = given[:-2] if form.checks else given
         number = form.numbers.read(variables[first:])
         length = functools.partial(form.numbers.value, variables[first:], "length")
         begin = vc.workgroup_id().x * (GROUP * form.ahead) + vc.local_invocation_index()
         own_words = [(begin + step * GROUP).to_register() for step in range(form.ahead)]
         asked: list[tuple[Any, Any, Any, Any]] = []
+        looked_at = []
         for word in own_words:
             index = vc.min(word, number["total"] - 1).to_register()
             element: Any = (index // form.run).to_register() if form.run > 1 else index
@@ -259,6 +284,7 @@ def _kernel(form: _Form) -> ShaderFunction:
             at = element if form.along else position.to_register()
             found = form.indices.value(variables[own:first], at).to_register()
             asked.append((index, row, after, found))
+            looked_at.append((at, found))
         values = []
         for index, row, after, found in asked:
             place: Any = resolved(found, length, mode=form.mode, long=form.long, big=form.numbers.big)
@@ -272,6 +298,8 @@ def _kernel(form: _Form) -> ShaderFunction:
         for word, value in zip(own_words, values, strict=True):
             with vc.if_block(word < number["total"]):
                 moving.store(variables[:own], word, value)
+        if form.checks:
+            note_bad_places(given[-2], given[-1], looked_at, length, long=form.long)
 
     what = moving.word.item_size if moving.word is not None else 0
     return traced(
@@ -281,6 +309,7 @@ def _kernel(form: _Form) -> ShaderFunction:
             *moving.arguments,
             *zip((f"indices_{name}" for name in form.indices.names), form.indices.annotations, strict=True),
             *form.numbers.arguments,
+            *([("journal", buffer[dtype.uint32]), ("ticket", constant[dtype.uint32])] if form.checks else []),
         ],
         GROUP,
         workgroups=f"-(-{form.numbers.text('total')} // {GROUP * form.ahead})",

@@ -39,6 +39,7 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.scans.sums import exclusive_sum
 from vkdispatch.selection.streams import group_size
 from vkdispatch.shader.shader_function import ShaderFunction
+from vkdispatch.sorting.keys import Order
 
 _WORD = 32
 # Sums of more subgroups are added up in a loop; of small subgroups sooner, on CPU drivers all: SwiftShader
@@ -52,6 +53,8 @@ _FILL_EACH = 64
 _MOST = 0xFFFFFFFF
 # Sums that each workgroup of a second pass adds up by itself.
 _FEW = 2048
+
+_SINGLES = Order(dtype.float32)
 
 
 @record(frozen=False)
@@ -184,6 +187,11 @@ def are_different(a: Any, b: Any, equal_nan: bool = True) -> Any:
         nan_b = vc.any(vc.isnan(b.real), vc.isnan(b.imag))
         numbers_differ = vc.any(_numbers_differ(a.real, b.real), _numbers_differ(a.imag, b.imag))
     elif is_float_dtype(a.var_type):
+        if a.var_type is dtype.float32 and equal_nan:
+            # values that sort as equals
+            return _SINGLES.part(vc.reinterpret(dtype.uint32, a), 0) != _SINGLES.part(
+                vc.reinterpret(dtype.uint32, b), 0
+            )
         nan_a, nan_b = vc.isnan(a), vc.isnan(b)
         numbers_differ = _numbers_differ(a, b)
     else:

@@ -37,8 +37,8 @@ from vkdispatch.execution_pipeline.diagnostics import Probe
 from vkdispatch.execution_pipeline.optimization import Fusible
 from vkdispatch.shader.features import missing_operation, waiting_in_loops
 from vkdispatch.shader.launch_size import Extent, LaunchSize
-from vkdispatch.shader.parameters import BufferSlot, CheckedCall, ImageSlot, Slot, packer
-from vkdispatch.shader.variants import MOST_NARROW, UNCOARSENED, Coarsening, can_pack, lacking, spanned
+from vkdispatch.shader.parameters import MOST_NARROW, BufferSlot, CheckedCall, ImageSlot, Slot, packer
+from vkdispatch.shader.variants import UNCOARSENED, Coarsening, can_pack, lacking, spanned
 
 _COMPILER_LINE = r"ERROR: (?P<file>.*?):(?P<line>\d+): (?P<text>.*)"
 
@@ -276,9 +276,7 @@ def bind_kernel(
         context._native,
         plan._native,
         [
-            _native_slot(
-                slot, layout.offset_of, places or {}, 0 if places is None or variant.wide else MOST_NARROW
-            )
+            _native_slot(slot, layout.offset_of, places or {}, None if places is None else variant)
             for slot in slots
         ],
         layout.size,
@@ -292,6 +290,7 @@ def bind_kernel(
         coarsening.least,
         variant.coarse > 1,
         wide=variant.wide,
+        coarse_step=coarsening.step,
     )
     return BuiltKernel(plan, launcher, source, source.local_size, layout)
 
@@ -442,10 +441,13 @@ def explained_log(source: ShaderSource, log: str) -> str:
 
 
 def _native_slot(
-    slot: Slot, offset_of: Callable[[str], int], places: Mapping[int, Place], elements: int
+    slot: Slot, offset_of: Callable[[str], int], places: Mapping[int, Place], variant: Variant | None
 ) -> native.ArgumentSlot:
-    """Describe a slot to the launcher; `elements` are the most that a buffer may have, 0 for any number."""
+    """Describe a slot to the launcher; without a variant a buffer may have any number of elements."""
     if isinstance(slot, BufferSlot):
+        elements = 0  # any number
+        if variant is not None and not variant.wide:
+            elements = slot.most if variant.addressed else MOST_NARROW
         place = places.get(slot.binding) or Place(slot.binding)
         return native.BufferSlot(
             binding=max(place.binding, 0),

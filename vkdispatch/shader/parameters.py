@@ -36,12 +36,19 @@ _VIEW_TYPES = {
 }
 
 
+# Elements that a kernel of 32-bit indices takes: shapes are int32, and so may be indices. If none is signed,
+# there is room for what comes behind the last element.
+MOST_NARROW = 0x7FFFFFFF
+_MOST_UNSIGNED = 0xFFFFFFFF - (1 << 16)
+
+
 @record
 class BufferSlot:
     """A buffer that a launcher takes: its binding, and the member that gets its shape if any does.
 
     A `planar` one is indexed by two axes; `item_size` is how many bytes the kernel takes for an element.
-    `kind` is what its elements must be, or None where the kernel reinterprets memory on purpose.
+    `kind` is what its elements must be, or None where the kernel reinterprets memory on purpose. A kernel of
+    32-bit indices takes `most` elements, if it reaches them by address; else at most MOST_NARROW.
     """
 
     label: str
@@ -52,6 +59,7 @@ class BufferSlot:
     planar: bool = False
     item_size: int = 1
     kind: DType | None = None
+    most: int = MOST_NARROW
 
 
 @record
@@ -169,6 +177,7 @@ def _parameter(description: ShaderDescription, info: ShaderArgumentInfo) -> Para
                 info.planar,
                 info.dtype.item_size if info.dtype is not None else 1,
                 None if info.reinterpreted else info.dtype,
+                _MOST_UNSIGNED if info.unsigned else MOST_NARROW,
             )
             if info.image is None
             else ImageSlot(label, binding, info.image, reads, writes)

@@ -151,12 +151,25 @@ def _code(kind: DType, words: Sequence[Any], number: int) -> Any:
     return words[number]
 
 
+def _single_code(word: Any) -> Any:
+    """Return the code of a float32, less that of minus infinity.
+
+    NaNs of both signs lie above infinity so, those of a negative sign by going round, and are made one.
+    """
+    sign = vc.reinterpret(dtype.uint32, vc.reinterpret(dtype.int32, word) >> 31).to_register("sort_sign")
+    least, largest = 0x00800000, 0xFF000000
+    # it goes round at 32 bits, also where a kernel computes places in 64
+    return vc.min(((word ^ (sign | (1 << 31))) - sign - least) & _ALL, largest + 1)
+
+
 def _float_code(kind: DType, words: Sequence[Any], number: int, bits: int) -> Any:
     """Return word `number` of the code of a float.
 
     That is the number itself with its sign flipped, or 0 minus a negative one: of -0.0 what 0.0 has. NaNs
-    have all bits set, which not even infinity has.
+    have all bits set, which not even infinity has. (Those of float32 see `_single_code`.)
     """
+    if kind is dtype.float32:
+        return _single_code(words[0])
     top, every = 1 << (bits - 1), (1 << bits) - 1
     word, last = words[number], words[-1]
     if number == len(words) - 1:

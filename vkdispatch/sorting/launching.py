@@ -34,7 +34,7 @@ from vkdispatch.sorting.planning import (
     block_form,
     counter_for,
     run_shape,
-    sweeps,
+    sweep_form,
     tile_form,
     tuning,
     way_for,
@@ -199,11 +199,11 @@ class _Passes:
         if self._device.cpu:
             self._run_by_runs()
             return
-        tile = tile_form(self._device, self._order.raw, self._kind)
-        if sweeps(tile, self._rows.length):
-            self._run_sweeps(tile)
+        tile = sweep_form(self._device, self._order.raw, self._kind, self._rows.length)
+        if tile is None:
+            self._run_by_tiles(tile_form(self._device, self._order.raw, self._kind))
         else:
-            self._run_by_tiles(tile)
+            self._run_sweeps(tile)
 
     def _steps(self, tile: TileForm) -> Iterator[tuple[int, Digit, PassForm, AnyBuffer, list[AnyBuffer]]]:
         """Give each pass's number, digit, and form; what keys it reads, and the buffers it moves to and from.

@@ -12,7 +12,6 @@ Invariants: a pass is stable (see `ranking`); rows do not mix, for each counts f
 integers, so no order of execution shows in them.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import vkdispatch.codegen as vc
@@ -80,7 +79,11 @@ class TileOfRow:
 
     def loaded(self, buffer: Any, places: list[Any]) -> list[Any]:
         """Load the elements at some places of the tile; beyond its end that of another place."""
-        return [buffer[self.base + vc.select(place < self.count, place, 0)].to_register() for place in places]
+        return self.at(buffer, [vc.select(place < self.count, place, 0) for place in places])
+
+    def at(self, buffer: Any, places: list[Any]) -> list[Any]:
+        """Load the elements at some places of the tile that there are."""
+        return [buffer[self.base + place].to_register() for place in places]
 
     def digits(self, order: Order, digit: Digit, keys: list[Any], places: list[Any], shift: Any) -> list[Any]:
         """Return the keys' digits; beyond the tile's end the largest, so that nothing is ranked behind."""
@@ -126,7 +129,14 @@ def count_kernel(form: PassForm, by_votes: bool) -> ShaderFunction:
         *SHAPE,
         SHIFT,
     ]
-    return traced(f"sort_count_{form.order.kind.name}", body, arguments, form.tile.group, WORKGROUPS)
+    return traced(
+        f"sort_count_{form.order.kind.name}",
+        body,
+        arguments,
+        form.tile.group,
+        WORKGROUPS,
+        unsigned=form.counter is dtype.uint32,
+    )
 
 
 def _count_serially(form: PassForm, here: TileOfRow, keys: Any, counts: Any, tiles: Any, shift: Any) -> None:
@@ -248,7 +258,14 @@ def move_kernel(form: PassForm) -> ShaderFunction:
         *SHAPE,
         SHIFT,
     ]
-    return traced(f"sort_move_{form.order.kind.name}", body, arguments, form.tile.group, WORKGROUPS)
+    return traced(
+        f"sort_move_{form.order.kind.name}",
+        body,
+        arguments,
+        form.tile.group,
+        WORKGROUPS,
+        unsigned=form.counter is dtype.uint32,
+    )
 
 
 def _move_serially(
@@ -349,11 +366,10 @@ class MovedTile:
         keys: Any,
         buffers: list[Any],
         shift: Any,
-        counted: Callable[[], None] | None = None,
     ) -> None:
         """Load and rank the keys; `tile.starts` holds where each digit begins in the tile.
 
-        `shift` is that of the digit; `counted` as `Tile.rank` takes it.
+        `shift` is that of the digit.
         """
         self._form, self._tile, self._here, self._shift = form, tile, here, shift
         rest = list(buffers)
@@ -368,7 +384,7 @@ class MovedTile:
                 self._payload = here.loaded(rest.pop(0), places)
             self._payload_to = rest.pop(0)
         digits = here.digits(form.order, form.digit, self._keys, places, shift)
-        self._places = tile.rank(digits, form.digit.bits, counted)
+        self._places = tile.rank(digits, form.digit.bits)
 
     def exchange(self) -> None:
         """Have the keys, in registers, in their order in the tile."""

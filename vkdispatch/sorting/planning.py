@@ -21,12 +21,12 @@ from vkdispatch.base.record import record
 from vkdispatch.shader.observation import checks_of
 from vkdispatch.sorting.ranking import TileForm
 
-# What a kernel needs of workgroup memory beside tables and tile.
-_BESIDE = 6 << 10
+# What a kernel needs of workgroup memory beside tables and tile; and that of a sweep.
+_BESIDE, _BESIDE_SWEEP = 6 << 10, 3 << 10
+# Keys of an invocation in a sweep are as many, or a multiple.
+_STEP = 4
 # More keys than this in a row are counted in 64 bits.
 MOST_NARROW = 0xFFFFFFFF - (1 << 16)
-# Rows of more keys have counts that a word of a look-back does not hold.
-MOST_SWEPT = (1 << 30) - 1
 
 
 @record(frozen=False)
@@ -43,12 +43,15 @@ class Tuning:
         The same of the kernel that sorts in one workgroup.
     small_group, small_items
         The same of rows that fit a tile of that size.
+    sweep_items, sweep_registers
+        Keys of each in launches that do a whole digit, and how many words of 32 bits an invocation's keys
+        take there, and all that goes with them, at most.
     registers
         How many words of 32 bits an invocation's keys take, and all that goes with them, at most.
     short
         Keys of rows in which each key counts the others.
-    shuffle, early, match
-        How tiles are ranked where devices can (0 or 1); see `TileForm`. Those of keys alone are `early`.
+    match
+        How tiles are ranked (0 or 1) that are done in one workgroup or in three launches; see `TileForm`.
     votes
         Whether digits are counted by votes, in place of an atomic for each key (0 or 1).
     few_tiles
@@ -80,10 +83,10 @@ class Tuning:
     block_items: int = 16
     small_group: int = 128
     small_items: int = 8
+    sweep_items: int = 36
+    sweep_registers: int = 40
     registers: int = 48
     short: int = 40
-    shuffle: int = 0
-    early: int = 1
     match: int = 1
     votes: int = 0
     few_tiles: int = 64
@@ -128,25 +131,39 @@ def tile_form(
     `group` invocations of `items` keys each, at most; 0: what `tuning` says.
     """
     words = word_count(key) + (0 if payload is None else word_count(payload))
-    group = group or tuning.group
-    subgroup = device.subgroup if device.ballots and device.same and device.whole else 1
-    group = max(min(group, device.group) // subgroup, 1) * subgroup
+    group, subgroup = _grouped(device, group or tuning.group)
     tables = (group // subgroup << tuning.width) * (8 if tuning.match else 4)
     if subgroup == 1 or tables + _BESIDE > device.memory:
         return _serial_form(device, words)
     items = items or tuning.items
     # a place for each key, beside the key
     items = min(items, tuning.registers // (words + 1), (device.memory - _BESIDE) // (4 * group))
-    return TileForm(
-        group,
-        max(1, items),
-        tuning.width,
-        subgroup,
-        device.arithmetic,
-        device.shuffles and tuning.shuffle == 1,
-        tuning.early == 1 and payload is None,
-        subgroup <= 32 and tuning.match == 1,
-    )
+    match = subgroup <= 32 and tuning.match == 1
+    return TileForm(group, max(1, items), tuning.width, subgroup, device.arithmetic, match)
+
+
+def sweep_form(device: DeviceFacts, key: DType, payload: DType | None, length: int) -> TileForm | None:
+    """Return the same where a digit of rows of a length is done in one launch; None where it is in three."""
+    # a check that ends invocations early would leave others waiting
+    if length > MOST_NARROW or not tuning.onesweep or checks_of(None):
+        return None
+    words = word_count(key) + (0 if payload is None else word_count(payload))
+    group, subgroup = _grouped(device, tuning.group)
+    free = device.memory - _BESIDE_SWEEP - 4 * (group // subgroup << tuning.width)
+    items = min(tuning.sweep_items, tuning.sweep_registers // words, free // (4 * group * words))
+    if subgroup == 1 or items < 1:
+        return None
+    # tiles of a row have much the same to do; of their lengths there are few, for each has a kernel
+    tiles = -(-length // (group * items))
+    even = -(-length // (group * tiles))
+    items = min(items, -(-even // _STEP) * _STEP)
+    return TileForm(group, items, tuning.width, subgroup, device.arithmetic)
+
+
+def _grouped(device: DeviceFacts, group: int) -> tuple[int, int]:
+    """Return the invocations of a workgroup and of a subgroup that votes; of the latter 1 where none does."""
+    subgroup = device.subgroup if device.ballots and device.same and device.whole else 1
+    return max(min(group, device.group) // subgroup, 1) * subgroup, subgroup
 
 
 def _serial_form(device: DeviceFacts, words: int) -> TileForm:
@@ -155,14 +172,6 @@ def _serial_form(device: DeviceFacts, words: int) -> TileForm:
     free = device.memory - _BESIDE - 4 * (group << width)
     items = min(tuning.serial_items, free // (8 * words * group))
     return TileForm(group, max(1, items), width, 1, False)
-
-
-def sweeps(tile: TileForm, length: int) -> bool:
-    """Whether a digit of rows of a length is done in one launch."""
-    if tile.subgroup == 1 or length > MOST_SWEPT or not tuning.onesweep:
-        return False
-    # a check that ends invocations early would leave others waiting
-    return not checks_of(None)
 
 
 class Way(Enum):

@@ -7,8 +7,9 @@
                           it, and the first of them, which adds them all to its subgroup's table
     place in the tile     what that had found there + keys before
 
-An item is one key of each invocation of a subgroup, neighbours side by side. Unless `early`, tables are
-filled by the ranking, and summed up after it: one atomic less for each key, and counts that are known later.
+An item is one key of each invocation of a subgroup, neighbours side by side. Tables are filled by the
+ranking, and summed up after it (`rank`); or keys are counted first, and put in their places as they are
+ranked (`place`): one atomic more for each key, counts that are known sooner, and no places to remember.
 See `serial` for devices without ballots.
 
 Invariants: places are a permutation of the tile's, in the order of digits, and of equal digits in the order
@@ -23,6 +24,12 @@ import vkdispatch.codegen as vc
 from vkdispatch.arrays.words import value_of, words_of
 from vkdispatch.base import dtype
 from vkdispatch.base.record import record
+
+_ALL = 0xFFFFFFFF
+# Keys that subgroups vote about before the tables are looked at.
+_TOGETHER = 2
+# Records what is done with a key, by its number, whose place is known.
+Put = Callable[[int, Any], None]
 
 
 @record
@@ -41,10 +48,6 @@ class TileForm:
         Invocations that vote together; 1: none do, and a `SerialTile` does the work.
     arithmetic
         Whether subgroups have running sums of their own.
-    shuffle
-        Whether invocations of a subgroup read each other's values.
-    early
-        Whether keys are counted first, and ranked when their places are known: counts are there sooner.
     match
         Whether keys find those of the same digit by atomics on a mask for each digit, and not by ballots.
     """
@@ -54,8 +57,6 @@ class TileForm:
     width: int
     subgroup: int
     arithmetic: bool
-    shuffle: bool = False
-    early: bool = False
     match: bool = False
 
     @property
@@ -77,15 +78,23 @@ class TileForm:
 class Tile:
     """A tile while its kernel is traced."""
 
-    def __init__(self, form: TileForm) -> None:
+    def __init__(self, form: TileForm, words: int = 0) -> None:
+        """Declare its memory.
+
+        `words` there are of what is put in places that lie apart from the tables; 0: places and tables have
+        the same memory, by turns.
+        """
         self.form = form
         self.index = vc.local_invocation_index().to_register("tile_index")
         self.team = vc.subgroup_id().to_register("tile_team")
         self.lane = vc.subgroup_invocation_id().to_register("tile_lane")
         tables = form.teams * form.bins * (2 if form.match else 1)
-        self.memory: Any = vc.shared_buffer(dtype.uint32, max(tables, form.tile), "tile_memory")
-        # where each digit begins in the tile
-        self.starts: Any = vc.shared_buffer(dtype.uint32, form.bins, "tile_starts")
+        shared = 0 if words else form.tile
+        self.memory: Any = vc.shared_buffer(dtype.uint32, max(tables, shared), "tile_memory")
+        # what lies in places: the first words of all, the second words, and so on
+        self.placed: Any = vc.shared_buffer(dtype.uint32, words * form.tile, "tile_placed") if words else None
+        # where each digit begins in the tile, once `rank` is done
+        self.starts: Any = None if words else vc.shared_buffer(dtype.uint32, form.bins, "tile_starts")
         self._sums: Any = vc.shared_buffer(dtype.uint32, max(form.group, 1), "tile_sums")
         self._long_sums: Any = None
         # keys of a tile that was ranked, for each of `own_bins`
@@ -114,33 +123,57 @@ class Tile:
 
     # -- ranks
 
-    def rank(self, digits: Sequence[Any], bits: int, counted: Callable[[], None] | None = None) -> list[Any]:
+    def rank(self, digits: Sequence[Any], bits: int) -> list[Any]:
         """Return the places of this invocation's keys in the ranked tile, by digits of so many bits.
 
         `starts` then holds where each digit begins, and `counts` are known. All take part, whether their keys
-        count or not. `counted` records what is done with counts as soon as they are there.
+        count or not.
         """
         self.clear()
         vc.barrier()
-        if self.form.early:
-            for digit in digits:
-                vc.atomic_add(self.memory[self._entry(digit)], 1)
-            vc.barrier()
-        ranks = [] if self.form.early else [self._ranked(digit, bits) for digit in digits]
-        if not self.form.early:
-            vc.barrier()
-        self._sum_up()
-        if counted is not None:
-            counted()
+        ranks = [self._ranked(digit, bits) for digit in digits]
         vc.barrier()
-        if self.form.early:
-            # the tables hold places now, and grow on
-            return [self._ranked(digit, bits) for digit in digits]
+        owned = self.own_bins()
+        for (digit, kept), start in zip(owned, self.sum_up(owned), strict=True):
+            with only(kept):
+                self.starts[digit] = start
+        vc.barrier()
         base = (self.team * self.form.bins).to_register()
         return [
             (self.memory[base + digit] + rank).to_register("tile_place")
             for digit, rank in zip(digits, ranks, strict=True)
         ]
+
+    def place(
+        self, digits: Sequence[Callable[[], Any]], bits: int, counted: Callable[[], None], put: Put
+    ) -> list[Any]:
+        """Rank keys, and put each in its place as soon as that is known.
+
+        Parameters
+        ----------
+        digits
+            Give the digit of each of this invocation's keys, of so many bits.
+        counted
+            Records what is done with `counts` as soon as they are there, before a key is ranked.
+        put
+            Records that a key, by its number, is put in a place, in memory apart from the tables.
+
+        Returns
+        -------
+        Where each of `own_bins` begins in the tile.
+        """
+        for digit in digits:
+            vc.atomic_add(self.memory[self._entry(digit())], 1)
+        vc.barrier()
+        starts = self.sum_up(self.own_bins(), counted)
+        vc.barrier()
+        for first in range(0, len(digits), _TOGETHER):
+            together = [digit().to_register() for digit in digits[first : first + _TOGETHER]]
+            found = [self._voted(digit, bits) for digit in together]
+            # the tables hold places now, and grow on
+            for number, (digit, (peers, lower)) in enumerate(zip(together, found, strict=True), first):
+                put(number, self._added(self._entry(digit), peers, lower))
+        return starts
 
     def clear(self) -> None:
         """Set all tables to zero."""
@@ -151,27 +184,35 @@ class Tile:
 
     def _ranked(self, digit: Any, bits: int) -> Any:
         """Count a key in its subgroup's table; returns how many of its digit came before."""
+        if not self.form.match:
+            return self._added(self._entry(digit), *self._voted(digit, bits))
         entry = self._entry(digit)
         mask = entry + self.form.teams * self.form.bins
-        peers = self._matched(mask) if self.form.match else self._peers(digit, bits)
-        lower = _bit_count([word & below for word, below in zip(peers, self._below, strict=True)])
-        lower = lower.to_register("tile_lower")
-        if self.form.shuffle:
-            before = vc.new_uint_register(0)
-            with vc.if_block(lower == 0):
-                before[:] = vc.atomic_add(self.memory[entry], _bit_count(peers))
-            before = vc.subgroup_shuffle(before, _first(peers))
-        else:
-            before = self.memory[entry].to_register("tile_rank")
-            vc.subgroup_barrier()
-            with vc.if_block(lower == 0):
-                self.memory[entry] = before + _bit_count(peers)
+        peers = self._matched(mask)
+        lower = self._lower(peers)
+        rank = self._added(entry, peers, lower)
+        with vc.if_block(lower == 0):
+            self.memory[mask] = 0
+        vc.subgroup_barrier()
+        return rank
+
+    def _voted(self, digit: Any, bits: int) -> tuple[list[Any], Any]:
+        """Return who has the same digit, as `_peers`, and how many of them come before."""
+        peers = self._peers(digit, bits)
+        return peers, self._lower(peers)
+
+    def _lower(self, peers: list[Any]) -> Any:
+        below = [word & below for word, below in zip(peers, self._below, strict=True)]
+        return _bit_count(below).to_register("tile_lower")
+
+    def _added(self, entry: Any, peers: list[Any], lower: Any) -> Any:
+        """Have the first of those who share a digit add them all; returns what was there, plus `lower`."""
+        before = self.memory[entry].to_register("tile_rank")
+        vc.subgroup_barrier()
+        with vc.if_block(lower == 0):
+            self.memory[entry] = before + _bit_count(peers)
         rank = (before + lower).to_register("tile_rank")
         vc.subgroup_barrier()
-        if self.form.match:
-            with vc.if_block(lower == 0):
-                self.memory[mask] = 0
-            vc.subgroup_barrier()
         return rank
 
     def _entry(self, digit: Any) -> Any:
@@ -207,11 +248,13 @@ class Tile:
         words = -(-form.subgroup // 32)
         full = (1 << min(form.subgroup, 32)) - 1
         peers = [vc.new_uint_register(full) for _ in range(words)]
+        none, every = (vc.to_dtype(dtype.uint32, word) for word in (0, _ALL))
         for bit in range(bits):
-            one = ((digit >> bit) & 1).to_register()
-            vote = vc.subgroup_ballot(one != 0)
+            one = ((digit & (1 << bit)) != 0).to_register()
+            vote = vc.subgroup_ballot(one)
+            unlike = vc.select(one, none, every).to_register()
             for word in range(words):
-                peers[word][:] = peers[word] & (vote[word] ^ (one - 1))
+                peers[word][:] = peers[word] & (vote[word] ^ unlike)
         return peers
 
     def _lanes_below(self) -> list[Any]:
@@ -220,21 +263,27 @@ class Tile:
 
     # -- sums
 
-    def _sum_up(self) -> None:
-        """Turn counts in the tables into places, and note where each digit begins."""
+    def sum_up(
+        self, owned: Sequence[tuple[Any, Any]], counted: Callable[[], None] | None = None
+    ) -> list[Any]:
+        """Turn counts in the tables into places; returns where each of `own_bins` begins in the tile.
+
+        `counted` records what is done with `counts` as soon as they are there.
+        """
         form = self.form
-        owned = self.own_bins()
         self.counts = [self.total(digit, kept) for digit, kept in owned]
+        if counted is not None:
+            counted()
         starts = self.running(self.counts)
         for (digit, kept), start in zip(owned, starts, strict=True):
             with only(kept):
-                self.starts[digit] = start
                 place = start.to_register()
                 for team in range(form.teams):
                     entry = digit + team * form.bins
                     count = self.memory[entry].to_register()
                     self.memory[entry] = place
                     place += count
+        return starts
 
     def total(self, digit: Any, kept: Any) -> Any:
         """Return the sum of a digit over all tables; 0 where this invocation does not own it."""
@@ -318,14 +367,6 @@ class Tile:
     def regrouped(self, values: Sequence[Any], places: Sequence[Any]) -> list[Any]:
         """Return what lies at this invocation's `places` once every key is at its place: for a next step."""
         return self._fetched(values, places, self.places(), values[0].var_type)
-
-
-def _first(words: Sequence[Any]) -> Any:
-    """Return the number of the lowest bit that is set."""
-    found = vc.find_lsb(words[-1]) + 32 * (len(words) - 1)
-    for i, word in reversed(list(enumerate(words[:-1]))):
-        found = vc.select(word != 0, vc.find_lsb(word) + 32 * i, found)
-    return found.to_dtype(dtype.uint32).to_register("tile_leader")
 
 
 def _bit_count(words: Sequence[Any]) -> Any:

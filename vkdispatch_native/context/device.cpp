@@ -12,6 +12,7 @@
 #include "context/foreign.hpp"
 #include "libs/environment.hpp"
 #include "libs/error.hpp"
+#include "libs/pages.hpp"
 
 namespace vkd {
 
@@ -92,6 +93,20 @@ bool has_calibrated_clock(VkPhysicalDevice physical, const DeviceProperties& pro
   return has(VK_TIME_DOMAIN_DEVICE_EXT) && has(VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT);
 }
 
+bool can_import_pages(VkPhysicalDevice physical, const DeviceProperties& properties) {
+  if (!properties.has_extension(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME) ||
+      read_switch("VKDISPATCH_NO_HOST_IMPORT")) {
+    return false;
+  }
+  VkPhysicalDeviceExternalMemoryHostPropertiesEXT host{};
+  host.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT;
+  VkPhysicalDeviceProperties2 all{};
+  all.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
+  all.pNext = &host;
+  vkGetPhysicalDeviceProperties2(physical, &all);
+  return host.minImportedHostPointerAlignment <= DevicePages::kAlignment;
+}
+
 // One for each VkQueue of the process: engines on somebody else's device may share queues with others. The
 // table is never destroyed: a daemon thread may still make engines while the process ends.
 std::shared_ptr<std::mutex> shared_mutex(VkQueue queue) {
@@ -169,7 +184,13 @@ DeviceProperties query_properties(VkInstance instance, VkPhysicalDevice physical
     VkPhysicalDeviceProperties2 properties{};
     properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
     properties.pNext = &p.maintenance3;
+    VkPhysicalDeviceMaintenance4Properties maintenance4{};
+    maintenance4.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES;
+    if (p.core.apiVersion >= VK_API_VERSION_1_3 || p.has_extension(VK_KHR_MAINTENANCE_4_EXTENSION_NAME)) {
+      p.subgroup.pNext = &maintenance4;
+    }
     vkGetPhysicalDeviceProperties2(physical, &properties);
+    p.max_buffer = maintenance4.maxBufferSize;
   }
   if (p.core.apiVersion >= VK_API_VERSION_1_2) {
     p.features11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES;
@@ -195,7 +216,7 @@ DeviceProperties query_properties(VkInstance instance, VkPhysicalDevice physical
   vkGetPhysicalDeviceQueueFamilyProperties(physical, &count, p.queue_families.data());
   p.missing = missing_requirements(p);
   // The chains point into this very function's frame or object: cut them before the struct is copied.
-  p.maintenance3.pNext = p.id.pNext = p.features12.pNext = p.features11.pNext = nullptr;
+  p.maintenance3.pNext = p.id.pNext = p.subgroup.pNext = p.features12.pNext = p.features11.pNext = nullptr;
   p.atomic_float.pNext = p.atomic_float2.pNext = nullptr;
   p.cooperative_matrix.pNext = p.cooperative_matrix2.pNext = p.bfloat16.pNext = nullptr;
   p.device_fault.pNext = nullptr;
@@ -250,6 +271,7 @@ void Device::choose_extensions() {
   push_descriptors_ = properties_.has_extension(VK_KHR_PUSH_DESCRIPTOR_EXTENSION_NAME) &&
                       !read_switch("VKDISPATCH_NO_PUSH_DESCRIPTORS");
   calibrated_ = has_calibrated_clock(physical_, properties_);
+  imports_pages_ = can_import_pages(physical_, properties_);
   diagnosis_ = choose_diagnosis(properties_);
   if (!diagnosis_.faults) {
     std::vector<std::string>& names = properties_.extensions;
@@ -370,6 +392,9 @@ void Device::create(const std::vector<uint32_t>& queue_families, std::vector<std
   }
   if (calibrated_) {
     enable(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME);
+  }
+  if (imports_pages_) {
+    enable(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
   }
   if (diagnosis_.marks == Diagnosis::Marks::nvidia) {
     enable(VK_NV_DEVICE_DIAGNOSTIC_CHECKPOINTS_EXTENSION_NAME);

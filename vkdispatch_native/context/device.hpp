@@ -20,6 +20,7 @@ struct DeviceProperties {
   VkPhysicalDeviceSubgroupProperties subgroup{};
   VkPhysicalDeviceIDProperties id{};
   VkPhysicalDeviceMaintenance3Properties maintenance3{};
+  VkDeviceSize max_buffer = 0;  // bytes; 0: the device does not say
   VkPhysicalDeviceFeatures features{};
   VkPhysicalDeviceVulkan11Features features11{};
   VkPhysicalDeviceVulkan12Features features12{};
@@ -98,6 +99,7 @@ class Device {
   // Memory that the device prefers is also cached host memory: transfers are one memcpy.
   bool host_mapped() const noexcept { return host_mapped_; }
   bool push_descriptors() const noexcept { return push_descriptors_; }
+  bool imports_pages() const noexcept { return imports_pages_; }  // of the host, as memory of its own
   // VK_EXT_calibrated_timestamps, with the clock that host_now() reads.
   bool calibrated() const noexcept { return calibrated_; }
   const Diagnosis& diagnosis() const noexcept { return diagnosis_; }
@@ -149,6 +151,7 @@ class Device {
   bool borrowed_ = false;
   bool host_mapped_ = false;
   bool push_descriptors_ = false;
+  bool imports_pages_ = false;
   bool calibrated_ = false;
   Diagnosis diagnosis_;
   std::unique_ptr<Checkpoints> checkpoints_;

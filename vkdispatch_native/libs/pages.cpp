@@ -14,7 +14,7 @@ namespace vkd {
 
 namespace {
 
-constexpr size_t kHugePage = size_t{2} << 20;
+constexpr size_t kHugePage = DevicePages::kAlignment;
 constexpr size_t kMostSpare = 4;      // mappings
 constexpr size_t kShareOfMemory = 8;  // all of them together take at most this part of it
 
@@ -47,6 +47,10 @@ void drop_oldest(Spares& all) noexcept {
   munmap(pages.data, pages.size);
 }
 
+size_t rounded_up(size_t size) noexcept {
+  return (size + kHugePage - 1) / kHugePage * kHugePage;
+}
+
 Pages map(size_t size) {
   const size_t around = size + kHugePage;
   void* start = mmap(nullptr, around, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -70,7 +74,7 @@ Pages take_pages(size_t size) {
   if (size > SIZE_MAX / 2) {
     throw std::bad_alloc();
   }
-  const size_t rounded = (size + kHugePage - 1) / kHugePage * kHugePage;
+  const size_t rounded = rounded_up(size);
   Spares& all = spares();
   {
     // Never waited for: in a forked child it may be held for ever.
@@ -121,6 +125,14 @@ void drop_spare_pages(std::chrono::seconds unused) noexcept {
   while (lock.owns_lock() && !all.pages.empty() && all.pages.front().since <= limit) {
     drop_oldest(all);
   }
+}
+
+DevicePages::DevicePages(size_t size) : pages_(map(rounded_up(size))) {
+  madvise(pages_.data, pages_.size, MADV_DONTFORK);
+}
+
+DevicePages::~DevicePages() {
+  munmap(pages_.data, pages_.size);
 }
 
 }  // namespace vkd

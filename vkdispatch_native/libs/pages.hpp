@@ -19,4 +19,20 @@ void give_back(const Pages& pages) noexcept;
 size_t spare_pages() noexcept;                                // bytes kept for arrays to come
 void drop_spare_pages(std::chrono::seconds unused) noexcept;  // what was kept for so long
 
+// Pages that devices copy to by themselves; no forked child has them.
+class DevicePages {
+ public:
+  explicit DevicePages(size_t size);
+  ~DevicePages();
+  DevicePages(const DevicePages&) = delete;
+  DevicePages& operator=(const DevicePages&) = delete;
+
+  static constexpr size_t kAlignment = size_t{2} << 20;
+  std::byte* data() const noexcept { return pages_.data; }
+  size_t size() const noexcept { return pages_.size; }
+
+ private:
+  Pages pages_;
+};
+
 }  // namespace vkd

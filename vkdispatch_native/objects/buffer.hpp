@@ -61,7 +61,7 @@ class Buffer final : public Data {
   const char* noun() const noexcept override { return "a buffer"; }
   bool host_sees(size_t queue) const noexcept override { return copies_[queue]->mapped() != nullptr; }
   VkDeviceSize size() const noexcept override { return size_; }
-  // Bytes of all copies, where each was allocated at once; else 0.
+  // Bytes of all copies.
   VkDeviceSize allocated() const noexcept { return copies_.size() * copies_.front()->allocated(); }
   const Memory& memory(size_t queue) const noexcept { return *copies_[queue]; }
   bool shared() const noexcept override { return shared_; }

@@ -34,6 +34,7 @@ class Poison {
  public:
   // Where it is memory of the engine's own, of which no user knows, nothing stays unresolved for it.
   explicit Poison(bool of_user = true) : of_user_(of_user) {}
+  void disown() noexcept { of_user_ = false; }  // before anything is poisoned
   ~Poison() {
     if (failure_) {
       clear();
@@ -82,7 +83,7 @@ class Poison {
   static inline std::atomic<int> count_{0};
   static inline std::mutex mutex_;  // one for all: it is taken only where something has failed
 
-  const bool of_user_;
+  bool of_user_;
   FailurePtr failure_;
   uint32_t parts_ = 0;
 };

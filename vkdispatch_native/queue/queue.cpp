@@ -115,8 +115,7 @@ void Queue::pair_with(const std::vector<Queue*>& twins) {
 }
 
 template <typename Before>
-void Queue::follow_peers(Before before_slot) {
-  bool started = false;
+void Queue::follow_peers(Before before_slot, bool started) {
   for (Peer& peer : peers_) {
     if (peer.followed >= peer.given) {
       continue;
@@ -145,6 +144,22 @@ uint64_t Queue::add(const AnyCommand& command) {
   Batch& batch = open_batch();
   batch.add(command);
   mark(command, slot_, batch.value);
+  return added(batch);
+}
+
+uint64_t Queue::add(const Copy& copy, std::vector<Batch::Wait> waits, bool renews) {
+  const bool started = !waits.empty();
+  if (started) {
+    start_batch();
+    batches_.back()->waits = std::move(waits);
+  }
+  follow_peers([&](size_t slot) { return before(copy, slot); }, started);
+  Batch& batch = open_batch();
+  if (renews) {
+    batch.add(Renewal{copy.to_buffer ? copy.buffer : copy.other, ~uint32_t{0}, ~uint32_t{0}});
+  }
+  batch.add(copy);
+  mark(copy, slot_, batch.value);
   return added(batch);
 }
 
@@ -226,24 +241,38 @@ void Queue::renew_after_all(Data& data) {
   wake();
 }
 
+Queue& Queue::mover(bool to_buffer) noexcept {
+  Queue* twin = peers_[!to_buffer && peers_[1].queue != nullptr ? 1 : 0].queue;
+  return twin != nullptr ? *twin : *this;
+}
+
 Point Queue::transfer(const Copy& copy) {
-  if (peers_[0].queue == nullptr) {
-    return {slot_, append_copy(copy)};
-  }
-  Peer& peer = peers_[!copy.to_buffer && peers_[1].queue != nullptr ? 1 : 0];
-  Queue& twin = *peer.queue;
+  const Batch::Wait end = transfer(copy, {}, false);
+  return {end.queue->slot_, end.value};
+}
+
+Batch::Wait Queue::transfer(const Copy& copy, std::vector<Batch::Wait> waits, bool renews) {
+  Queue& twin = mover(copy.to_buffer);
   // Nothing may come between looking at what this queue does with the buffer and noting what the twin will
   // do.
   std::lock_guard lock(mutex_);
-  // The twin shall not wait for what this queue is given later.
-  sealed_ = std::max(sealed_, before(copy, slot_));
-  std::lock_guard twin_lock(twin.mutex_);
-  peer.given = twin.add(copy);
+  std::unique_lock<std::mutex> twin_lock;
+  if (&twin != this) {
+    // The twin shall not wait for what this queue is given later.
+    sealed_ = std::max(sealed_, before(copy, slot_));
+    twin_lock = std::unique_lock(twin.mutex_);
+  }
+  const uint64_t value = twin.add(copy, std::move(waits), renews);
   twin.wake();
   if (copy.size >= kLargeCopy) {
-    twin.sealed_ = peer.given;
+    twin.sealed_ = value;
   }
-  return {twin.slot_, peer.given};
+  for (Peer& peer : peers_) {
+    if (peer.queue == &twin) {
+      peer.given = value;
+    }
+  }
+  return {&twin, value};
 }
 
 std::vector<Point> Queue::work_given() {

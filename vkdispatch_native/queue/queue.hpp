@@ -74,8 +74,12 @@ class Queue {
   // buffers concerned show it: the first one to the device, the second one, where there is one, to the host.
   // Set once, before anything is appended.
   void pair_with(const std::vector<Queue*>& twins);
-  // Copies between the queue's copy of a buffer and pinned memory; by a twin, if there is one.
+  // Copies between the queue's copy of a buffer and pinned memory; by the mover.
   Point transfer(const Copy& copy);
+  // The same once others, of other devices too, have passed these values. `renews`: what is written counts as
+  // written whole from there on. Returns what stands for its end.
+  Batch::Wait transfer(const Copy& copy, std::vector<Batch::Wait> waits, bool renews);
+  Queue& mover(bool to_buffer) noexcept;  // the twin that moves data this way, if there is one
   // The last of the work of this queue and its twins that was given through this queue.
   std::vector<Point> work_given();
 
@@ -91,7 +95,8 @@ class Queue {
   uint64_t last_value();       // of everything appended so far
   uint64_t next_point();       // the first that what is appended next can follow
   void flush(uint64_t value);  // submits up to this value, and does not wait for it
-  uint64_t backlog();          // batches that the device has not finished
+  void submit_up_to(uint64_t value) { push_out(value, Patience::caller); }  // says nothing of what failed
+  uint64_t backlog();  // batches that the device has not finished
   // What it was given and has not finished, and more where the device is lost; "": nothing. See
   // stages/launches.hpp.
   std::string describe_work(bool lost);
@@ -157,11 +162,12 @@ class Queue {
   uint64_t append_copy(const Copy& copy);
   uint64_t append_copy(const ImageCopy& copy);
   template <typename AnyCommand>
-  uint64_t add(const AnyCommand& command);  // under mutex_
+  uint64_t add(const AnyCommand& command);                                      // under mutex_
+  uint64_t add(const Copy& copy, std::vector<Batch::Wait> waits, bool renews);  // likewise
   // Has what follows wait, on the device, for what of its peers' work it must not overtake, `before(slot)`
-  // being the last of it. Under mutex_.
+  // being the last of it. Under mutex_. `started`: a batch of its own was, for other waits.
   template <typename Before>
-  void follow_peers(Before before);
+  void follow_peers(Before before, bool started = false);
   void push_out(uint64_t value, Patience patience);  // flush() that leaves failures for later
   bool is_ahead(uint64_t value, const Device& device);
   uint64_t added(Batch& batch);  // under mutex_: one command more
