@@ -10,8 +10,8 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.base.record import replace
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.base.record import replace
 from vkdispatch.codegen.abbreviations import Buff, c64, f16, f32, f64, i32
 
 from .products import check, numbers, plan_for

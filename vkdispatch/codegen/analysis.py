@@ -35,13 +35,13 @@ from vkdispatch.codegen.ir import (
     Storage,
     Store,
     Value,
+    While,
     blocks_of,
     expressions_of,
     is_encoded,
     is_place,
     root_of,
     walk,
-    While,
 )
 from vkdispatch.codegen.location import Loc, located
 

@@ -342,6 +342,7 @@ class _Tracing:
         for strip in strips:
             strip.keep(0)
         vc.barrier()
+
         def turn(here: Any, there: Any) -> None:
             nonlocal offset
             offset += form.step
