@@ -319,11 +319,15 @@ class If:
 
 @record
 class While:
-    """Run `body` as long as the condition, evaluated anew each time, holds."""
+    """Run `body` as long as the condition, evaluated anew each time, holds.
+
+    Compilers are asked not to unroll it if `rolled`.
+    """
 
     condition: Expr
     body: tuple["Statement", ...]
     loc: Loc | None = None
+    rolled: bool = False
 
 
 @record
