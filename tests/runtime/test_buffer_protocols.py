@@ -44,7 +44,7 @@ def test_numbers_of_other_dtypes() -> None:
     assert vd.asbuffer(np.array([True])).item() is True
     for kind in (vd.bfloat16, vd.complex32):
         buffer: Any = vd.Buffer(1, kind)
-        buffer.write(buffer.read(0) * 0 + 2)
+        buffer.write(np.zeros_like(buffer.read(0)) + 2)
         assert buffer.item() == 2 and bool(buffer)
     for wrong in (float, int):
         with pytest.raises(TypeError, match="complex"):
