@@ -218,16 +218,14 @@ uvec2 long_signed_of_float(float a) {
     return a < 0.0 ? long_negate(size) : size;
 }
 """,
-    # rounded in integers, as halves are
+    # rounded in integers, as halves are; without branches: SwiftShader compiles many of them in a loop for minutes
     "float_of_long": """
 float float_of_long(uvec2 a) {
-    if (a.y == 0u && a.x < 0x1000000u)
-        return float(a.x);
-    uint last = uint(a.y != 0u ? 32 + findMSB(a.y) : findMSB(a.x));
-    uvec2 high = long_left(a, uvec2(63u - last, 0u));
-    uint fraction = high.y >> 8, rest = high.y & 0xFFu;
-    bool more = high.x != 0u || (fraction & 1u) == 1u;
-    fraction += uint(rest > 0x80u || (rest == 0x80u && more));
+    uint last = uint(max(mix(findMSB(a.x), 32 + findMSB(a.y), a.y != 0u), 0)), k = (63u - last) & 31u;
+    uvec2 words = mix(a, uvec2(0u, a.x), bvec2(last < 32u));
+    uint high = (words.y << k) | mix(words.x >> ((32u - k) & 31u), 0u, k == 0u), fraction = high >> 8;
+    uint more = uint(((words.x << k) | (fraction & 1u)) != 0u);
+    fraction += uint((high & 0xFFu) + more > 0x80u);
     return float(fraction) * uintBitsToFloat((last + 104u) << 23);
 }
 """,
