@@ -218,7 +218,7 @@ uvec2 long_signed_of_float(float a) {
     return a < 0.0 ? long_negate(size) : size;
 }
 """,
-    # rounded in integers, as halves are; without branches: SwiftShader compiles many of them in a loop for minutes
+    # rounded in integers, as halves are; without branches, many of which SwiftShader compiles for minutes
     "float_of_long": """
 float float_of_long(uvec2 a) {
     uint last = uint(max(mix(findMSB(a.x), 32 + findMSB(a.y), a.y != 0u), 0)), k = (63u - last) & 31u;
