@@ -591,11 +591,13 @@ class CommandList:
 
     def destroy(self) -> None: ...
 
-def is_coarse(extent: tuple[int, int, int], width: int, least: int, wide: bool = False) -> bool:
+def is_coarse(
+    extent: tuple[int, int, int], width: int, least: int, wide: bool = False, step: int = 1
+) -> bool:
     """Whether a launch goes to the coarse form of a kernel, whose workgroups do `width` elements along x.
 
-    It has `least` elements (0: never; 1: always) and leaves few invocations without any. With `wide`, ids
-    have 64 bits.
+    It has `least` elements (0: never; 1: always), along x a multiple of `step`, and leaves few invocations
+    without any. With `wide`, ids have 64 bits.
     """
 
 class CallRecorder:
@@ -718,7 +720,8 @@ class Launcher:
     exec_offset: where the uvec3 execution limit lies in the argument block, or -1.
     local_size: elements along each axis that a workgroup does.
     groups_offset: where the uvec3 true group count of a folded plan lies, or -1.
-    coarse_width, coarse_least, coarse: launches are taken where `is_coarse` is `coarse`, others refused.
+    coarse_width, coarse_least, coarse_step, coarse: launches are taken where `is_coarse` is `coarse`, others
+        refused.
     wide: shapes are four int64 instead of an ivec4, and the execution limit is three uint64.
     """
 
@@ -738,6 +741,7 @@ class Launcher:
         coarse_least: int = 0,
         coarse: bool = False,
         wide: bool = False,
+        coarse_step: int = 1,
     ) -> None: ...
     def launch(self, arguments: tuple[Any, ...], limit: Any, limit_is_groups: bool, queue: int = -2) -> bool:
         """Queue one dispatch on a queue; -1: the least busy one, -2: every queue.

@@ -151,20 +151,23 @@ cdef bint _pack_scalar(char code, char* target, object value):
     return True
 
 
-cdef bint _is_coarse(const uint64_t* sizes, uint64_t width, uint64_t least, bint wide) noexcept nogil:
+cdef bint _is_coarse(const uint64_t* sizes, uint64_t width, uint64_t least, bint wide,
+                     uint64_t step) noexcept nogil:
     cdef uint64_t surplus = (width - sizes[0] % width) % width
     # with room above, so that ids of surplus invocations do not wrap around
-    if least == 0 or (sizes[0] > 0xFFFF0000u and not wide):
+    if least == 0 or sizes[0] % step != 0 or (sizes[0] > 0xFFFF0000u and not wide):
         return False
     return least == 1 or (sizes[0] * sizes[1] * sizes[2] >= least and surplus * 8 <= sizes[0])
 
 
-def is_coarse(extent, uint64_t width, uint64_t least, bint wide=False):
+def is_coarse(extent, uint64_t width, uint64_t least, bint wide=False, uint64_t step=1):
     cdef uint64_t sizes[3]
     sizes[0], sizes[1], sizes[2] = extent
     if width == 0:
         raise ValueError("width: expected a positive int")
-    return bool(_is_coarse(sizes, width, least, wide))
+    if step == 0:
+        raise ValueError("step: expected a positive int")
+    return bool(_is_coarse(sizes, width, least, wide, step))
 
 
 cdef class Launcher:
@@ -179,13 +182,14 @@ cdef class Launcher:
     cdef cbool wide
     cdef uint32_t local_size[3]
     cdef uint64_t max_groups[3]
-    cdef uint64_t coarse_width, coarse_least
+    cdef uint64_t coarse_width, coarse_least, coarse_step
     cdef bint coarse
     cdef object pack
 
     def __init__(self, Engine engine not None, Plan plan not None, slots, uint32_t argument_size,
                  int uniform_binding, int exec_offset, int groups_offset, local_size, max_groups, pack,
-                 uint64_t coarse_width=1, uint64_t coarse_least=0, bint coarse=False, bint wide=False):
+                 uint64_t coarse_width=1, uint64_t coarse_least=0, bint coarse=False, bint wide=False,
+                 uint64_t coarse_step=1):
         cdef Slot slot
         cdef vector[Slot] bound_slots
         cdef int axis
@@ -247,8 +251,9 @@ cdef class Launcher:
         self.coarse_width = coarse_width
         self.coarse_least = coarse_least
         self.coarse = coarse
-        if coarse_width == 0:
-            raise ValueError("coarse_width: expected a positive int")
+        self.coarse_step = coarse_step
+        if coarse_width == 0 or coarse_step == 0:
+            raise ValueError("coarse_width, coarse_step: expected positive ints")
 
     cdef bint grid(self, object limit, bint limit_is_groups, char* block, CppGroups* groups):
         """The workgroups for a launch limit; also writes the limit into the argument block."""
@@ -274,7 +279,8 @@ cdef class Launcher:
         for axis in range(3):
             if sizes[axis] == 0 or sizes[axis] > most:
                 return False
-        if (not limit_is_groups and _is_coarse(sizes, self.coarse_width, self.coarse_least, self.wide)) != self.coarse:
+        if (not limit_is_groups and _is_coarse(sizes, self.coarse_width, self.coarse_least, self.wide,
+                                               self.coarse_step)) != self.coarse:
             return False
         for axis in range(3):
             if limit_is_groups:

@@ -8,7 +8,8 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from tests.fft.signals import bound, complex_signal, device_has, error, filled
-from vkdispatch.fft import config, pairs, passes
+from vkdispatch.arrays.facts import device_facts
+from vkdispatch.fft import columns, config, long, pairs, passes, shaders
 from vkdispatch.fft.device import runs_on_cpu
 from vkdispatch.fft.grid import line_grid
 from vkdispatch.fft.staged import plan_staged
@@ -113,11 +114,60 @@ def test_plans_of_cpus(shape: tuple[int, ...], axis: int) -> None:
     _check(shape, axis)
 
 
+# one to eight invocations share columns, which come in fours or pairs and leave as rows or as columns
+COLUMNS: list[tuple[tuple[int, ...], int, tuple[int, ...]]] = [
+    ((3, 256), 1, (16, 16)),
+    ((5, 36), 1, (18, 2)),
+    ((3, 1000), 1, (20, 50)),
+    ((2, 96, 6), 1, (12, 8)),
+    ((4096, 4), 0, (128, 32)),
+    ((5, 16384), 1, (128, 128)),
+    ((2, 8, 20000), 2, (8, 25, 100)),
+]
+
+
+@pytest.mark.parametrize(("shape", "axis", "radices"), COLUMNS)
+@pytest.mark.usefixtures("plans_of_cpus")
+def test_columns(
+    shape: tuple[int, ...], axis: int, radices: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not columns.takes_columns(device_facts(), vd.complex64):
+        pytest.skip("the device has no 64-bit words")
+    monkeypatch.setattr(long, "_MANY_VALUES", 1)
+    monkeypatch.setattr(long, "split_columns", lambda *_: radices)
+    shaders.cached_fft_kernel.cache_clear()
+    vd.fft.cache_clear()
+    # those of the last piece are kernels of their own
+    assert len(vd.fft.make_fft_shader(shape, axis).get_src()) in (len(radices), 2 * len(radices))
+    _check(shape, axis)
+    shaders.cached_fft_kernel.cache_clear()
+    vd.fft.cache_clear()
+
+
+@pytest.mark.usefixtures("plans_of_cpus")
+def test_radices_of_columns() -> None:
+    facts = device_facts()
+    if not columns.takes_columns(facts, vd.complex64):
+        pytest.skip("the device has no 64-bit words")
+    assert columns.split_columns(4096, 1, vd.complex128) is None
+    assert columns.split_columns(1155, 1, vd.complex64) is None  # no two of its columns are a vector
+    assert columns.split_columns(64 * 37, 1, vd.complex64) is None
+    if facts.subgroup % 8 or not (facts.shuffles and facts.whole):
+        return
+    assert columns.split_columns(16384, 1, vd.complex64) == (128, 128)
+    assert columns.lanes_of(facts, 16) == 1 and columns.lanes_of(facts, 20) == 2
+    assert columns.lanes_of(facts, 50) == 2 and columns.lanes_of(facts, 100) == 4
+    for length in (60, 100, 1000, 3000, 65536, 100000):
+        radices = columns.split_columns(length, 1, vd.complex64)
+        assert radices is not None and np.prod(radices) == length
+        assert max(radix // columns.lanes_of(facts, radix) for radix in radices) <= 25
+
+
 @pytest.mark.usefixtures("plans_of_cpus")
 def test_complex_numbers_are_words_of_64_bits_on_cpus() -> None:
     if "shaderInt64" not in vd.get_context().features:
         pytest.skip("the device has no 64-bit integers")
-    for shape, kernels in (((4, 256), 1), ((4, 16384), 3)):
+    for shape, kernels in (((4, 256), 1), ((4, 16384), 2)):
         kernel = vd.fft.make_fft_shader(shape)
         sources = kernel.get_src() if kernels > 1 else [kernel.get_src()]
         assert len(sources) == kernels

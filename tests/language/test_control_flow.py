@@ -173,6 +173,22 @@ def test_the_condition_is_evaluated_each_time() -> None:
     same(out.read(0), [collatz(n) for n in range(64)])
 
 
+def test_rolled_loop() -> None:
+    """A hint to compilers, which changes no result."""
+
+    @vd.shader("out.size")
+    def body(out: Buff[i32], most: Const[i32]) -> None:
+        number = vc.to_int(1).to_register()
+        with vc.while_block(number < most, rolled=True):
+            number *= 3
+        out[vc.global_invocation_id().x] = number
+
+    out = filled(5, i32)
+    body(out, 100)
+    same(out.read(0), np.full(5, 243))
+    assert "[[dont_unroll]] while" in body.source
+
+
 def test_loops_that_never_run() -> None:
     def forms(a: Any) -> list[Any]:
         with vc.while_block(a < 0):

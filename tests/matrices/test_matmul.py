@@ -11,6 +11,7 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.base.record import replace
 from vkdispatch.codegen.abbreviations import Buff, c64, f16, f32, f64, i32
 
 from .products import check, numbers, plan_for
@@ -356,7 +357,7 @@ def _tiles() -> list[Any]:
 @pytest.mark.parametrize(("item", "tile"), _tiles(), ids=str)
 def test_bytes_in_every_tile(item: int, tile: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A load takes 16 of them, which may be more than a tile is deep."""
-    plan_for(monkeypatch, cpu=False, **{f"tiles_{item}": (tile,)})
+    plan_for(monkeypatch, cpu=False, **{f"tiles_{item}": (replace(tile, unroll=2),)})
     kind = {4: np.float32, 8: np.float64, 16: np.complex128}[item]
     rng = np.random.default_rng(item)
     octets = rng.integers(0, 9, (24, 32)).astype(np.uint8)
@@ -366,6 +367,18 @@ def test_bytes_in_every_tile(item: int, tile: Any, monkeypatch: pytest.MonkeyPat
             found = vd.matmul(vd.asbuffer(a), vd.asbuffer(b), transpose_a=flip_a, transpose_b=flip_b)
             expected = (a.T if flip_a else a).astype(kind) @ (b.T if flip_b else b).astype(kind)
             np.testing.assert_array_equal(found.read(0), expected)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.int32, np.float64, np.int64, np.complex64])
+def test_two_steps_a_turn(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps that are written out whole: an odd or even number of them, and less than one, at an end."""
+    from vkdispatch.matrices.planning import Tile
+
+    tiles = (Tile(32, 32, 4, 4, 4, 4, 1.0),)
+    plan_for(monkeypatch, cpu=False, tiles_4=tiles, tiles_8=tiles)
+    for length in (4, 8, 12, 16, 20, 3, 5, 11, 14):
+        check((33, length), (length, 36), kind)
+    check((32, 12), (12, 32), kind, transpose_a=True, transpose_b=True)
 
 
 def _square() -> Any:

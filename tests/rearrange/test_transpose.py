@@ -10,6 +10,7 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import replace
 from vkdispatch.codegen.abbreviations import *  # noqa: F403
@@ -138,3 +139,17 @@ def test_axes_that_stay_neighbours_are_one() -> None:
     assert merged((2, 1, 4), (2, 1, 0)) == ((2, 4), (1, 0))
     assert merged((2, 3, 4), (2, 1, 0)) == ((2, 3, 4), (2, 1, 0))
     assert merged((1, 1), (1, 0)) == ((), ())
+
+
+@pytest.mark.parametrize("most", [128, 256])
+def test_workgroups_are_no_larger_than_the_device_has(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    forms: list[Any] = []
+    made = transposing.tile_kernel
+    monkeypatch.setattr(transposing, "tile_kernel", lambda form: forms.append(form) or made(form))
+    monkeypatch.setattr(transposing, "tuning", replace(transposing.tuning, narrow=0))
+    monkeypatch.setattr(transposing, "device_facts", lambda: replace(device_facts(), group=most))
+    for run in (1, 2, 3, 17, 31):
+        host = np.arange(70 * 90 * run, dtype=np.uint32).astype(np.uint8).reshape(70, 90, run)
+        same(vd.transpose(vd.asbuffer(host), (1, 0, 2)), turned(host, (1, 0, 2)), run)
+    assert len(forms) == 5
+    assert max(form.group for form in forms) <= most

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vkdispatch as vd
+from vkdispatch.selection import histogram, weighing
 
 RNG = np.random.default_rng(7)
 KINDS = ["float32", "int32", "uint8", "bool", "float64", "int64", "uint64", "int16", "float16"]
@@ -224,3 +225,64 @@ def test_what_is_refused() -> None:
         vd.histogram(vd.asbuffer(np.array([1, np.nan], np.float32)), 3)
     with pytest.raises(TypeError, match="complex64"):
         vd.histogram(vd.asbuffer(np.zeros(3, np.complex64)), 3)
+
+
+@pytest.mark.parametrize("cpu", [False, True])
+@pytest.mark.parametrize("size", [1, 255, 4099, 70_001])
+def test_both_kinds_of_devices(monkeypatch: pytest.MonkeyPatch, size: int, cpu: bool) -> None:
+    monkeypatch.setenv("VKDISPATCH_PLAN", "cpu" if cpu else "gpu")
+    for kind in ("uint8", "float32"):
+        data = RNG.integers(0, 200, size).astype(kind)
+        found = vd.histogram(vd.asbuffer(data), list(range(0, 130, 7)))[0].read(0)
+        np.testing.assert_array_equal(found, np.histogram(data, list(range(0, 130, 7)))[0])
+
+
+@pytest.mark.parametrize("bins", [7, 3000])
+@pytest.mark.parametrize("kind", ["int8", "bool", "int32", "uint32", "int64"])
+def test_weights_are_summed_word_by_word(monkeypatch: pytest.MonkeyPatch, kind: str, bins: int) -> None:
+    monkeypatch.setattr(weighing, "_HAS_LONGS", {"what no device has"})
+    numbers = np.iinfo(np.uint8 if kind == "bool" else kind)
+    data = RNG.random(20_011).astype(np.float32)
+    weights = RNG.integers(numbers.min, numbers.max, data.size, endpoint=True).astype(kind)
+    found = vd.histogram(vd.asbuffer(data), bins, (0, 1), weights=vd.asbuffer(weights))[0].read(0)
+    edges = np.histogram_bin_edges(data, bins, (0, 1))
+    places = np.minimum(np.searchsorted(edges, data, "right") - 1, bins - 1)
+    expected = np.zeros(bins, np.int64)
+    np.add.at(expected, places, weights.astype(np.int64))
+    np.testing.assert_array_equal(found, expected.astype(found.dtype))
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "bool", "int32", "uint32", "float16", "float32"])
+def test_edges_of_elements_own_kind_tell_the_same(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    monkeypatch.setattr(histogram, "_has_to_narrow", lambda x, kind: kind is vd.float64)
+    if kind.startswith("float"):
+        data = (RNG.integers(-40, 40, 5003) / 16).astype(kind)
+    else:
+        limits = np.iinfo(np.uint8 if kind == "bool" else kind)
+        data = RNG.integers(limits.min, limits.max, 5003, endpoint=True).astype(kind)
+        data[:3] = limits.min, limits.max, 1
+    expected_of = data.astype(np.uint8) if kind == "bool" else data
+    many = [
+        -math.inf,
+        -1e300,
+        -2.1,
+        -2,
+        -0.1,
+        0,
+        0.3,
+        0.7,
+        1,
+        1 + 1e-12,
+        2,
+        127,
+        2.0**31,
+        4e9,
+        1e300,
+        math.inf,
+    ]
+    for bins in (many, many[2:-4], [0.2, 0.8], [0.5, 1], [1.5, 1.5, 1.5], [-3, 2.25]):
+        same(vd.histogram(vd.asbuffer(data), bins), np.histogram(expected_of, bins))
+    if not kind.startswith("float"):
+        for ends in ((0, 100), (-0.5, 1.5), (-3e9, 5e9), (7, 7)):
+            same(vd.histogram(vd.asbuffer(data), 9, ends), np.histogram(expected_of, 9, ends))
+        same(vd.histogram(vd.asbuffer(data), 300), np.histogram(expected_of, 300))

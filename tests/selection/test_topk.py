@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vkdispatch as vd
-from vkdispatch.arrays.facts import device_facts
 from vkdispatch.selection import narrowing
 
 RNG = np.random.default_rng(12)
@@ -77,7 +76,7 @@ def test_every_type(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("cpu", [False, True])
 def test_samples_that_tell_nothing(monkeypatch: pytest.MonkeyPatch, cpu: bool) -> None:
-    monkeypatch.setattr(device_facts(), "cpu", cpu)
+    monkeypatch.setenv("VKDISPATCH_PLAN", "cpu" if cpu else "gpu")
     monkeypatch.setattr(narrowing.tuning, "length", 4000)
     monkeypatch.setattr(narrowing.tuning, "samples", 256)
     # calls of one shape are repeated as they were planned

@@ -194,11 +194,16 @@ def test_both_forms_serve_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(kernel._fast()._kernels) == 2
 
 
-def test_processors_get_the_plain_form(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("processor", [False, True])
+def test_processors_get_blocks(processor: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(variants, "_FORCED", frozenset())
     context = vd.get_context()
-    least = choose_coarsening(saxpy().shader_description.kernel, context).least
-    assert least == (0 if context.device_infos[0].is_cpu() else variants._MANY)
+    monkeypatch.setattr(type(context), "is_cpu", lambda self: processor)
+    if processor and not all(info.float_64_support for info in context.device_infos):
+        pytest.skip("blocks are words of 64 bits")
+    found = choose_coarsening(saxpy().shader_description.kernel, context)
+    blocks = Coarsening(8, variants._MANY_IN_BLOCKS, blocks=True)
+    assert found == (blocks if processor else Coarsening(4, variants._MANY))
 
 
 def test_which_launches_are_coarse() -> None:
@@ -209,10 +214,15 @@ def test_which_launches_are_coarse() -> None:
     # too many invocations would have no element
     assert not native.is_coarse((100, 1 << 20, 1), 1024, 1 << 20)
     assert native.is_coarse((4096, 4096, 1), 1024, 1 << 20)
+    # whole blocks only
+    assert native.is_coarse((1 << 20, 3, 1), 1024, 1, step=8)
+    assert not native.is_coarse(((1 << 20) + 4, 3, 1), 1024, 1, step=8)
     # ids of surplus invocations would wrap around
     assert not native.is_coarse((0xFFFFFFFF, 1, 1), 1024, 1 << 20)
     with pytest.raises(ValueError, match="width"):
         native.is_coarse((1, 1, 1), 0, 1)
+    with pytest.raises(ValueError, match="step"):
+        native.is_coarse((1, 1, 1), 1, 1, step=0)
 
 
 def test_the_choice_names_both_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,6 +234,87 @@ def test_the_choice_names_both_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
         True, coarse=4
     )
     assert choose_variant("k", (64, 1, 1), True, (64, 1, 1), coarse, context) == Variant()
+
+
+# -- blocks
+
+
+@pytest.fixture
+def in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not all(info.float_64_support for info in vd.get_context().device_infos):
+        pytest.skip("blocks are words of 64 bits")
+    monkeypatch.setattr(variants, "_FORCED", frozenset({"blocks"}))
+
+
+def _step(y: Buff[f32], x: Buff[f32], a: Const[f32]) -> None:
+    i = vc.global_invocation_id().x
+    y[i] = a * x[i] + y[i]
+    x[i] += y[i]
+    if x[i] > 0:
+        y[i] += x[i]
+    x[i] = 2 * y[i] - x[i]
+
+
+@pytest.mark.usefixtures("in_blocks")
+@pytest.mark.parametrize("size", [8, 2040, 2048, 2056, 5000, 5001])
+def test_blocks_do_every_element_once(size: int) -> None:
+    kernel = vd.shader("y.size")(_step)
+    x, y = (np.random.default_rng(size).random(size, np.float32) - 0.5 for _ in range(2))
+    bx, by = vd.asbuffer(x), vd.asbuffer(y)
+    kernel(by, bx, 0.5)
+    y = np.float32(0.5) * x + y
+    x = x + y
+    y = y + np.where(x > 0, x, np.float32(0))
+    np.testing.assert_allclose(by.read(0), y, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(bx.read(0), 2 * y - x, rtol=1e-5, atol=1e-6)
+    assert built(kernel) == {8 if size % 8 == 0 else 1}
+
+
+@pytest.mark.usefixtures("in_blocks")
+def test_blocks_of_one_buffer_for_two_parameters() -> None:
+    kernel = vd.shader("y.size")(_step)
+    x = np.random.default_rng(7).random(4096, np.float32) - 0.5
+    both = vd.asbuffer(x)
+    kernel(both, both, 0.5)
+    first = np.float32(3) * x
+    second = np.where(first > 0, 2 * first, first)
+    np.testing.assert_allclose(both.read(0), second, rtol=1e-6)
+    assert built(kernel) == {8}
+
+
+@pytest.mark.usefixtures("in_blocks")
+def test_blocks_leave_what_lies_beyond_the_launch() -> None:
+    @vd.shader()
+    def mark(data: Buff[i32]) -> None:
+        data[vc.global_invocation_id().x] = 1
+
+    data = vd.asbuffer(np.zeros(10_000, np.int32))
+    mark(data, exec_size=(4104, 2))
+    assert data.read(0).nonzero()[0].tolist() == list(range(4104))
+    assert built(mark) == {8}
+
+
+@pytest.mark.usefixtures("in_blocks")
+@pytest.mark.parametrize(
+    "host", [np.float32, np.int32, np.uint32, np.float64, np.int64, np.uint64, np.complex64]
+)
+def test_blocks_keep_every_bit(host: Any) -> None:
+    kind = vd.asbuffer(np.zeros(1, host)).var_type
+    if kind in (vd.int64, vd.uint64) and not vd.get_context().device_infos[0].int_64_support:
+        pytest.skip("no 64-bit integers")
+
+    @vd.shader(lambda args: args.param1.size, arg_type_annotations=[Buff[kind], Buff[kind]])
+    def copy(y: Any, x: Any) -> None:
+        i = vc.global_invocation_id().x
+        y[i] = x[i]
+
+    words = np.random.default_rng(5).integers(0, 1 << 32, 4096 * np.dtype(host).itemsize // 4, np.uint32)
+    words[:8] = [0x7F800001, 0xFFC00000, 0x00000001, 0x80000000, 0x7FFFFFFF, 0x7FF00000, 1, 0xFFF00001]
+    x = vd.asbuffer(words.view(host))
+    y = vd.Buffer(x.shape, kind)
+    copy(y, x)
+    np.testing.assert_array_equal(y.read(0).view(np.uint32), words)
+    assert built(copy) == {8}
 
 
 # -- copies

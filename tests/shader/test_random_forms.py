@@ -19,10 +19,10 @@ from vkdispatch.shader import variants
 Array = np.ndarray[Any, Any]
 
 KINDS = [f32, i32, u32, i8, b8, u16, i64, v4, iv2]
-FORMS = ["coarse", "wide", "coarse,addressed", "coarse,wide"]
+FORMS = ["coarse", "blocks", "wide", "coarse,addressed", "coarse,wide"]
 EXTENTS: dict[int, list[tuple[int, ...]]] = {
-    1: [(1,), (63,), (1024,), (1025,), (4099,)],
-    2: [(5, 7), (257, 2), (16, 9)],
+    1: [(1,), (63,), (1024,), (1025,), (4099,), (4104,)],
+    2: [(5, 7), (257, 2), (16, 9), (8, 3)],
     3: [(33, 1, 2), (5, 3, 5)],
 }
 

@@ -1,12 +1,16 @@
 """What holds for the call of every function on arrays."""
 
 import functools
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
 from vkdispatch.arrays.repeating import call_repeatedly
+from vkdispatch.base import dtype
+from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, is_current, use_context
-from vkdispatch.base.errors import UsageError
+from vkdispatch.base.dtype import DType, component_type, is_dtype
+from vkdispatch.base.errors import UnsupportedError, UsageError
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.init import is_dummy
 from vkdispatch.codegen.recording import is_tracing
@@ -15,6 +19,13 @@ from vkdispatch.shader.map import MappedArray
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+# What to give where a device does not compute with a dtype.
+_INSTEAD = {
+    dtype.float64: dtype.float32,
+    dtype.complex128: dtype.complex64,
+    dtype.int64: dtype.int32,
+    dtype.uint64: dtype.uint32,
+}
 
 
 def array_function(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -24,6 +35,8 @@ def array_function(function: Callable[_P, _R]) -> Callable[_P, _R]:
     ------
     RuntimeError
         (The decorated function.) It is called in a kernel, or kernels do not run on the backend.
+    NotImplementedError
+        (The decorated function.) A device does not compute with an array's dtype, and has to.
     """
     name = function.__name__
 
@@ -40,10 +53,54 @@ def array_function(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
     @functools.wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        result: _R = call_repeatedly(check_and_call, args, kwargs, current.chosen is not None or is_tracing())
+        plain = current.chosen is not None or is_tracing()
+        try:
+            result: _R = call_repeatedly(check_and_call, args, kwargs, plain)
+        except UnsupportedError as error:
+            if error._dtypes:
+                _raise_naming(function, args, kwargs, error)
+            raise
         return result
 
     return call
+
+
+def _raise_naming(function: Callable[..., Any], args: Any, kwargs: Any, error: UnsupportedError) -> None:
+    """Raise an error that names the argument of a dtype that a device lacks, or those that lead to one."""
+    found = {
+        name: list(_dtypes_of(value))
+        for name, value in inspect.signature(function).bind(*args, **kwargs).arguments.items()
+    }
+    reason = error._reason or str(error.args[0]).split(";")[0]
+    for name, kinds in found.items():
+        for kind in kinds:
+            if component_type(kind) in error._dtypes:
+                instead = _INSTEAD.get(kind)
+                hint = f"give {instead.name}" if instead else "use another dtype"
+                _raise_told(f"{name}: {kind.name} was given, but {reason}; {hint}", reason, error)
+    names = [name for name, kinds in found.items() if kinds]
+    if names and not error._reason:
+        given = ", ".join(dict.fromkeys(kind.name for name in names for kind in found[name]))
+        told = f"{', '.join(names)}: given {given}, the call needs more than there is: {reason}"
+        _raise_told(told, reason, error)
+
+
+def _raise_told(text: str, reason: str, cause: UnsupportedError) -> None:
+    error = UnsupportedError(text)
+    error._dtypes, error._reason = cause._dtypes, reason
+    raise error from None
+
+
+def _dtypes_of(value: Any) -> Iterator[DType]:
+    """Yield the dtypes that an argument gives: its own, or those of arrays in it."""
+    for each in value if isinstance(value, (tuple, list)) else (value,):
+        if isinstance(each, type) and is_dtype(each):
+            yield each
+        elif isinstance(each, (Buffer, MappedArray)):
+            yield each.var_type
+            for other in each.arguments if isinstance(each, MappedArray) else ():
+                if isinstance(other, Buffer):
+                    yield other.var_type
 
 
 def is_recorded(graph: CommandGraph | None) -> bool:

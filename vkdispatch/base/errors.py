@@ -96,6 +96,11 @@ class UnassignedError(VkDispatchError, NameError):
 class UnsupportedError(VkDispatchError, NotImplementedError):
     """The device, backend or version cannot do what was asked for."""
 
+    # the dtypes that a device does not compute with, where that is the reason
+    _dtypes: tuple[object, ...] = ()
+    # of a message that names an argument of a function on arrays: what it was before
+    _reason = ""
+
 
 class VulkanError(VkDispatchError, RuntimeError):
     """Vulkan, its loader or a driver reported a failure."""

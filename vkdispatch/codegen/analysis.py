@@ -35,6 +35,7 @@ from vkdispatch.codegen.ir import (
     Storage,
     Store,
     Value,
+    While,
     blocks_of,
     expressions_of,
     is_encoded,
@@ -235,7 +236,7 @@ class Usage:
     `dtypes` are those it computes with, `stored` those that lie in its buffers. `subgroup_dtypes` are the
     scalar types that subgroup functions exchange; `atomics` holds (GLSL function, type, whether in workgroup
     memory); `addresses` says whether buffers are reached by address, `windows` whether cooperative matrices
-    are windows of larger ones.
+    are windows of larger ones, `hints` whether loops tell compilers how to treat them.
     """
 
     dtypes: set[DType] = field(factory=set)
@@ -245,6 +246,7 @@ class Usage:
     atomics: set[tuple[str, DType, bool]] = field(factory=set)
     addresses: bool = False
     windows: bool = False
+    hints: bool = False
 
 
 @remembered
@@ -262,6 +264,8 @@ def usage(kernel: Kernel) -> Usage:
             found.subgroup_functions.add(statement.function)
         elif isinstance(statement, (MatrixLoad, MatrixStore)) and statement.window:
             found.windows = True
+        elif isinstance(statement, While) and statement.rolled:
+            found.hints = True
     for expr in contents(kernel).expressions:
         found.dtypes.add(expr.dtype)
         if expr.op is Op.SUBGROUP:

@@ -303,7 +303,7 @@ class _Guards:
         if head:
             head.append(If(((negation(decided), (Break(loc),)),), None, loc))
             decided = Expr(Op.LITERAL, bool_, (), True, condition.loc)
-        out.append(While(decided, (*head, *self.block(statement.body)), loc))
+        out.append(While(decided, (*head, *self.block(statement.body)), loc, statement.rolled))
 
     def _decided(self, value: Expr, loc: Loc | None, out: list[Statement]) -> Expr:
         """Return what decides on control flow, as invocations beyond the limit see it too."""

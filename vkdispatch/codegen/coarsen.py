@@ -10,7 +10,7 @@ Invocations of a kernel without barriers run in any order, so one may do the wor
 before it stores any. `stride` is the workgroup's size, so that neighbours still touch neighbours.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from vkdispatch.base.dtype import DType, bool_, is_array, uint32, uvec3
 from vkdispatch.base.record import replace
@@ -50,34 +50,40 @@ _SUBGROUP = frozenset(builtin for builtin in Builtin if "SUBGROUP" in builtin.na
 
 def coarsening(kernel: Kernel) -> int:
     """Return how many elements an invocation had better do where there are plenty; 1 if it may not."""
-    if kernel.exec_count is None or kernel.flags & ShaderFlags.NO_EXEC_BOUNDS:
-        return 1
-    if depends_on_workgroups(kernel):
+    if not is_separable(kernel):
         return 1
     sizes = [resource.dtype.item_size for resource in kernel.resources if isinstance(resource, Storage)]
     elements = min(_BYTES_IN_FLIGHT // max(sizes, default=_BYTES_IN_FLIGHT), _MOST_ELEMENTS)
-    if elements < 2:
-        return 1
-    _, body = _guard(kernel.body)
+    return elements if elements > 1 and len(contents(kernel).expressions) * elements <= _LONGEST else 1
+
+
+def is_separable(kernel: Kernel) -> bool:
+    """Whether an invocation may do the work of several: the kernel is simple, and has an id along x."""
+    if kernel.exec_count is None or kernel.flags & ShaderFlags.NO_EXEC_BOUNDS:
+        return False
+    if depends_on_workgroups(kernel):
+        return False
+    _, body = split_guard(kernel.body)
     statements = list(walk(body))
     if not all(isinstance(statement, _SIMPLE) for statement in statements):
-        return 1
+        return False
     if any(isinstance(statement, Return) for statement in statements):
-        return 1
+        return False
     if any(isinstance(statement, Declare) and is_array(statement.register.dtype) for statement in statements):
-        return 1
+        return False
     everything = contents(kernel).expressions
-    if len(everything) * elements > _LONGEST or any(map(_knows_neighbours, everything)):
-        return 1
+    if any(map(_knows_neighbours, everything)):
+        return False
     # without the id along x all would do the same
-    return elements if any(_is_id_x(expr) for expr in everything) else 1
+    return any(is_id_x(expr) for expr in everything)
 
 
 def _knows_neighbours(expr: Expr) -> bool:
     return expr.op is Op.SUBGROUP or (isinstance(expr.value, Builtin) and expr.value in _SUBGROUP)
 
 
-def _is_id_x(expr: Expr) -> bool:
+def is_id_x(expr: Expr) -> bool:
+    """Whether an expression is the invocation's own id along x."""
     return expr.op is Op.COMPONENT and expr.value == "x" and _is_id(expr.args[0])
 
 
@@ -85,7 +91,7 @@ def _is_id(expr: Expr) -> bool:
     return expr.value is Builtin.GLOBAL_INVOCATION_ID
 
 
-def _guard(body: Block) -> tuple[Expr | None, Block]:
+def split_guard(body: Block) -> tuple[Expr | None, Block]:
     """Split off a first `if condition: return`."""
     for position, statement in enumerate(body):
         if isinstance(statement, Comment):
@@ -112,47 +118,47 @@ def coarsen(kernel: Kernel, elements: int) -> Kernel:
     taken = {statement.register.name for statement in walk(kernel.body) if isinstance(statement, Declare)}
     taken |= {array.name for array in kernel.shared}
 
-    stride = _component(Builtin.WORKGROUP_SIZE, "x")
-    width = _binary("*", stride, uint(elements))
-    first = _register("first", uint32, taken)
-    start = _binary(
+    stride = id_part(Builtin.WORKGROUP_SIZE, "x")
+    width = binary("*", stride, uint(elements))
+    first = new_register("first", uint32, taken)
+    start = binary(
         "+",
-        _binary("*", _component(Builtin.WORKGROUP_ID, "x"), width),
-        _component(Builtin.LOCAL_INVOCATION_ID, "x"),
+        binary("*", id_part(Builtin.WORKGROUP_ID, "x"), width),
+        id_part(Builtin.LOCAL_INVOCATION_ID, "x"),
     )
     outside = [
-        _compare(">=", _component(Builtin.GLOBAL_INVOCATION_ID, axis), _part(limit, axis)) for axis in "yz"
+        compare(">=", id_part(Builtin.GLOBAL_INVOCATION_ID, axis), part_of(limit, axis)) for axis in "yz"
     ]
-    guard, body = _guard(kernel.body)
+    guard, body = split_guard(kernel.body)
 
-    copies = [_Copy(_register(f"element_{k}", uint32, taken), f"_{k}", taken) for k in range(elements)]
-    offsets = [_binary("+", read(first), _binary("*", stride, uint(k))) for k in range(1, elements)]
+    copies = [Copy(new_register(f"element_{k}", uint32, taken), f"_{k}", taken) for k in range(elements)]
+    offsets = [binary("+", read(first), binary("*", stride, uint(k))) for k in range(1, elements)]
     places = [
         Declare(copy.element, place) for copy, place in zip(copies, [read(first), *offsets], strict=True)
     ]
-    whole = _compare("<", read(copies[-1].element), _part(limit, "x"))
+    whole = compare("<", read(copies[-1].element), part_of(limit, "x"))
     if guard is not None:
-        whole = _logical("&&", whole, *(negation(copy.expr(guard)) for copy in copies))
+        whole = logical("&&", whole, *(negation(copy.expr(guard)) for copy in copies))
 
-    turn = _register("turn", uint32, taken, counter=True)
-    single = _Copy(_register("element", uint32, taken), "_n", taken)
-    inside = _compare("<", read(single.element), _part(limit, "x"))
+    turn = new_register("turn", uint32, taken, counter=True)
+    single = Copy(new_register("element", uint32, taken), "_n", taken)
+    inside = compare("<", read(single.element), part_of(limit, "x"))
     if guard is not None:
-        inside = _logical("&&", inside, negation(single.expr(guard)))
+        inside = logical("&&", inside, negation(single.expr(guard)))
     rest = For(
         turn,
         uint(0),
         uint(elements),
         uint(1),
         (
-            Declare(single.element, _binary("+", read(first), _binary("*", stride, read(turn)))),
+            Declare(single.element, binary("+", read(first), binary("*", stride, read(turn)))),
             If(((inside, tuple(map(single.statement, body))),)),
         ),
     )
     return replace(
         kernel,
         body=(
-            If(((_logical("||", *outside), (Return(),)),)),
+            If(((logical("||", *outside), (Return(),)),)),
             Declare(first, start),
             *places,
             If(((whole, tuple(_interleaved(body, copies))),), (rest,)),
@@ -160,18 +166,19 @@ def coarsen(kernel: Kernel, elements: int) -> Kernel:
     )
 
 
-def _interleaved(body: Block, copies: list["_Copy"]) -> Iterable[Statement]:
+def _interleaved(body: Block, copies: list["Copy"]) -> Iterable[Statement]:
     """Each statement for all elements before the next, values before stores."""
     for statement in body:
         if isinstance(statement, Comment):
             yield statement
         elif isinstance(statement, Store) and root_of(statement.place).op is Op.ELEMENT:
-            yield from _stores(statement, copies)
+            yield from store_values(statement, copies)
         else:
             yield from (copy.statement(statement) for copy in copies)
 
 
-def _stores(statement: Store, copies: list["_Copy"]) -> Iterable[Statement]:
+def store_values(statement: Store, copies: Sequence["Copy"]) -> Iterable[Statement]:
+    """Compute what a statement stores, for all elements, before it stores any."""
     if statement.operator is not None and is_encoded(statement.place):
         yield from (copy.statement(statement) for copy in copies)
         return
@@ -183,10 +190,10 @@ def _stores(statement: Store, copies: list["_Copy"]) -> Iterable[Statement]:
             result = Expr(Op.BINARY, place.dtype, (place, result), statement.operator, statement.loc)
         yield Declare(value, result, statement.loc)
     for copy, value in zip(copies, values, strict=True):
-        yield Store(copy.expr(statement.place), read(value), None, statement.loc)
+        yield Store(copy.place(statement.place), read(value), None, statement.loc)
 
 
-class _Copy:
+class Copy:
     """The kernel's statements for one element: its own registers, its own id."""
 
     def __init__(self, element: Register, suffix: str, taken: set[str]) -> None:
@@ -194,12 +201,14 @@ class _Copy:
         self._suffix = suffix
         self._taken = taken
         self._registers: dict[int, Register] = {}
-        self._exprs: dict[int, tuple[Expr, Expr]] = {}  # with the original, so that its id stays its own
+        self.exprs: dict[int, tuple[Expr, Expr]] = {}  # with the original, so that its id stays its own
 
     def register(self, name: str, kind: DType, fixed: bool = False) -> Register:
-        return _register(name + self._suffix, kind, self._taken, fixed=fixed)
+        """Make a register of the element."""
+        return new_register(name + self._suffix, kind, self._taken, fixed=fixed)
 
     def statement(self, statement: Statement) -> Statement:
+        """Return a statement for this element."""
         if isinstance(statement, Declare):
             value = self.expr(statement.value)
             old = statement.register
@@ -209,53 +218,59 @@ class _Copy:
             self._registers[id(old)] = new
             return Declare(new, value, statement.loc)
         if isinstance(statement, Store):
-            return replace(statement, place=self.expr(statement.place), value=self.expr(statement.value))
+            return replace(statement, place=self.place(statement.place), value=self.expr(statement.value))
         if isinstance(statement, ImageStore):
             coordinate, value = self.expr(statement.coordinate), self.expr(statement.value)
             return replace(statement, coordinate=coordinate, value=value)
         if isinstance(statement, If):
             branches = tuple(
-                (self.expr(condition), self._block(body)) for condition, body in statement.branches
+                (self.expr(condition), self.block(body)) for condition, body in statement.branches
             )
-            orelse = None if statement.orelse is None else self._block(statement.orelse)
+            orelse = None if statement.orelse is None else self.block(statement.orelse)
             return replace(statement, branches=branches, orelse=orelse)
         if isinstance(statement, Switch):
-            cases = tuple((values, self._block(body)) for values, body in statement.cases)
-            default = None if statement.default is None else self._block(statement.default)
+            cases = tuple((values, self.block(body)) for values, body in statement.cases)
+            default = None if statement.default is None else self.block(statement.default)
             return replace(statement, value=self.expr(statement.value), cases=cases, default=default)
         if isinstance(statement, Scope):
-            return replace(statement, body=self._block(statement.body))
+            return replace(statement, body=self.block(statement.body))
         return statement
 
-    def _block(self, block: Block) -> Block:
+    def block(self, block: Block) -> Block:
+        """Return statements for this element."""
         return tuple(map(self.statement, block))
+
+    def place(self, expr: Expr) -> Expr:
+        """Return a place that is stored to for this element."""
+        return self.expr(expr)
 
     def expr(self, root: Expr) -> Expr:
         """Return an expression for this element; what has nothing of the element stays the same object."""
         stack = [root]
         while stack:
             expr = stack[-1]
-            if id(expr) in self._exprs:
+            if id(expr) in self.exprs:
                 stack.pop()
                 continue
-            pending = [arg for arg in expr.args if id(arg) not in self._exprs]
-            if pending and not _is_id_x(expr):
+            pending = [arg for arg in expr.args if id(arg) not in self.exprs]
+            if pending and not is_id_x(expr):
                 stack.extend(pending)
                 continue
-            self._exprs[id(expr)] = (self._replaced(expr), expr)
+            self.exprs[id(expr)] = (self.replaced(expr), expr)
             stack.pop()
-        return self._exprs[id(root)][0]
+        return self.exprs[id(root)][0]
 
-    def _replaced(self, expr: Expr) -> Expr:
-        if _is_id_x(expr):
+    def replaced(self, expr: Expr) -> Expr:
+        """Return an expression whose operands have been replaced for this element."""
+        if is_id_x(expr):
             return read(self.element)
         if _is_id(expr):
-            axes = (_component(Builtin.GLOBAL_INVOCATION_ID, axis) for axis in "yz")
+            axes = (id_part(Builtin.GLOBAL_INVOCATION_ID, axis) for axis in "yz")
             return Expr(Op.CONSTRUCT, uvec3, (read(self.element), *axes), loc=expr.loc)
         if expr.op is Op.REGISTER:
             new = self._registers.get(id(expr.value))
             return expr if new is None else replace(expr, value=new)
-        args = tuple(self._exprs[id(arg)][0] for arg in expr.args)
+        args = tuple(self.exprs[id(arg)][0] for arg in expr.args)
         if all(new is old for new, old in zip(args, expr.args, strict=True)):
             return expr
         return replace(expr, args=args, axes=())
@@ -264,30 +279,36 @@ class _Copy:
 # ---- small expressions
 
 
-def _register(
+def new_register(
     name: str, kind: DType, taken: set[str], *, counter: bool = False, fixed: bool = True
 ) -> Register:
+    """Make a register whose name nothing else has."""
     while name in taken:
         name += "_"
     taken.add(name)
     return Register(name, kind, counter, fixed and not counter)
 
 
-def _component(builtin: Builtin, axis: str) -> Expr:
-    return _part(Expr(Op.BUILTIN, uvec3, value=builtin), axis)
+def id_part(builtin: Builtin, axis: str) -> Expr:
+    """Component of an id or a size."""
+    return part_of(Expr(Op.BUILTIN, uvec3, value=builtin), axis)
 
 
-def _part(vector: Expr, axis: str) -> Expr:
+def part_of(vector: Expr, axis: str) -> Expr:
+    """Component of a vector of uint32."""
     return Expr(Op.COMPONENT, uint32, (vector,), axis)
 
 
-def _binary(operator: str, left: Expr, right: Expr) -> Expr:
+def binary(operator: str, left: Expr, right: Expr) -> Expr:
+    """Combine two values of uint32."""
     return Expr(Op.BINARY, uint32, (left, right), operator)
 
 
-def _compare(operator: str, left: Expr, right: Expr) -> Expr:
+def compare(operator: str, left: Expr, right: Expr) -> Expr:
+    """Compare two values."""
     return Expr(Op.COMPARE, bool_, (left, right), operator)
 
 
-def _logical(operator: str, *operands: Expr) -> Expr:
+def logical(operator: str, *operands: Expr) -> Expr:
+    """Join conditions; one is itself."""
     return Expr(Op.LOGICAL, bool_, operands, operator) if len(operands) > 1 else operands[0]

@@ -187,7 +187,7 @@ uvec2 long_signed_modulo(uvec2 a, uvec2 b) {
 }
 """,
     "long_abs": """
-uvec2 long_abs(uvec2 a) { return int(a.y) < 0 ? long_negate(a) : a; }
+uvec2 long_abs(uvec2 a) { return mix(a, long_negate(a), bvec2(int(a.y) < 0)); }
 """,
     "long_signed_abs": """
 uvec2 long_signed_abs(uvec2 a) { return long_abs(a); }
@@ -218,21 +218,25 @@ uvec2 long_signed_of_float(float a) {
     return a < 0.0 ? long_negate(size) : size;
 }
 """,
-    # rounded in integers, as halves are; without branches, many of which SwiftShader compiles for minutes
+    # rounded in integers, as halves are; without branches, which SwiftShader compiles for minutes in loops
     "float_of_long": """
 float float_of_long(uvec2 a) {
-    uint last = uint(max(mix(findMSB(a.x), 32 + findMSB(a.y), a.y != 0u), 0)), k = (63u - last) & 31u;
-    uvec2 words = mix(a, uvec2(0u, a.x), bvec2(last < 32u));
-    uint high = (words.y << k) | mix(words.x >> ((32u - k) & 31u), 0u, k == 0u), fraction = high >> 8;
-    uint more = uint(((words.x << k) | (fraction & 1u)) != 0u);
-    fraction += uint((high & 0xFFu) + more > 0x80u);
-    return float(fraction) * uintBitsToFloat((last + 104u) << 23);
+    uint last = uint(mix(findMSB(a.x), 32 + findMSB(a.y), a.y != 0u));
+    uint n = 63u - last;
+    uint carried = mix(a.x >> ((32u - n) & 31u), 0u, (n & 31u) == 0u);
+    uvec2 near = uvec2(a.x << (n & 31u), (a.y << (n & 31u)) | carried);
+    uvec2 high = mix(near, uvec2(0u, near.x), bvec2((n & 32u) != 0u));
+    uint fraction = high.y >> 8, rest = high.y & 0xFFu;
+    bool more = high.x != 0u || (fraction & 1u) == 1u;
+    fraction += uint(rest > 0x80u || (rest == 0x80u && more));
+    bool small = a.y == 0u && a.x < 0x1000000u;
+    return mix(float(fraction) * uintBitsToFloat((last + 104u) << 23), float(a.x), small);
 }
 """,
     "float_of_signed_long": """
 float float_of_signed_long(uvec2 a) {
     float size = float_of_long(long_abs(a));
-    return int(a.y) < 0 ? -size : size;
+    return mix(size, -size, int(a.y) < 0);
 }
 """,
 }

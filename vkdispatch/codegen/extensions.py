@@ -90,6 +90,8 @@ def extensions(used: Usage, flags: ShaderFlags) -> list[str]:
         names += [f"GL_KHR_shader_subgroup_{group}" for group in ("basic", *sorted(groups - {"basic"}))]
         names += [name for kinds, name in EXTENDED_TYPES if used.subgroup_dtypes.intersection(kinds)]
     scalars = {component_type(kind) for kind in used.dtypes}
+    if used.hints:
+        names.append("GL_EXT_control_flow_attributes")
     if used.addresses:
         names.append("GL_EXT_buffer_reference")
         scalars.add(uint64)

@@ -486,7 +486,7 @@ class _Chain:
         new = tuple(map(self._in_new_words, heads))
         body = tuple(self._nested(statement.body)[0])
         if isinstance(statement, While):
-            out.append(While(new[0], body, statement.loc))
+            out.append(While(new[0], body, statement.loc, statement.rolled))
         else:
             counter = self._substitutes[id(statement.counter)]
             assert isinstance(counter, Register)

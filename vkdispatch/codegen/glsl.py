@@ -18,6 +18,7 @@ from vkdispatch.codegen.analysis import (
     resource_access,
     usage,
 )
+from vkdispatch.codegen.blocks import put_in_blocks
 from vkdispatch.codegen.bounds import guard_effects, keeps_workgroups
 from vkdispatch.codegen.coarsen import coarsen
 from vkdispatch.codegen.emulation import emulates, plain_types
@@ -91,7 +92,8 @@ def write_kernel(kernel: Kernel, variant: Variant = PLAIN) -> GlslText:
     if keeps_workgroups(kernel):
         kernel, bounded = guard_effects(kernel), False
     if variant.coarse > 1:
-        kernel, bounded = coarsen(kernel, variant.coarse), False
+        in_blocks = variant.blocks and not (variant.addressed or variant.wide or variant.lacks)
+        kernel, bounded = put_in_blocks(kernel) if in_blocks else coarsen(kernel, variant.coarse), False
     if variant.wide:
         kernel, bounded = widen(kernel, bounded=bounded), False
     layout = argument_layout(kernel, variant)

@@ -437,7 +437,7 @@ def array_text(element: Expr, names: Names) -> tuple[str, str]:
 
 def reference_name(buffer: Storage) -> str:
     """Name of a buffer's block, which is a type of reference where the buffer is reached by address."""
-    return f"Buffer{buffer.index}"
+    return f"View{buffer.index}" if buffer.view else f"Buffer{buffer.index}"
 
 
 def _addressed_place(buffer: Storage, index: Expr, names: Names) -> str:

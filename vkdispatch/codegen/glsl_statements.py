@@ -127,7 +127,8 @@ class BodyWriter:
         elif isinstance(statement, If):
             self._if(statement)
         elif isinstance(statement, While):
-            self.line(f"while ({self._text(statement.condition)}) {{", loc)
+            hint = "[[dont_unroll]] " if statement.rolled else ""
+            self.line(f"{hint}while ({self._text(statement.condition)}) {{", loc)
             self._nested(statement.body)
             self.line("}", loc)
         elif isinstance(statement, For):

@@ -328,7 +328,7 @@ class _Lowering:
                 head.append(If(((at_end, broken),), None, loc))
                 head.append(Store(read(rounds), uint(1), "+", loc))
             body = (*head, *self.block(statement.body))
-        out.append(While(condition, body, loc))
+        out.append(While(condition, body, loc, statement.rolled))
 
     def _most_rounds(self, out: list[Statement], loc: Loc | None) -> Expr:
         if self._checks.rounds is not None:

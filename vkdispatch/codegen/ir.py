@@ -126,7 +126,7 @@ class Storage:
     `dtype` is how its elements lie in memory: their expressions have the `compute_type` of it. `constant` is
     the shape of a constant array, which nothing ever writes; None for what calls pass. In a buffer of
     structures expressions have the elements of a field, which is a storage of its own: each element of
-    `whole` has it under the names of `path`.
+    `whole` has it under the names of `path`. A `view` is another declaration of the buffer of its index.
     """
 
     index: int
@@ -135,11 +135,12 @@ class Storage:
     constant: tuple[int, ...] | None = None
     whole: "Storage | None" = None
     path: tuple[str, ...] = ()
+    view: bool = False
 
     @property
     def name(self) -> str:
         """Name in the generated code."""
-        return f"buf{self.index}"
+        return f"view{self.index}" if self.view else f"buf{self.index}"
 
     @property
     def element_size(self) -> int:
@@ -318,11 +319,15 @@ class If:
 
 @record
 class While:
-    """Run `body` as long as the condition, evaluated anew each time, holds."""
+    """Run `body` as long as the condition, evaluated anew each time, holds.
+
+    Compilers are asked not to unroll it if `rolled`.
+    """
 
     condition: Expr
     body: tuple["Statement", ...]
     loc: Loc | None = None
+    rolled: bool = False
 
 
 @record

@@ -113,9 +113,10 @@ def _free(name: str, taken: set[str]) -> str:
 def resource_bindings(kernel: Kernel, layout: ArgumentLayout) -> dict[int, int]:
     """Where each resource that is bound at all is bound, by its position."""
     first = 1 if layout.uniform else 0
-    bound = [
+    # a view has the index of its buffer
+    bound = dict.fromkeys(
         resource.index
         for resource in kernel.resources
         if isinstance(resource, ImageBinding) or resource.index not in layout.addresses
-    ]
+    )
     return {index: first + position for position, index in enumerate(bound)}

@@ -77,6 +77,7 @@ class _Frame:
     cases: list[tuple[tuple[int, ...], Block]] = field(factory=list)
     default: Block | None = None
     comment: str | None = None
+    rolled: bool = False
     # whether open_block made it: who took its statements knows what to make of them
     apart: bool = False
     statements: list[Statement] = field(factory=list)
@@ -440,9 +441,9 @@ class Recorder:
         self._forget_reads()
         return previous
 
-    def open_while(self, condition: Expr) -> None:
+    def open_while(self, condition: Expr, rolled: bool = False) -> None:
         """Open a loop. What fixed registers in its condition hold is computed anew each time."""
-        self._open(_Frame("while", here(), self._anew(condition)))
+        self._open(_Frame("while", here(), self._anew(condition), rolled=rolled))
 
     def _anew(self, expr: Expr) -> Expr:
         """Copy an expression, so that it reads what there is when it is evaluated."""
@@ -657,7 +658,7 @@ def _finished(frame: _Frame, block: Block) -> Statement:
         return Switch(frame.condition, tuple(frame.cases), frame.default, frame.loc)
     if frame.kind == "while":
         assert frame.condition is not None
-        return While(frame.condition, block, frame.loc)
+        return While(frame.condition, block, frame.loc, frame.rolled)
     if frame.kind == "scope":
         return Scope(block, frame.comment, frame.loc)
     if frame.kind == "else":

@@ -203,7 +203,7 @@ class _Unfolding:
         head: list[Statement] = []
         value = self._value(statement.condition, head)
         head.append(If(((_not(value), (Break(loc),)),), None, loc))
-        return While(literal(True, bool_), (*head, *self.block(statement.body)), loc)
+        return While(literal(True, bool_), (*head, *self.block(statement.body)), loc, statement.rolled)
 
     # -- expressions
 

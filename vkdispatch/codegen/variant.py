@@ -23,6 +23,8 @@ class Variant:
         Invocation ids and indices have 64 bits.
     coarse
         How many elements along x one invocation does.
+    blocks
+        Whether these are neighbours (see `codegen.blocks`); else they lie a workgroup's size apart.
     lacks
         Features of the device's that the kernel does without: elements are packed in words, and types are
         computed with others (see `codegen.packing` and `codegen.emulation`).
@@ -32,6 +34,7 @@ class Variant:
     addressed: bool = False
     wide: bool = False
     coarse: int = 1
+    blocks: bool = False
     lacks: frozenset[str] = frozenset()
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.fft.chirp import chirp_spectrum, chirp_table, conjugated, padded_length
+from vkdispatch.fft.columns import split_columns
 from vkdispatch.fft.config import Pass
 from vkdispatch.fft.convolved import Whole, plan_convolved, trace_bluestein, trace_rader
 from vkdispatch.fft.device import runs_on_cpu
@@ -21,6 +22,9 @@ from vkdispatch.fft.stages import plus, times
 from vkdispatch.fft.words import argument_of, values_in
 from vkdispatch.shader.shader_function import ShaderFunction
 
+# Fewer values are soon transformed in any way, and passes of columns take longer to compile than others.
+_MANY_VALUES = 1 << 16
+
 
 def long_fft(spec: Any) -> Any:
     """Make the kernels of a transform that one pass cannot do by radices; see `Transform`.
@@ -31,17 +35,18 @@ def long_fft(spec: Any) -> Any:
         One kernel, or several; they are called alike.
     """
     shape, axis = spec.shape, spec.axis
-    name = f"{'ifft' if spec.inverse else 'fft'}_{'x'.join(map(str, shape))}_axis{axis}"
-    lines = Lines(math.prod(shape[:axis]), spec.length, math.prod(shape[axis + 1 :]))
-    factors = split_length(spec.length, spec.compute_type)
+    found = column_fft(spec)
+    if found is not None:
+        return found
     ends, outputs = ends_of(spec)
+    factors = split_length(spec.length, spec.compute_type)
     if factors is not None:
-        plan = make_passes(name, lines, factors, ends, spec.compute_type, spec.inverse)
-        return Program(name, plan.steps, tuple((size, spec.compute_type) for size in plan.scratch), outputs)
+        return _in_passes(spec, factors, ends, outputs)
+    name = _name_of(spec)
     if suits_pairs(shape, axis, spec.compute_type) and _reads_whole_lines(spec):
         return make_pair_kernel(
             name,
-            (lines.outer, lines.length),
+            (math.prod(shape[:axis]), spec.length),
             spec.input_type,
             spec.output_type,
             spec.inverse,
@@ -51,7 +56,32 @@ def long_fft(spec: Any) -> Any:
     convolved = plan_convolved(shape, axis, spec.compute_type)
     if convolved is not None:
         return _one_kernel(name, spec, ends, outputs, *convolved)
-    return _long_convolution(name, spec, lines, ends, outputs)
+    return _long_convolution(name, spec, _lines_of(spec), ends, outputs)
+
+
+def column_fft(spec: Any) -> Program | None:
+    """Make the kernels of a transform of many values in passes of columns; None where there are none."""
+    if math.prod(spec.shape) < _MANY_VALUES:
+        return None
+    ends, outputs = ends_of(spec)
+    if ends.scale is None:
+        return None
+    factors = split_columns(spec.length, _lines_of(spec).inner, spec.compute_type)
+    return None if factors is None else _in_passes(spec, factors, ends, outputs)
+
+
+def _in_passes(spec: Any, factors: tuple[int, ...], ends: Ends, outputs: int | None) -> Program:
+    name = _name_of(spec)
+    plan = make_passes(name, _lines_of(spec), factors, ends, spec.compute_type, spec.inverse)
+    return Program(name, plan.steps, tuple((size, spec.compute_type) for size in plan.scratch), outputs)
+
+
+def _name_of(spec: Any) -> str:
+    return f"{'ifft' if spec.inverse else 'fft'}_{'x'.join(map(str, spec.shape))}_axis{spec.axis}"
+
+
+def _lines_of(spec: Any) -> Lines:
+    return Lines(math.prod(spec.shape[: spec.axis]), spec.length, math.prod(spec.shape[spec.axis + 1 :]))
 
 
 def _one_kernel(
@@ -180,7 +210,16 @@ def ends_of(spec: Any) -> tuple[Ends, int | None]:
         return put
 
     same = source.map_func is None and target.map_func is None and not spec.separate
-    ends = Ends(tuple(source.buffer_types), tuple(target.buffer_types), load, store)
+    maps = source.map_func is not None or target.map_func is not None
+    kinds = {source.var_type, target.var_type, spec.compute_type}
+    plain = not (maps or spec.r2c or spec.signal_range) and len(kinds) == 1
+    ends = Ends(
+        tuple(source.buffer_types),
+        tuple(target.buffer_types),
+        load,
+        store,
+        scale=scale if plain else None,
+    )
     return ends, None if same else len(target.buffer_types)
 
 

@@ -14,6 +14,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, uint32
 from vkdispatch.base.record import record
 from vkdispatch.codegen.abbreviations import Const
+from vkdispatch.fft.columns import make_column_kernel, plan_columns
 from vkdispatch.fft.config import plan_pass
 from vkdispatch.fft.device import runs_on_cpu
 from vkdispatch.fft.lines import Entry, LineKernel, linear_slots, traced
@@ -119,6 +120,8 @@ class Ends:
         Of these arguments, make what traces a read and a write.
     read_slot, write_slot
         Which of a program's own buffers it is, if it is none of the caller's.
+    scale
+        Where both ends are plain buffers of complex numbers: what the outcome is multiplied by.
     """
 
     read_types: tuple[Any, ...]
@@ -127,6 +130,7 @@ class Ends:
     store: Callable[[Sequence[Any]], Store]
     read_slot: int | None = None
     write_slot: int | None = None
+    scale: float | None = None
 
 
 @record
@@ -181,6 +185,12 @@ def _pass_kernel(
     length, done = factors[number], math.prod(factors[:number])
     rest = math.prod(factors[number + 1 :])
     near = done * lines.inner
+    columns = None
+    if ends.scale is not None:
+        columns = plan_columns(lines.outer, length, rest, near, (first, last), compute_type)
+    if columns is not None:
+        scale = ends.scale if last and ends.scale is not None else 1.0
+        return make_column_kernel(f"{name}_pass{number + 1}of{len(factors)}", columns, inverse, scale)
     on_cpu = runs_on_cpu()
     staged = near == 1 and not last and not on_cpu
     registers = length if on_cpu and length <= max(_CPU_LONGEST) else None

@@ -3,8 +3,8 @@
 from typing import Any
 
 from vkdispatch.base.context import get_context
-from vkdispatch.base.dtype import DType, complex32, complex64, complex128, dtype, is_complex
-from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.base.dtype import DType, complex64, complex128, component_type, dtype, is_complex
+from vkdispatch.base.errors import ArgumentValueError, UnsupportedError
 
 
 def require_complex(kind: Any, role: str) -> None:
@@ -15,22 +15,25 @@ def require_complex(kind: Any, role: str) -> None:
 
 
 def ensure_supported_complex_precision(kind: Any, role: str = "type") -> None:
-    """Raise ValueError unless `kind` is a complex type that the device can work with.
+    """Raise ValueError unless `kind` is a complex type, and NotImplementedError if the device lacks it.
 
     `role` names the argument in the message.
     """
     require_complex(kind, role)
     if not supports(kind):
-        raise ArgumentValueError(f"{role}: this device does not compute in {kind.name}; use vd.complex64")
+        part = component_type(kind)
+        error = UnsupportedError(
+            f"{role}: {kind.name}: the device does not compute in it, it has no {part.name}; use vd.complex64"
+        )
+        error._dtypes = (part,)
+        raise error
 
 
 def supports(kind: DType) -> bool:
-    """Whether the device computes with a complex type and keeps it in buffers."""
+    """Whether the device computes with a complex type; halves are packed in words where it lacks them."""
     infos = get_context().device_infos
     if kind is complex128:
         return all(bool(info.float_64_support) for info in infos)
-    if kind is complex32:
-        return all(bool(info.float_16_support) and bool(info.storage_buffer_16_bit_access) for info in infos)
     return True
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from vkdispatch.base.buffer import Array, Buffer, function_buffer
 from vkdispatch.base.dtype import complex64, complex128, float32, float64
-from vkdispatch.base.errors import ArgumentValueError, OutOfDeviceMemoryError
+from vkdispatch.base.errors import ArgumentValueError, OutOfDeviceMemoryError, UnsupportedError
 from vkdispatch.base.rfft_buffer import RFFTBuffer
 from vkdispatch.fft.cosine import cosine_transform
 from vkdispatch.fft.functions import fft as transform
@@ -38,7 +38,7 @@ def __ua_function__(method: Any, args: Sequence[Any], kwargs: dict[str, Any]) ->
         return NotImplemented
     try:
         return function(*args, **kwargs)
-    except (_Declined, ArgumentValueError, OutOfDeviceMemoryError):
+    except (_Declined, ArgumentValueError, OutOfDeviceMemoryError, UnsupportedError):
         return NotImplemented
 
 

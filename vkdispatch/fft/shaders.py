@@ -13,7 +13,7 @@ from vkdispatch.fft.config import Pass, plan_pass
 from vkdispatch.fft.context import fft_context
 from vkdispatch.fft.device import runs_on_cpu
 from vkdispatch.fft.io import checked_map
-from vkdispatch.fft.long import long_fft, scale_of
+from vkdispatch.fft.long import column_fft, long_fft, scale_of
 from vkdispatch.fft.long_real import long_real_fft
 from vkdispatch.fft.ops import current_kernel
 from vkdispatch.fft.planes import make_plane_kernel, plan_planes
@@ -205,6 +205,10 @@ def cached_fft_kernel(spec: Transform, _limits: object) -> Any:
     if plan is None:
         with current_kernel(spec.kernel_index):
             return long_fft(spec)
+    # on a CPU, exchanges in workgroup memory take longer than one more launch
+    columns = None if plan.layout is None else column_fft(spec)
+    if columns is not None:
+        return columns
     sizes = "x".join(map(str, spec.shape))
     kind = ("irfft" if spec.inverse else "rfft") if spec.r2c else ("ifft" if spec.inverse else "fft")
     with fft_context(

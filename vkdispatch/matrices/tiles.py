@@ -29,7 +29,7 @@ from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.promotion import converted
 from vkdispatch.arrays.remembering import remembered
-from vkdispatch.base.dtype import DType, is_vector
+from vkdispatch.base.dtype import DType, float32, float64, int32, is_vector, to_vector, uint32
 from vkdispatch.base.record import record
 from vkdispatch.matrices.arithmetic import add_product, zero
 from vkdispatch.matrices.factors import PREFIX, Factors, Variables
@@ -37,6 +37,9 @@ from vkdispatch.shader.shader_function import ShaderFunction
 
 _LOAD = 16
 _BANKS = 4
+# products of two numbers that a turn of the loop has at most
+_LONGEST_TURN = 1024
+_IN_VECTORS = (float32, int32, uint32, float64)
 
 
 @record
@@ -71,6 +74,19 @@ class TileForm:
     def group(self) -> int:
         """Invocations of a workgroup."""
         return self.rows // self.height * (self.columns // self.width)
+
+    @property
+    def in_turns(self) -> bool:
+        """Whether the loop does two steps a turn: if both are written out, and fit caches of instructions."""
+        return self.unroll >= self.step and 2 * self.step * self.height * self.width <= _LONGEST_TURN
+
+    @property
+    def run(self) -> int:
+        """Factors of a load of workgroup memory: those of 16 bytes, where there are such vectors."""
+        kind = self.factors.kind
+        run = _LOAD // kind.item_size
+        whole = self.height % run == 0 == self.width % run
+        return run if kind in _IN_VECTORS and whole else 1
 
 
 @remembered
@@ -153,6 +169,7 @@ class _Strip:
         """
         self._form, self._source, self._arguments, self._views = form, source, arguments, views
         self._side, self._along, self._end = side, along, end
+        self._run = form.run
         self._pitch = side + _BANKS if along else side
         self.size = form.step * self._pitch
         together = source.together
@@ -181,7 +198,9 @@ class _Strip:
         self._words: list[Any] = [None] * len(self._slots)
         self._positions: list[Any] = [0] * len(self._slots)
         self._inside: list[Any] = [None] * len(self._slots)
-        self.memory = vc.shared_buffer(form.factors.kind, 2 * self.size)
+        kind = form.factors.kind
+        element = to_vector(kind, self._run) if self._run > 1 else kind
+        self.memory = vc.shared_buffer(element, 2 * self.size // self._run)
 
     def load(self, offset: Any, left: Any) -> None:
         """Load the elements of the step that begins `offset` further on; `left` are left from there on."""
@@ -244,16 +263,35 @@ class _Strip:
             values = [self._words[i]]
         else:
             values = [source.value(self._arguments, self._positions[i])]
-        for number, value in enumerate(values):
+        factors = []
+        for value in values:
             factor = converted(value, kind)
             if self._inside[i] is not None:
                 factor = vc.select(self._inside[i], factor, zero(kind))
-            self.memory[place + number * (self._pitch if self._along else 1)] = factor
+            factors.append(factor)
+        run = self._run
+        if not self._along and run > 1 and len(factors) % run == 0:
+            element = to_vector(kind, run)
+            for j in range(0, len(factors), run):
+                self.memory[(place + j) // run] = vc.to_dtype(element, *factors[j : j + run])
+            return
+        for number, factor in enumerate(factors):
+            if run == 1:
+                self.memory[place + number * (self._pitch if self._along else 1)] = factor
+            elif self._along:
+                # the pitch is whole runs
+                self.memory[place // run + number * (self._pitch // run)][place % run] = factor
+            else:
+                self.memory[(place + number) // run][(place + number) % run] = factor
 
     def factors(self, at: Any, k: Any, places: Sequence[Any]) -> list[Any]:
-        """Return the factors at these places of the tile's side."""
-        start = (at * self.size + k * self._pitch).to_register("factors")
-        return [self.memory[start + place].to_register() for place in places]
+        """Return the factors at these places of the tile's side, in runs if memory is of runs."""
+        run = self._run
+        start = at * (self.size // run) + k * (self._pitch // run)
+        if not isinstance(start, int):
+            start = start.to_register("factors")
+        values = [self.memory[place + start].to_register() for place in places]
+        return values if run == 1 else [value[i] for value in values for i in range(run)]
 
 
 class _Tracing:
@@ -280,8 +318,15 @@ class _Tracing:
         )
         lane = vc.local_invocation_index()
         across = form.columns // form.width
-        self._rows = _places(lane // across, form.height, form.rows, factors.kind.item_size)
-        self._columns = _places(lane % across, form.width, form.columns, factors.kind.item_size)
+        down, along = _spread(lane, form.rows // form.height, across)
+        self._rows = _places(down, form.height, form.rows, factors.kind.item_size)
+        self._columns = _places(along, form.width, form.columns, factors.kind.item_size)
+        self._loads = self._rows, self._columns
+        if form.run > 1:
+            self._loads = (
+                [down + i * (form.rows // form.height) for i in range(form.height // form.run)],
+                [along + i * (form.columns // form.width) for i in range(form.width // form.run)],
+            )
         self._first = row, column
 
     def run(self) -> None:
@@ -297,15 +342,29 @@ class _Tracing:
         for strip in strips:
             strip.keep(0)
         vc.barrier()
-        with vc.while_block(offset + form.step < left):
+
+        def turn(here: Any, there: Any) -> None:
+            nonlocal offset
             offset += form.step
             for strip in strips:
                 strip.load(offset, left - offset)
-            self._add(at, sums)
-            at[:] = 1 - at
+            self._add(here, sums)
             for strip in strips:
-                strip.keep(at * strip.size)
+                strip.keep(there * strip.size)
             vc.barrier()
+
+        if form.in_turns:
+            # places in memory that the compiler knows take fewer registers: two steps a turn
+            with vc.while_block(offset + 2 * form.step < left, rolled=True):
+                turn(0, 1)
+                turn(1, 0)
+            with vc.if_block(offset + form.step < left):
+                turn(0, 1)
+                at[:] = 1
+        else:
+            with vc.while_block(offset + form.step < left):
+                turn(at, 1 - at)
+                at[:] = 1 - at
         self._add(at, sums)
         self._store(sums)
 
@@ -320,8 +379,8 @@ class _Tracing:
                 self._add_one(at, first + k, sums)
 
     def _add_one(self, at: Any, k: Any, sums: list[list[Any]]) -> None:
-        a = self._a.factors(at, k, self._rows)
-        b = self._b.factors(at, k, self._columns)
+        a = self._a.factors(at, k, self._loads[0])
+        b = self._b.factors(at, k, self._loads[1])
         for row, x in zip(sums, a, strict=True):
             for total, y in zip(row, b, strict=True):
                 add_product(total, x, y, logical=self._form.factors.logical)
@@ -337,6 +396,18 @@ class _Tracing:
                     column = first_column + side
                     with vc.if_block(column < number["columns"]):
                         self._variables.store(split, batch, row, column, total)
+
+
+def _spread(lane: Any, down: int, across: int) -> tuple[Any, Any]:
+    """Return where an invocation is among those of a workgroup, `across` side by side."""
+    if down % 4 or across % 8:
+        return (lane // across).to_register("down"), (lane % across).to_register("along")
+    # 32 neighbours are 4 x 8, so that few factors are loaded; two of them at a time share a row's
+    block = (lane // 32).to_register("block")
+    row = (lane & 1) | (((lane >> 4) & 1) << 1)
+    column = (lane >> 1) & 7
+    blocks = across // 8
+    return (block // blocks * 4 + row).to_register("down"), (block % blocks * 8 + column).to_register("along")
 
 
 def _nothing(kind: DType) -> Any:

@@ -27,6 +27,7 @@ Rogaway: "Ciphers with arbitrary finite domains" (2002, cycle walking); Mitchell
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.facts import device_facts
 from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand, plain_source
@@ -39,6 +40,7 @@ from vkdispatch.base.dtype import (
     component_type,
     compute_type,
     float16,
+    float64,
     uint16,
     uint32,
     uint64,
@@ -115,9 +117,10 @@ def gather(
         There are too many elements behind the axis.
     """
     taken, sink, parts = source.source, output.sink, 1
-    if _moves_halves(source, output):
-        # as words: conversions to float32 and back change the bits of a NaN
-        taken, sink, parts = plain_source(uint16), plain_output(uint16).sink, source.var_type.item_size // 2
+    word = _word_of(source, output)
+    if word is not None:
+        taken, sink = plain_source(word), plain_output(word).sink
+        parts = source.var_type.item_size // word.item_size
     if inner * parts > 0xFFFFFFFF:
         raise ArgumentValueError(f"axis: rows of {inner} elements are too long; expected less than 2**32")
     given = () if places is None else (places,)
@@ -126,9 +129,16 @@ def gather(
     kernel(result, *arguments, exec_size=result.size * parts, graph=graph)
 
 
-def _moves_halves(source: Operand, output: Output) -> bool:
-    plain = source.source.plain and output.sink.mapping is None
-    return plain and component_type(source.var_type) in (float16, bfloat16)
+def _word_of(source: Operand, output: Output) -> DType | None:
+    """Return the words as which elements are moved that are not moved as what they are."""
+    if not source.source.plain or output.sink.mapping is not None:
+        return None
+    component = component_type(source.var_type)
+    if component in (float16, bfloat16):
+        # conversions to float32 and back change the bits of a NaN
+        return uint16
+    lacking = component is float64 and "shaderFloat64" not in device_facts(source.context).features
+    return uint32 if lacking else None
 
 
 @remembered

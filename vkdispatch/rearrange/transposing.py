@@ -318,7 +318,7 @@ def _tiles(moving: Moving, words: bool, item: int, plane: Plane) -> tuple[TileFo
 def _group(across: int, down: int, run: int) -> int:
     """Return how many invocations a workgroup has: it moves whole rows of words of both sides, or they it."""
     group = run * across * down
-    while group > max(run, tuning.group * 5 // 4):
+    while group > max(run, min(tuning.group * 5 // 4, device_facts().group)):
         group //= 2
     return group
 

@@ -33,6 +33,7 @@ from vkdispatch.reduce.moments import mean_of_some, moments
 from vkdispatch.reduce.operations import identity_of_extreme
 from vkdispatch.reduce.reducing import reduced
 from vkdispatch.reduce.result_types import (
+    check_real,
     index_type,
     mean_type,
     numbers_only,
@@ -231,11 +232,8 @@ def _spread(
     array, call = asked(x, axis, out, keepdims, output_map, graph)
     if is_matrix(array.var_type):
         raise ArgumentValueError(f"x: expected numbers or vectors, got {array.var_type.name}")
+    check_real(name, array.var_type, kind_given)
     kind = mean_type(name, array.var_type, kind_given, array.context)
-    if is_complex(kind) and not is_complex(array.var_type):
-        raise ArgumentValueError(
-            f"dtype: the {name} of {array.var_type.name} is real; expected a float, got {kind.name}"
-        )
     total, result_kind, root = wide_type(kind), real_type(kind), name == "std"
     mask = checked_mask(where, x)
     if mask is not None:

@@ -52,6 +52,15 @@ def mean_type(function: str, kind: DType, given: Any, context: Context) -> DType
     return supported(function, kind, chosen, context, given, "vd.float32")
 
 
+def check_real(function: str, kind: DType, given: Any) -> None:
+    """Raise ValueError where a complex result is asked for of what is real."""
+    chosen = kind if given is None else parse_dtype(given)
+    if is_complex(chosen) and not is_complex(kind):
+        raise ArgumentValueError(
+            f"dtype: the {function} of {kind.name} is real; expected a float, got {chosen.name}"
+        )
+
+
 def index_type(function: str, kind: DType, given: Any, context: Context) -> DType:
     """Return the dtype of positions and counts: int64, or another integer that is asked for."""
     chosen = dtype.int64 if given is None else parse_dtype(given)
@@ -63,10 +72,18 @@ def index_type(function: str, kind: DType, given: Any, context: Context) -> DTyp
 def supported(function: str, kind: DType, chosen: DType, context: Context, given: Any, instead: str) -> DType:
     """Return a dtype. Raises NotImplementedError where a device cannot compute with it."""
     if component_type(chosen) is dtype.float64 and "shaderFloat64" not in device_facts(context).features:
-        hint = f"give a narrower one, such as dtype={instead}" if given is None else f"give dtype={instead}"
+        if is_complex(chosen):
+            instead = "vd.complex64"
+        elif is_vector(chosen):
+            instead = f"vd.{to_vector(dtype.float32, chosen.child_count).name}"
+        wide = component_type(kind) is dtype.float64
+        if wide and instead == "vd.int32":
+            instead = "vd.float32"
+        what = f"x: {kind.name} was given; {function}" if wide else f"dtype: {function} of {kind.name}"
+        device = context.device_infos[0].device_name
+        hint = f"give {instead.removeprefix('vd.')}" if wide else f"give dtype={instead}"
         raise UnsupportedError(
-            f"{function}: results of {kind.name} are {chosen.name}, with which the device does not compute; "
-            f"{hint}"
+            f"{what} gives {chosen.name}, and the device {device!r} has no float64; {hint}"
         )
     return chosen
 

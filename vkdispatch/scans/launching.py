@@ -66,7 +66,7 @@ def scan_rows(
     form = RowsForm(
         "scan",
         group,
-        vectors_each(device, kind, together, alone=source.stores),
+        vectors_each(device, kind, together, alone=source.stores, brief=operation.brief),
         together,
         wish.reverse,
         wish.exclusive,

@@ -175,13 +175,22 @@ def takes_tickets(device: DeviceFacts) -> bool:
 
 
 def vectors_each(
-    device: DeviceFacts, kind: DType, together: int, *, looking: bool = False, alone: bool = False
+    device: DeviceFacts,
+    kind: DType,
+    together: int,
+    *,
+    looking: bool = False,
+    alone: bool = False,
+    brief: bool = True,
 ) -> int:
-    """Return how many vectors an invocation has of a tile; as of `group_of`."""
+    """Return how many vectors an invocation has of a tile; as of `group_of`.
+
+    `brief`: values are combined by one expression; each that is not makes a kernel longer.
+    """
     size = kind.item_size
     held = tuning.looking_bytes_each if looking else tuning.bytes_each
     if device.cpu and not alone:
-        held = tuning.bytes_each_cpu
+        held = tuning.bytes_each_cpu if brief else 0
     return max(1, min(held // size, tuning.most_elements) // together)
 
 

@@ -70,6 +70,8 @@ def bincount(
         Without `size`, a number is negative; shapes differ; `minlength` or `size` is negative.
     RuntimeError
         Without `size` in a graph.
+    NotImplementedError
+        There are `weights`, and the device has no float64.
     """
     least = checked_int(minlength, "minlength", least=0)
     if size is not None or getattr(x, "size", None) == 0:

@@ -42,6 +42,10 @@ from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Order
 
 _WORD = 32
+# Sums of more subgroups are added up in a loop; of small subgroups sooner, on CPU drivers all: SwiftShader
+# compiles many conditions in a loop for minutes.
+_MOST_UNROLLED = 32
+_MOST_OF_SMALL = 16
 _FILL = 256
 # Places of each invocation, if there is nothing but places to be filled.
 _FILL_EACH = 64
@@ -325,8 +329,12 @@ def summed(value: Any, lane: Any, group: int) -> Any:
     vc.barrier()
     total = vc.new_uint_register(0)
     with vc.if_block(lane == 0):
-        for i in range(count):
-            total += memory[i]
+        if _adds_in_loop(count):
+            with vc.for_block(0, count) as each:
+                total += memory[each]
+        else:
+            for i in range(count):
+                total += memory[i]
     return total
 
 
@@ -340,9 +348,18 @@ def summed_before(value: Any, lane: Any, group: int) -> Any:
         memory[lane // subgroup] = own + value
     vc.barrier()
     before = vc.new_uint_register(0)
+    if _adds_in_loop(count):
+        with vc.for_block(0, lane // subgroup) as each:
+            before += memory[each]
+        return (own + before).to_register()
     for i in range(count - 1):
         before += vc.select(lane // subgroup > i, memory[i], 0)
     return (own + before).to_register()
+
+
+def _adds_in_loop(count: int) -> bool:
+    facts = device_facts()
+    return facts.cpu or count > (_MOST_UNROLLED if facts.subgroup >= 32 else _MOST_OF_SMALL)
 
 
 # -- the second pass

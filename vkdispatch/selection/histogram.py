@@ -8,6 +8,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function, is_recorded
 from vkdispatch.arrays.elements import wide_type
+from vkdispatch.arrays.facts import device_facts
 from vkdispatch.arrays.kernels import buffer, traced
 from vkdispatch.arrays.mapping import identity_map
 from vkdispatch.arrays.numbers import checked_int
@@ -91,6 +92,9 @@ def histogram(
     ValueError
         Shapes differ, `bins` is not positive or not rising, `range` is not finite or falling; the smallest or
         largest element is not finite (not in graphs); or there are more bins than numbers between the edges.
+    NotImplementedError
+        The device has no float64, and edges of 64-bit elements, edges in a graph, `density` or sums of floats
+        need it.
     """
     values = _real(operand(x, "x"), "x")
     if weights is not None:
@@ -172,6 +176,9 @@ def _binned(
         raise ArgumentValueError("bins: expected edges that rise")
     common = np.result_type(host_type(x.var_type), host.dtype)
     kind = wide_type(from_numpy_dtype(common))
+    if _has_to_narrow(x, kind) and not np.isnan(host).any():
+        compared = asbuffer(_narrowed([host], x)[0], context=x.context)
+        return asbuffer(host, context=x.context), compared, searched(compared), host.size - 1
     compared = asbuffer(host.astype(to_numpy_dtype(kind)), context=x.context)
     edges = (
         compared if compared.var_type is from_numpy_dtype(host.dtype) else asbuffer(host, context=x.context)
@@ -218,6 +225,8 @@ def _equal(
         kept, compared, guess = _kept_edges(x, count, outer, key)
         edges = function_buffer(kept.shape, kept.var_type, context=x.context)
         copyto(edges, kept)
+    if not is_float_dtype(compared.var_type):
+        return edges, compared, searched(compared), count
     return edges, compared, Binning("uniform", compared.var_type, guess, _grid(edges.var_type)), count
 
 
@@ -245,11 +254,37 @@ def _uploaded_edges(x: Operand, bins: int, outer: tuple[Any, Any] | None) -> _Ed
     hosts = _host_edges(x, bins, outer)
     edges = _uploaded(hosts, x)
     kind = wide_type(edges.var_type)
+    if _has_to_narrow(x, kind):
+        return edges, _uploaded(_narrowed(hosts, x), x), dtype.float32
     compared = edges if kind is edges.var_type else _uploaded([each.astype(np.float32) for each in hosts], x)
     # float64 is needed where the guess in float32 would be wrong for many elements
     fine = any(np.diff(each).min() < 2.0**-20 * np.abs(each).max() for each in hosts)
     is_double = x.var_type is dtype.float64 or (kind is dtype.float64 and fine)
     return edges, compared, dtype.float64 if is_double else dtype.float32
+
+
+def _has_to_narrow(x: Operand, kind: DType) -> bool:
+    """Whether edges are of a type that the device lacks, where others tell elements apart as they do."""
+    lacking = kind is dtype.float64 and "shaderFloat64" not in device_facts(x.context).features
+    return lacking and x.var_type.item_size <= 4
+
+
+def _narrowed(hosts: "list[np.ndarray[Any, Any]]", x: Operand) -> "list[np.ndarray[Any, Any]]":
+    """Return edges of elements' own kind: the least that are not below each, and not above the last one."""
+    if host_type(x.var_type).kind == "f":
+        return [_rounded_outwards(host.astype(np.float64)) for host in hosts]
+    found = [np.concatenate([np.ceil(host[:-1]), np.floor(host[-1:])]) for host in hosts]
+    fits = x.var_type is not dtype.uint32 and all(np.abs(each).max() < 2.0**31 for each in found)
+    wide = [np.clip(each, -(2.0**62), 2.0**62).astype(np.int64) for each in found]
+    return [each.astype(np.int32) for each in wide] if fits else wide
+
+
+def _rounded_outwards(host: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+    with np.errstate(over="ignore"):
+        near = host.astype(np.float32)
+    up = np.where(near < host, np.nextafter(near, np.float32(np.inf)), near)
+    down = np.where(near > host, np.nextafter(near, np.float32(-np.inf)), near)
+    return np.concatenate([up[:-1], down[-1:]])
 
 
 def _grid(kind: DType) -> DType | None:

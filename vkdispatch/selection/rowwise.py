@@ -17,6 +17,7 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.elements import unpacked, view_type
+from vkdispatch.arrays.facts import device_facts
 from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base import dtype
@@ -99,7 +100,9 @@ def first_of_rows(
     """Return the positions of the first k elements of each row."""
     group = _group(rows.length, k)
     together = together_of(order, rows.count, rows.length)
-    form = Form(order, group, max(tuning.room, 2 * k), together, tuning.flight)
+    # a processor loads ahead by itself, and its compilers take long for long kernels
+    flight = 1 if device_facts().cpu else tuning.flight
+    form = Form(order, group, max(tuning.room, 2 * k), together, flight)
     positions: Buffer[Any] = function_buffer(rows.count * k, dtype.uint32, context=keys.context)
     row_kernel(form)(keys, keys, positions, rows.count, rows.length, k, graph=graph)
     return positions
@@ -149,7 +152,7 @@ class _Row:
         form, lane, group = self._form, self._lane, self._form.group
         together, flight = form.together, form.flight
         loads = (self._length // together).to_register("top_loads")
-        whole = (loads // (group * flight)).to_register("top_whole")
+        whole = (loads // (group * flight)).to_register("top_whole") if flight > 1 else 0
         first = (self._base // together).to_register("top_first")
 
         def consume(load: Any, word: Any) -> None:
@@ -157,11 +160,12 @@ class _Row:
             for i, raw in enumerate(raws):
                 act(self._code(raw.to_register()), load * together + i)
 
-        with vc.for_block(0, whole) as number:
-            places = [(lane + (number * flight + u) * group).to_register() for u in range(flight)]
-            words = [self._view[first + place].to_register() for place in places]
-            for place, word in zip(places, words, strict=True):
-                consume(place, word)
+        if flight > 1:
+            with vc.for_block(0, whole) as number:
+                places = [(lane + (number * flight + u) * group).to_register() for u in range(flight)]
+                words = [self._view[first + place].to_register() for place in places]
+                for place, word in zip(places, words, strict=True):
+                    consume(place, word)
         with vc.for_block(lane + whole * (group * flight), loads, group) as load:
             consume(load, self._view[first + load].to_register())
         if together > 1:

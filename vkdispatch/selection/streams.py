@@ -21,6 +21,7 @@ from vkdispatch.base import dtype
 from vkdispatch.base.record import record
 
 _CPU_GROUPS = 16
+_FEW_TOGETHER = 4
 
 
 @record(frozen=False)
@@ -91,7 +92,11 @@ def streamed(*operands: Operand) -> Streamed:
     sources = [each.source for each in operands]
     if len({source.together for source in sources}) > 1:
         sources = [source.elementwise() for source in sources]
-    unroll = tuning.unroll * (1 if sources[0].together > 1 else 2)
+    together = sources[0].together
+    unroll = tuning.unroll * (1 if together > 1 else 2)
+    if device_facts().cpu:
+        # a processor loads ahead by itself, and its compilers take long for long kernels
+        unroll = 2 if together <= _FEW_TOGETHER else 1
     return Streamed(tuple(sources), group_size(tuning.group), unroll)
 
 
@@ -149,15 +154,23 @@ def visit(stream: Streamed, variables: Sequence[Any], act: Callable[..., None]) 
         for i in range(together):
             act(place * together + i if together > 1 else place, *(each[i] for each in values))
 
-    rounds = ((full + (groups - 1) - mine) // groups).to_register()
+    chunks = full + vc.select(rest > 0, 1, 0) if unroll == 1 else full
+    rounds = ((chunks + (groups - 1) - mine) // groups).to_register()
     with vc.for_block(0, rounds) as number:
         chunk = mine + number * groups
         places = [chunk * (group * unroll) + (lane + u * group) for u in range(unroll)]
-        for place, words in zip(places, loads(places), strict=True):
-            consume(place, words)
-    with vc.if_block(mine == full % groups), vc.for_block(lane, rest, group) as offset:
-        place = full * (group * unroll) + offset
-        consume(place, loads([place])[0])
+        if unroll == 1:
+            # the last chunk may not be full
+            place = places[0].to_register()
+            with vc.if_block(place < full * group + rest):
+                consume(place, loads([place])[0])
+        else:
+            for place, words in zip(places, loads(places), strict=True):
+                consume(place, words)
+    if unroll > 1:
+        with vc.if_block(mine == full % groups), vc.for_block(lane, rest, group) as offset:
+            place = full * (group * unroll) + offset
+            consume(place, loads([place])[0])
     if together > 1:
         with vc.if_block(vc.all(mine == 0, lane < tail)):
             index = (full * (group * unroll) + rest) * together + lane

@@ -9,7 +9,8 @@
 H is 62 less the logarithm of how many elements there are, so that no sum overflows. Every weight is cut off
 at 2H bits below the largest one of its own bin: with 2**26 elements these are 72, of which a float64 itself
 has 53. What is added is integers, so their order, which is the device's choice, changes no bit: no sum of
-floats by atomics has that property. Weights that are integers are summed up as int64.
+floats by atomics has that property. Weights that are integers are summed up as int64. Devices that have no
+atomics of 64 bits add up words, with a carry.
 """
 
 from typing import Any
@@ -25,6 +26,7 @@ from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, is_float_dtype
+from vkdispatch.base.errors import UnsupportedError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.selection.binning import Binning, Bins, converted
@@ -37,6 +39,8 @@ _SIZES = (256, 1024, 2048)
 _WORDS = 5
 _MOST_SHARED = 1 << 16
 _GROUP = 256
+# Vulkan's names of what adds to int64 in buffers.
+_HAS_LONGS = {"shaderInt64", "shaderBufferInt64Atomics"}
 # Flags of a bin that has weights which are no numbers.
 _PLUS, _MINUS, _NAN = 1, 2, 4
 
@@ -57,13 +61,17 @@ _FLOAT64 = _Layout(dtype.uint64, 52, 0x7FF, 1075)
 
 @record
 class _Form:
-    """What a kernel is specialised for; `shared` is its workgroup memory in bins, 0 for none."""
+    """What a kernel is specialised for.
+
+    `shared` is its workgroup memory in bins, 0 for none; `words`: whether int64 are added to word by word.
+    """
 
     stream: Streamed
     binning: Binning
     weight: DType
     shared: int
     upper: int
+    words: bool = False
 
 
 def _layout(kind: DType) -> _Layout:
@@ -80,8 +88,15 @@ def weighed(
     output: Output,
     graph: CommandGraph | None,
 ) -> Buffer[Any]:
-    """Fill the result with each bin's sum of weights, as its type or mapped."""
+    """Fill the result with each bin's sum of weights, as its type or mapped.
+
+    Raises
+    ------
+    NotImplementedError
+        Sums pass through float64, and the device has none.
+    """
     context = x.context
+    _check_sums(weights, output)
     stream = streamed(x, weights)
     _, arguments = stream_arguments(stream, (x, weights))
     own = (bins,) if edges is None else (bins, edges)
@@ -94,10 +109,21 @@ def weighed(
     if is_float_dtype(kind):
         form = _Form(stream, binning, kind, shared_words(bins), 0)
         _top_kernel(form)(tops, *own, *arguments, graph=graph)
-    form = _Form(stream, binning, kind, _shared_bins(bins), upper)
+    form = _Form(stream, binning, kind, _shared_bins(bins), upper, not device_facts().features >= _HAS_LONGS)
     _sum_kernel(form)(sums, tops, *own, *arguments, graph=graph)
     _finish_kernel(kind, upper, output.sink)(sums, tops, result, *output.arguments, graph=graph)
     return result
+
+
+def _check_sums(weights: Operand, output: Output) -> None:
+    facts = device_facts(weights.context)
+    floats = is_float_dtype(wide_type(weights.var_type)) or output.sink.value_type is dtype.float64
+    if floats and "shaderFloat64" not in facts.features:
+        device = weights.context.device_infos[0].device_name
+        raise UnsupportedError(
+            f"weights: their sums are made in float64 ({weights.var_type.name} was given), and the device "
+            f"{device!r} has no float64; vd.histogram sums integers alone there, or sum by NumPy"
+        )
 
 
 def _shared_bins(bins: int) -> int:
@@ -173,7 +199,8 @@ def _sum_kernel(form: _Form) -> ShaderFunction:
         sums, tops = variables[:2]
         lane = vc.local_invocation_id().x
         bins = Bins(form.binning, variables[2:own], group)
-        known, add = tops, _added_to(sums)
+        in_all = _added_to_words(sums) if form.words else _added_to(sums)
+        known, add = tops, in_all
         if form.shared:
             memory = vc.shared_buffer(dtype.uint32, 4 * form.shared)
             add = _added_to_words(memory)
@@ -201,9 +228,10 @@ def _sum_kernel(form: _Form) -> ShaderFunction:
                 pair = vc.to_uvec2(memory[2 * place], memory[2 * place + 1])
                 found = vc.pack_uint2x32(pair).to_dtype(dtype.int64).to_register()
                 with vc.if_block(found != 0):
-                    vc.atomic_add(sums[place], found)
+                    in_all(place, found)
 
-    arguments = [("sums", buffer[dtype.int64]), ("tops", buffer[dtype.uint32]), *_arguments(form)]
+    sums_type = dtype.uint32 if form.words else dtype.int64
+    arguments = [("sums", buffer[sums_type]), ("tops", buffer[dtype.uint32]), *_arguments(form)]
     return traced(f"weigh_{form.binning.way}", trace, arguments, group, "stream_groups")
 
 

@@ -291,6 +291,7 @@ def bind_kernel(
         coarsening.least,
         variant.coarse > 1,
         wide=variant.wide,
+        coarse_step=coarsening.step,
     )
     return BuiltKernel(plan, launcher, source, source.local_size, layout)
 
@@ -357,7 +358,9 @@ def check_features(who: str, description: ShaderDescription, context: Context) -
             raise UnsupportedError(f"{who}: the device {device.device_name!r} has no {missing}")
         for kinds, feature, name in _FEATURES:
             if used.intersection(kinds) and not getattr(device, feature) and not emulated.intersection(kinds):
-                raise _unsupported(who, device, name)
+                error = _unsupported(who, device, name + _of_argument(description, kinds))
+                error._dtypes = kinds
+                raise error
         images = [r.dtype for r in kernel.resources if isinstance(r, ImageBinding) and r.storage]
         pairs = any(dtype.component_count(kind) == 2 for kind in images)
         if pairs and not device.storage_image_extended_formats:
@@ -375,6 +378,15 @@ def _warn_of_waiting(kernel: Kernel) -> None:
                 "relaxed=True, other atomics and subgroup barriers are safe",
                 statement.loc,
             )
+
+
+def _of_argument(description: ShaderDescription, kinds: Sequence[DType]) -> str:
+    """Name the first of a user's arguments that is of one of these types, or ""."""
+    for info in description.shader_arg_infos:
+        own = (*(() if info.dtype is None else (info.dtype,)), *info.member_dtypes)
+        if not info.reinterpreted and any(dtype.component_type(kind) in kinds for kind in own):
+            return f", which {info.name!r} is of"
+    return ""
 
 
 def _unsupported(who: str, device: DeviceInfo, what: str) -> UnsupportedError:

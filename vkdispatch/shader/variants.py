@@ -11,6 +11,7 @@ from vkdispatch.base.environment import read_choices
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen.analysis import Usage, usage
+from vkdispatch.codegen.blocks import BLOCK, can_block
 from vkdispatch.codegen.coarsen import coarsening
 from vkdispatch.codegen.emulation import FEATURE_OF, can_emulate
 from vkdispatch.codegen.extensions import subgroup_class
@@ -29,6 +30,8 @@ _MAX_FOLDED_GROUPS = 0xFFFF0000
 _MAX_WIDE_ID = 0xFFFFFFFFFFFF
 # Below this many elements a GPU wants them spread over more invocations.
 _MANY = 1 << 19
+# Below this many a processor has long done the plain form before the other one is compiled.
+_MANY_IN_BLOCKS = 1 << 17
 # Where devices tell of a feature.
 _ATTRIBUTES = {
     STORAGE[1]: "storage_buffer_8_bit_access",
@@ -38,28 +41,41 @@ _ATTRIBUTES = {
     FLOAT16: "float_16_support",
 }
 # For tests: forms that every launch gets that can have them.
-_FORCED = read_choices("VKDISPATCH_FORCE_VARIANT", ("coarse", "addressed", "wide", "packed"))
+_FORCED = read_choices("VKDISPATCH_FORCE_VARIANT", ("coarse", "blocks", "addressed", "wide", "packed"))
 
 
 @record
 class Coarsening:
     """The launches of a kernel that go to its coarse form.
 
-    `elements` for each invocation, where there are `least` (0: never; 1: always).
+    `elements` for each invocation, where there are `least` (0: never; 1: always). In `blocks` they are
+    neighbours, and a launch has whole blocks along x.
     """
 
     elements: int = 1
     least: int = 0
+    blocks: bool = False
+
+    def takes(self, extent: Extent, width: int, *, wide: bool) -> bool:
+        """Whether a launch of so many invocations, of which workgroups have `width`, is for the form."""
+        return native.is_coarse(extent, width * self.elements, self.least, wide, self.step)
+
+    @property
+    def step(self) -> int:
+        """What the invocations along x of its launches are a multiple of."""
+        return self.elements if self.blocks else 1
 
 
 UNCOARSENED = Coarsening()
 
 
 def choose_coarsening(kernel: Kernel, context: Context) -> Coarsening:
-    """Decide when a kernel on these devices is coarsened: processors gain nothing."""
+    """Decide when a kernel on these devices is coarsened: processors gain by blocks alone."""
     forced = "coarse" in _FORCED
-    if not forced and context.is_cpu():
-        return UNCOARSENED
+    if "blocks" in _FORCED or (context.is_cpu() and not forced):
+        if not all(info.float_64_support for info in context.device_infos) or not can_block(kernel):
+            return UNCOARSENED
+        return Coarsening(BLOCK, 1 if "blocks" in _FORCED else _MANY_IN_BLOCKS, blocks=True)
     elements = coarsening(kernel)
     return Coarsening(elements, 1 if forced else _MANY) if elements > 1 else UNCOARSENED
 
@@ -188,9 +204,8 @@ def choose_variant(
     """
     if own and not form.wide and can_address(context) and _beyond_32_bits(extent, in_groups, local_size):
         form = Variant(addressed=True, wide=True)
-    width = local_size[0] * coarsening.elements
-    if not in_groups and native.is_coarse(extent, width, coarsening.least, form.wide):
-        form = replace(form, coarse=coarsening.elements)
+    if not in_groups and coarsening.takes(extent, local_size[0], wide=form.wide):
+        form = replace(form, coarse=coarsening.elements, blocks=coarsening.blocks)
     folded = _needs_folding(who, extent, in_groups, spanned(local_size, form), context, wide=form.wide)
     return replace(form, folded=folded)
 

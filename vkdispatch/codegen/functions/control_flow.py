@@ -81,13 +81,14 @@ def else_block() -> _Block[None]:
     return _Block(lambda recorder: recorder.open_else())
 
 
-def while_block(cond: Condition) -> _Block[None]:
+def while_block(cond: Condition, *, rolled: bool = False) -> _Block[None]:
     """Run a block as long as the condition, evaluated anew each time, holds.
 
-    It should depend on registers.
+    It should depend on registers. `rolled` asks compilers not to write out several rounds of a long block,
+    which may be more than fits a cache of instructions.
     """
     truth = _truth(cond, "while_block")
-    return _Block(lambda recorder: recorder.open_while(truth))
+    return _Block(lambda recorder: recorder.open_while(truth, rolled))
 
 
 def scope_block(indent: bool = True, comment: str | None = None) -> _Block[None]:
