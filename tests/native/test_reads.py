@@ -79,6 +79,8 @@ def test_more_threads_than_parts(engine: native.Engine) -> None:
 
 def test_interrupted(engine: native.Engine, interrupting: Callable[[float], None]) -> None:
     """More reads than there are parts are given up, each before it is done, and later ones are right."""
+    if native.device_properties()[first_device()]["device_name"].startswith("SwiftShader"):
+        pytest.skip("SwiftShader is through with a gate's work within milliseconds")
     out = np.full(2, 5, np.uint32)
     array = Array(engine, np.full(2, 7, np.uint32))
     with Gate(engine) as gate:
