@@ -157,6 +157,7 @@ uint64_t Queue::add(const Copy& copy, std::vector<Batch::Wait> waits, bool renew
   Batch& batch = open_batch();
   if (renews) {
     batch.add(Renewal{copy.to_buffer ? copy.buffer : copy.other, ~uint32_t{0}, ~uint32_t{0}});
+    gathered_.fetch_add(1, std::memory_order_relaxed);  // it is no command
   }
   batch.add(copy);
   mark(copy, slot_, batch.value);
