@@ -150,7 +150,8 @@ other = vd.asbuffer(Y)
 vd.queue_wait_idle()
 layer.arm(Fault("vkQueueSubmit", {result}, times=FOREVER))
 for buffer in buffers: shift(buffer, 1.0)
-raises(lambda: buffers[0].read(0), vd.OutOfDeviceMemoryError)
+for buffer in buffers:  # the queue's thread may have made several batches of it
+    raises(lambda: buffer.read(0), vd.OutOfDeviceMemoryError)
 layer.disarm()
 for buffer in buffers:
     texts = {{str(raises(lambda: buffer.read(0), vd.OutOfDeviceMemoryError)) for _ in range(3)}}
@@ -411,7 +412,6 @@ raises(lambda: buffer.read(0), vd.OutOfDeviceMemoryError)
 
 
 _CROSSING = """
-import contextlib
 import vkdispatch_native as native
 from tests.native.kernels import Array
 index = context.device_ids[0]
@@ -420,7 +420,10 @@ engine = native.Engine([index] * 2, [[0]] * 2, False, True)
 data = np.arange(3 << 18, dtype=np.float32)  # three parts
 array = Array(engine, data)
 def restart():
-    array._native.write(1, np.zeros_like(data))
+    for _ in range(20):  # a part may fail after the buffer was written anew
+        array._native.write(1, np.zeros_like(data))
+        try: return engine.wait_idle()
+        except vd.OutOfDeviceMemoryError: pass
     engine.wait_idle()
 restart()
 """
@@ -432,10 +435,11 @@ def test_a_copy_between_devices_that_fails_is_told(run: Run) -> None:
 for n in range(1, 7):
     layer.arm(Fault("vkQueueSubmit", OUT_OF_DEVICE_MEMORY, n, times=FOREVER))
     array._native.copy_between(0, 1)
-    with pytest.raises(vd.OutOfDeviceMemoryError):
-        engine.wait_idle()
-    with contextlib.suppress(vd.OutOfDeviceMemoryError):  # of the other queue
-        engine.wait_idle()
+    told = 0
+    for _ in range(8):  # each queue tells of what it could not run, and parts may fail one after the other
+        try: engine.wait_idle()
+        except vd.OutOfDeviceMemoryError: told += 1
+    assert told
     layer.disarm()
     for _ in range(2):
         raises(lambda: array.read(1), vd.OutOfDeviceMemoryError)
