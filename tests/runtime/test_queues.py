@@ -134,9 +134,10 @@ def both(a, b):
     made = vd.Buffer(a.shape, a.dtype)
     made.write(a, 0); made.write(b, 1)
     return made
-# sums of float32 weights are float64
-weighed = [vd.asbuffer(np.ones(2000, np.float32))] if context.device_infos[0].float_64_support else []
-for kind in (np.float32, np.int64, np.float16):
+# sums of float32 weights are float64, and so are the edges between integers of 64 bits
+exact = context.device_infos[0].float_64_support
+weighed = [vd.asbuffer(np.ones(2000, np.float32))] if exact else []
+for kind in (np.float32, np.int64 if exact else np.int32, np.float16):
     parts = [(rng.standard_normal(2000) * scale).astype(kind) for scale in (5, 90)]
     for weights in (None, *weighed):
         counts, edges = vd.histogram(both(*parts), 9, weights=weights)
