@@ -200,12 +200,14 @@ class ShaderDescription:
 
     def reinterpreting(self) -> "ShaderDescription":
         """Return the same kernel, which takes buffers of any dtype for what it declares."""
-        infos = tuple(replace(info, reinterpreted=True) for info in self.shader_arg_infos)
-        return replace(self, shader_arg_infos=infos)
+        return self._replace_infos(reinterpreted=True)
 
     def counting_unsigned(self) -> "ShaderDescription":
         """Return the same kernel, whose indices are uint32 and do not overflow below 2**32 - 2**16."""
-        infos = tuple(replace(info, unsigned=True) for info in self.shader_arg_infos)
+        return self._replace_infos(unsigned=True)
+
+    def _replace_infos(self, **changes: bool) -> "ShaderDescription":
+        infos = tuple(replace(info, **changes) for info in self.shader_arg_infos)
         return replace(self, shader_arg_infos=infos)
 
     @functools.cached_property

@@ -156,8 +156,7 @@ uint64_t Queue::add(const Copy& copy, std::vector<Batch::Wait> waits, bool renew
   follow_peers([&](size_t slot) { return before(copy, slot); }, started);
   Batch& batch = open_batch();
   if (renews) {
-    batch.add(Renewal{copy.to_buffer ? copy.buffer : copy.other, ~uint32_t{0}, ~uint32_t{0}});
-    gathered_.fetch_add(1, std::memory_order_relaxed);  // it is no command
+    add_renewal(batch, copy.to_buffer ? *copy.buffer : *copy.other);
   }
   batch.add(copy);
   mark(copy, slot_, batch.value);
@@ -186,6 +185,11 @@ uint64_t Queue::added(Batch& batch) {
   gathered_.fetch_add(1, std::memory_order_relaxed);
   commands_.fetch_add(1, std::memory_order_relaxed);
   return batch.value;
+}
+
+void Queue::add_renewal(Batch& batch, Data& data) {
+  batch.add(Renewal{&data, ~uint32_t{0}, ~uint32_t{0}});
+  gathered_.fetch_add(1, std::memory_order_relaxed);  // finishing the batch subtracts it; it is no command
 }
 
 uint64_t Queue::append(Segment& segment, bool waited_for) {
@@ -236,9 +240,8 @@ void Queue::renew_after_all(Data& data) {
   }
   std::lock_guard lock(mutex_);
   Batch& batch = open_batch();
-  batch.add(Renewal{&data, ~uint32_t{0}, ~uint32_t{0}});
+  add_renewal(batch, data);
   data.mark_read(slot_, batch.value);
-  gathered_.fetch_add(1, std::memory_order_relaxed);  // it is no command
   wake();
 }
 

@@ -170,7 +170,8 @@ class Queue {
   void follow_peers(Before before, bool started = false);
   void push_out(uint64_t value, Patience patience);  // flush() that leaves failures for later
   bool is_ahead(uint64_t value, const Device& device);
-  uint64_t added(Batch& batch);  // under mutex_: one command more
+  uint64_t added(Batch& batch);                // under mutex_: one command more
+  void add_renewal(Batch& batch, Data& data);  // under mutex_
   // Move host memory through a ring. `next(most)` gives the bytes of the next piece, 0 when done; `append`
   // the command that copies the oldest piece it was not asked for yet.
   template <typename Next, typename Append>
