@@ -432,11 +432,15 @@ def test_awaited_reads_hold_no_context() -> None:
 
 
 _MANY = """
-import gc, os, sys
+import ctypes, gc, os, sys
 sys.path.insert(0, sys.argv[1])
 import test_context_lifetime as uses
 
+# What malloc keeps of freed memory differs by 100 MB from run to run.
+trim = getattr(ctypes.CDLL(None), "malloc_trim", lambda _: None)
+
 def resident():
+    trim(0)
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
@@ -452,7 +456,8 @@ for _ in range(10):
     round()
 assert len(os.listdir("/proc/self/task")) <= threads, (threads, os.listdir("/proc/self/task"))
 # 50 contexts of 5 MB each would be 250 MB
-assert resident() - memory < 100 << 20, (memory, resident())
+after = resident()
+assert after - memory < 50 << 20, (memory, after)
 print("done")
 """
 
