@@ -150,7 +150,7 @@ other = vd.asbuffer(Y)
 vd.queue_wait_idle()
 layer.arm(Fault("vkQueueSubmit", {result}, times=FOREVER))
 for buffer in buffers: shift(buffer, 1.0)
-for buffer in buffers:  # the queue's thread may have made several batches of it
+for buffer in buffers:  # the launches may be in several batches
     raises(lambda: buffer.read(0), vd.OutOfDeviceMemoryError)
 layer.disarm()
 for buffer in buffers:
@@ -420,7 +420,7 @@ engine = native.Engine([index] * 2, [[0]] * 2, False, True)
 data = np.arange(3 << 18, dtype=np.float32)  # three parts
 array = Array(engine, data)
 def restart():
-    for _ in range(20):  # a part may fail after the buffer was written anew
+    for _ in range(20):  # a part of the copy may still fail after the write
         array._native.write(1, np.zeros_like(data))
         try: return engine.wait_idle()
         except vd.OutOfDeviceMemoryError: pass
@@ -430,13 +430,13 @@ restart()
 
 
 def test_a_copy_between_devices_that_fails_is_told(run: Run) -> None:
-    """Whichever part fails, on whichever side: who reads the target is told until it is written anew."""
+    """Whichever part fails, on either side: every read of the target raises until the next write."""
     run(f"""{_CROSSING}
 for n in range(1, 7):
     layer.arm(Fault("vkQueueSubmit", OUT_OF_DEVICE_MEMORY, n, times=FOREVER))
     array._native.copy_between(0, 1)
     told = 0
-    for _ in range(8):  # each queue tells of what it could not run, and parts may fail one after the other
+    for _ in range(8):  # each queue reports its own failures, and parts may fail at different times
         try: engine.wait_idle()
         except vd.OutOfDeviceMemoryError: told += 1
     assert told

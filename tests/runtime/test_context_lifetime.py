@@ -436,7 +436,7 @@ import ctypes, gc, os, sys
 sys.path.insert(0, sys.argv[1])
 import test_context_lifetime as uses
 
-# What malloc keeps of freed memory differs by 100 MB from run to run.
+# malloc keeps some freed memory; how much varies by 100 MB between runs.
 trim = getattr(ctypes.CDLL(None), "malloc_trim", lambda _: None)
 
 def resident():

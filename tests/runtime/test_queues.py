@@ -134,7 +134,7 @@ def both(a, b):
     made = vd.Buffer(a.shape, a.dtype)
     made.write(a, 0); made.write(b, 1)
     return made
-# sums of float32 weights are float64, and so are the edges between integers of 64 bits
+# Sums of float32 weights and the bin edges of 64-bit integers are float64.
 exact = context.device_infos[0].float_64_support
 weighed = [vd.asbuffer(np.ones(2000, np.float32))] if exact else []
 for kind in (np.float32, np.int64 if exact else np.int32, np.float16):

@@ -189,7 +189,7 @@ uint64_t Queue::added(Batch& batch) {
 
 void Queue::add_renewal(Batch& batch, Data& data) {
   batch.add(Renewal{&data, ~uint32_t{0}, ~uint32_t{0}});
-  gathered_.fetch_add(1, std::memory_order_relaxed);  // finishing the batch subtracts it; it is no command
+  gathered_.fetch_add(1, std::memory_order_relaxed);  // not a command, but finishing the batch subtracts it
 }
 
 uint64_t Queue::append(Segment& segment, bool waited_for) {
