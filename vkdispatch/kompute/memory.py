@@ -8,6 +8,7 @@ import numpy as np
 import vkdispatch_native as native
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError, OutOfDeviceMemoryError
+from vkdispatch.kompute import log
 from vkdispatch.kompute.enums import DataTypes, MemoryTypes
 from vkdispatch.kompute.errors import KomputeError
 from vkdispatch.kompute.opaque import Opaque
@@ -17,7 +18,11 @@ Array = np.ndarray[Any, Any]
 _MOST_BYTES = 1 << 62
 _STORAGE_IMAGE = 0x2  # VkFormatFeatureFlagBits
 _VIEW_2D = 1
-_HOST_KINDS = {MemoryTypes.host: "host", MemoryTypes.deviceAndHost: "device_host"}
+_HOST_KINDS = {
+    MemoryTypes.host: "host",
+    MemoryTypes.staging: "host",
+    MemoryTypes.deviceAndHost: "device_host",
+}
 
 TENSOR_TYPES = {
     "bool": DataTypes.bool,
@@ -150,6 +155,7 @@ class Memory(Opaque):
             self._initialized = False
             if not self._is_borrowed:
                 self._native.destroy()
+            log.debug("%s of %d elements destroyed", self._noun(), self._size)
 
     def _require(self) -> None:
         """Raise RuntimeError where this was destroyed."""
@@ -169,10 +175,10 @@ class Memory(Opaque):
         return self._memory_type is MemoryTypes.device
 
 
-def checked_memory_type(given: object) -> MemoryTypes:
+def checked_memory_type(given: object, argument: str = "memory_type") -> MemoryTypes:
     """Return a memory type. Raises TypeError for anything else, numbers included."""
     if not isinstance(given, MemoryTypes):
-        raise ArgumentTypeError(f"memory_type: expected a member of kp.MemoryTypes, got {given!r}")
+        raise ArgumentTypeError(f"{argument}: expected a member of kp.MemoryTypes, got {given!r}")
     return given
 
 
@@ -186,6 +192,14 @@ def as_floats(argument: str, data: object) -> Array:
     """
     try:
         return np.asarray(data).astype(np.float32).ravel()
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ArgumentTypeError(f"{argument}: expected numbers, got {type(data).__name__}: {error}") from None
+
+
+def as_elements(argument: str, data: object, dtype: "np.dtype[Any]") -> Array:
+    """Return what NumPy makes of `data` as a flat array of a dtype. Raises TypeError for no numbers."""
+    try:
+        return np.asarray(data).ravel().astype(dtype, copy=False)
     except (TypeError, ValueError, OverflowError) as error:
         raise ArgumentTypeError(f"{argument}: expected numbers, got {type(data).__name__}: {error}") from None
 
@@ -217,12 +231,62 @@ def _out_of_memory(size: int, error: Exception) -> KomputeError:
 
 
 class Tensor(Memory):
-    """An array in device memory, flat, of elements of one type."""
+    """An array in device memory, flat, of elements of one type.
 
-    __slots__ = ("_buffer",)
+    `kp.Manager.tensor` and `tensor_t` make one. `kp.Tensor(data)` makes one without a Manager, as in 0.5 and
+    0.6: see `kp.ListTensor`.
+    """
+
+    __slots__ = ("_buffer", "_retired")
 
     _made_by = "kp.Manager.tensor or tensor_t"
     _buffer: Any  # the vd.Buffer on this memory, once somebody asked for it
+    _retired: tuple[Any, ...]  # host memory of before `rebuild`, which arrays of `data` may be on
+
+    def __new__(cls, *_: object, **__: object) -> "Tensor":
+        """Make a `kp.ListTensor` where a program calls the class."""
+        if cls is not Tensor:
+            return object.__new__(cls)
+        from vkdispatch.kompute.list_tensor import ListTensor
+
+        return object.__new__(ListTensor)
+
+    def rebuild(self, data: object, memory_type: MemoryTypes | None = None) -> None:
+        """Take other data, of any number of elements, into memory of its own; the dtype stays.
+
+        Algorithms use the new memory from the next `record` on. What was recorded before has to be recorded
+        again, by `kp.Sequence.rerecord` for example; evaluating it raises an error. Arrays of `data()` from
+        before keep the old values, and their memory is freed with the tensor.
+
+        Parameters
+        ----------
+        data
+            Numbers, or an array. As after `kp.Manager.tensor`, the device has them after an OpSyncDevice.
+        memory_type
+            Where they lie. None: where they lay.
+
+        Raises
+        ------
+        TypeError
+            `data` are no numbers, or `memory_type` is none.
+        RuntimeError
+            `data` is empty, there is no memory left, or the tensor was destroyed or is on a `vd.Buffer`.
+        """
+        self._require()
+        if self._is_borrowed:
+            raise KomputeError("rebuild: the memory of this kp.Tensor is that of a vd.Buffer")
+        kind = self._memory_type if memory_type is None else checked_memory_type(memory_type)
+        made = make_tensor(self._context, as_elements("data", data, self._dtype), self._dtype, kind)
+        before = self._native
+        self._take_over(made)
+        before.destroy()
+
+    def _take_over(self, made: "Tensor") -> None:
+        """Become what another tensor is, which nobody else has."""
+        if self._block is not None:
+            self._retired = (*self._retired, self._block)
+        for name in (*Memory.__slots__, "_buffer"):
+            setattr(self, name, getattr(made, name))
 
     @property
     def buffer(self) -> Any:
@@ -253,19 +317,20 @@ class Tensor(Memory):
         RuntimeError
             The tensor has no view, or `data` has another number of elements.
         """
-        view = self.data()
-        try:
-            values = np.asarray(data).ravel().astype(view.dtype, copy=False)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise ArgumentTypeError(f"data: expected numbers, got {type(data).__name__}: {error}") from None
+        view = self._host_values()
+        values = as_elements("data", data, view.dtype)
         if values.size != view.size:
             raise KomputeError(f"data: expected {view.size} elements, got {values.size}")
         view[:] = values
 
     def vector(self) -> list[Any]:
         """Return the host's view as a list. Raises as `data`."""
-        values: list[Any] = self.data().tolist()
+        values: list[Any] = self._host_values().tolist()
         return values
+
+    def _host_values(self) -> Array:
+        """Return what the host has, to be read and written."""
+        return Memory.data(self)
 
 
 def make_tensor(context: Context, data: "Array | int", dtype: Any, memory_type: MemoryTypes) -> Tensor:
@@ -283,9 +348,9 @@ def make_tensor(context: Context, data: "Array | int", dtype: Any, memory_type: 
     length = size * kind.itemsize
     if length > _MOST_BYTES:
         raise KomputeError(f"data: {length} bytes are more memory than any device has")
-    made = Tensor.__new__(Tensor)
+    made: Tensor = object.__new__(Tensor)
     made._set_up(context, kind, size, memory_type)
-    made._buffer = None
+    made._buffer, made._retired = None, ()
     engine = context._native
     try:
         if memory_type in _HOST_KINDS:
@@ -298,6 +363,7 @@ def make_tensor(context: Context, data: "Array | int", dtype: Any, memory_type: 
         raise _out_of_memory(length, error) from None
     if made._interface:
         np.asarray(made)[:] = 0 if isinstance(data, int) else data
+    log.debug("tensor made: %d elements of %s, %s, %d bytes", size, kind, memory_type, length)
     return made
 
 
@@ -306,13 +372,14 @@ def tensor_on(buffer: Any, kind: "np.dtype[Any]") -> Tensor:
 
     The host's view starts with what the buffer has.
     """
-    made = Tensor.__new__(Tensor)
+    made: Tensor = object.__new__(Tensor)
     made._set_up(buffer.context, kind, buffer.mem_size // kind.itemsize, MemoryTypes.device)
-    made._buffer = buffer
+    made._buffer, made._retired = buffer, ()
     made._native = buffer._native
     made._is_borrowed = True
     made._host_block("upload")
     buffer._native.read_into(0, np.asarray(made).view(np.uint8))
+    log.debug("tensor made on a vd.Buffer: %d elements of %s", made._size, kind)
     return made
 
 
@@ -390,4 +457,7 @@ def make_image(
         raise KomputeError(f"width, height: {error}") from None
     if made._interface:
         np.asarray(made)[:] = data[:size]
+    log.debug(
+        "image made: %d x %d texels of %d channels of %s, %s", width, height, channels, name, memory_type
+    )
     return made

@@ -177,6 +177,31 @@ class OpAlgoDispatch(OpBase):
         commands.dispatch(_set_in_init(self, "_algorithm"), self._push_consts)
 
 
+class OpAlgoLro(OpAlgoDispatch):
+    """Dispatches an algorithm on left, right and out, and copies out to the host's view."""
+
+    __slots__ = ("_out",)
+
+    def __init__(self, memories: Sequence[Memory], algorithm: Algorithm) -> None:
+        """Take the memory that the algorithm is bound to.
+
+        Raises RuntimeError where there are not three tensors, or they have different numbers of elements.
+        """
+        found = _checked(memories, "algo_lro")
+        if len(found) != 3 or len({memory.size() for memory in found}) != 1:
+            raise KomputeError(
+                "algo_lro: expected left, right and out, of as many elements each; got "
+                f"{[memory.size() for memory in found]}"
+            )
+        super().__init__(algorithm)
+        self._out = found[2]
+
+    def record(self, commands: "Commands") -> None:
+        """Record the dispatch and the copy."""
+        super().record(commands)
+        commands.copy_to_host(self._out)
+
+
 _MULTIPLY = """#version 450
 layout(local_size_x = 1) in;
 layout(set = 0, binding = 0) readonly buffer Left { float left[]; };
