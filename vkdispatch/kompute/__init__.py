@@ -2,8 +2,8 @@
 
 Programs for kp 0.5 to 0.9 and for its main branch run as they are; `kp.use` chooses a generation where these
 disagree. What crashes or races there raises an exception here, or is put in order. A tensor's memory is a
-`vd.Buffer`, an algorithm takes SPIR-V, GLSL or a traced kernel, a sequence is a `vd.CommandGraph`; see the page
-"Programs for Kompute" of the documentation.
+`vd.Buffer`, an algorithm takes SPIR-V, GLSL or a traced kernel, a sequence is a `vd.CommandGraph`; see the
+page "Programs for Kompute" of the documentation.
 
 The Manager is imported here, as no program does without; another name brings the module that it lives in when
 it is first asked for.
@@ -31,10 +31,9 @@ _NAMES = {
     "errors": "KomputeError",
     "generations": "use",
     "glsl": "compile_glsl",
-    "list_tensor": "ListTensor",
     "log": "log_level",
     "manager": "Manager",
-    "memory": "Image Memory Tensor",
+    "memory": "Image ListTensor Memory Tensor",
     "operations": "OpAlgoDispatch OpBase OpCopy OpMemoryBarrier OpMult OpSyncDevice OpSyncLocal",
     "sequence": "Sequence",
     "shader": "Shader",

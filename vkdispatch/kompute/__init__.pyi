@@ -6,10 +6,9 @@ from vkdispatch.kompute.enums import MemoryTypes as TensorTypes
 from vkdispatch.kompute.errors import KomputeError
 from vkdispatch.kompute.generations import use
 from vkdispatch.kompute.glsl import compile_glsl
-from vkdispatch.kompute.list_tensor import ListTensor
 from vkdispatch.kompute.log import log_level
 from vkdispatch.kompute.manager import Manager
-from vkdispatch.kompute.memory import Image, Memory, Tensor
+from vkdispatch.kompute.memory import Image, ListTensor, Memory, Tensor
 from vkdispatch.kompute.operations import (
     OpAlgoDispatch,
     OpBase,

@@ -20,6 +20,7 @@ from vkdispatch.kompute.memory import (
     _FORMATS,
     TENSOR_TYPES,
     Image,
+    ListTensor,
     Tensor,
     as_floats,
     as_typed,
@@ -358,8 +359,6 @@ class Manager(NamedEvaluations):
 
     def build_tensor(self, data: Any, tensorType: MemoryTypes = _DEVICE_TYPE) -> Tensor:  # noqa: N803
         """Make a `kp.Tensor(data)` and give it device memory with its data; raises as it."""
-        from vkdispatch.kompute.list_tensor import ListTensor
-
         made = ListTensor(data, checked_memory_type(tensorType, "tensorType"))
         self.eval_tensor_create_def([made])
         return made

@@ -28,7 +28,7 @@ class Place(NamedTuple):
 
 def tensor_create(place: Place, tensors: Any) -> "OpBase":
     """Return the operation that gives tensors device memory and their data."""
-    from vkdispatch.kompute.list_tensor import OpTensorCreate
+    from vkdispatch.kompute.operations import OpTensorCreate
 
     return OpTensorCreate(place.context, place.owners, tensors)
 
@@ -55,7 +55,7 @@ def tensor_copy(place: Place, tensors: "Sequence[Memory]") -> "OpBase":
 
 
 def _transfer(operation: "Callable[[Sequence[Memory]], OpBase]", tensors: "Sequence[Memory]") -> "OpBase":
-    from vkdispatch.kompute.list_tensor import require_transfers
+    from vkdispatch.kompute.memory import require_transfers
 
     made = operation(tensors)
     require_transfers(tensors)
