@@ -146,7 +146,7 @@ class Algorithm(Opaque):
         self._bound = [(memory, memory._native) for memory in memories]
         if built is not None:
             log.debug(
-                "algorithm built: %d tensors and images, %s workgroups, %d bytes of push constants",
+                "algorithm built: number of tensors and images %d, workgroups %s, push constants %d bytes",
                 *(len(memories), groups, push.nbytes),
             )
 

@@ -12,12 +12,15 @@ _LEVELS = (TRACE, DEBUG, 20, 30, 40)
 # The lowest of our levels that is let through: what is done often looks at this before it calls `trace` or
 # `debug`. Each line logged elsewhere, such as for an object that is made, sees whether it still holds.
 lowest = 100
+_known: "logging.Logger | None" = None
 
 
 def logger() -> "logging.Logger":
     """Return the logger, and see to it, as Kompute does, that what it lets through is seen."""
     import logging
 
+    if logging.getLevelName(TRACE) == f"Level {TRACE}":
+        logging.addLevelName(TRACE, "TRACE")
     logging.basicConfig()
     return logging.getLogger("kp")
 
@@ -56,13 +59,16 @@ def log_level(level: int) -> None:
 
 def _look() -> None:
     """Note which level is let through."""
-    global lowest
-    # Without the module there is nobody who could have asked for lines below the level of a warning.
-    if "logging" in sys.modules:
+    global lowest, _known
+    if _known is None:
+        # Without the module there is nobody who could have asked for lines below the level of a warning.
+        if "logging" not in sys.modules:
+            return
         import logging
 
-        enabled = logging.getLogger("kp").isEnabledFor
-        lowest = TRACE if enabled(TRACE) else DEBUG if enabled(DEBUG) else 100
+        _known = logging.getLogger("kp")
+    enabled = _known.isEnabledFor
+    lowest = (TRACE if enabled(TRACE) else DEBUG) if enabled(DEBUG) else 100
 
 
 def trace(message: str, *values: object) -> None:

@@ -13,7 +13,7 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.errors import ArgumentTypeError, VkDispatchError
 from vkdispatch.base.init import get_devices
-from vkdispatch.kompute import log
+from vkdispatch.kompute import generations, log
 from vkdispatch.kompute.enums import MemoryTypes
 from vkdispatch.kompute.errors import KomputeError
 from vkdispatch.kompute.memory import (
@@ -54,7 +54,7 @@ class _Owned:
     def free(self) -> None:
         """Destroy sequences, then algorithms, then memory, then the context if nobody else has it."""
         objects = sorted(self.objects, key=_rank)
-        log.debug("manager destroyed, with %d objects", len(objects))
+        log.debug("manager destroyed: number of its objects %d", len(objects))
         self.objects = weakref.WeakSet()
         self.named = {}
         with contextlib.ExitStack() as ends:  # all of them, whatever one says of work that failed
@@ -126,7 +126,8 @@ class Manager(NamedEvaluations):
         self._owned: _Owned | None = _Owned(context, is_own)
         self._finalizer = weakref.finalize(self, self._owned.free)
         log.info("using device %d: %s", index, context.device_infos[0].device_name)
-        log.debug("manager made: %d queues, %s", context.queue_count, "own" if is_own else "shared context")
+        kind = "its own" if is_own else "a shared"
+        log.debug("manager made: number of queues %d, %s context", context.queue_count, kind)
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         """Refuse to be pickled or copied: one Manager answers for its objects. Raises TypeError."""
@@ -340,11 +341,11 @@ class Manager(NamedEvaluations):
         RuntimeError
             There is no such queue, or the device has no timestamps.
         """
-        from vkdispatch.kompute.sequence import Sequence
+        return self._sequence(queue_index, total_timestamps)
 
-        return self._sequence(queue_index, total_timestamps, Sequence)
-
-    def _sequence(self, queue_index: int, total_timestamps: int, kind: "type[Sequence]") -> "Sequence":
+    def _sequence(
+        self, queue_index: int, total_timestamps: int, kind: "type[Sequence] | None" = None
+    ) -> "Sequence":
         context = self._context()
         queue, count = _index("queue_index", queue_index), _index("total_timestamps", total_timestamps)
         if queue >= context.queue_count:
@@ -353,11 +354,14 @@ class Manager(NamedEvaluations):
             raise KomputeError("total_timestamps: this device has no timestamps")
         from vkdispatch.kompute.sequence import make_sequence
 
-        return self._keep(make_sequence(context, queue, count, self._alive().objects, kind))
+        owners = self._alive().objects
+        made = make_sequence(context, queue, count, owners, kind)
+        owners.add(made)
+        return made
 
     # -- as before 0.7
 
-    def build_tensor(self, data: Any, tensorType: MemoryTypes = _DEVICE_TYPE) -> Tensor:  # noqa: N803
+    def build_tensor(self, data: Any, tensorType: MemoryTypes = _DEVICE_TYPE) -> ListTensor:  # noqa: N803
         """Make a `kp.Tensor(data)` and give it device memory with its data; raises as it."""
         made = ListTensor(data, checked_memory_type(tensorType, "tensorType"))
         self.eval_tensor_create_def([made])
@@ -384,8 +388,6 @@ class Manager(NamedEvaluations):
 
     def _made_by_name(self, queue_index: int = 0) -> "Sequence":
         """Return a new sequence, of the generation in use."""
-        from vkdispatch.kompute import generations
-
         if not generations.is_before_0_7():
             return self.sequence(queue_index)
         from vkdispatch.kompute.named_sequence import NamedSequence

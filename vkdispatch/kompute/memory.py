@@ -157,7 +157,7 @@ class Memory(Opaque):
             self._initialized = False
             if not self._is_borrowed:
                 self._native.destroy()
-            log.debug("%s of %d elements destroyed", self._noun(), self._size)
+            log.debug("%s destroyed: number of elements %d", self._noun(), self._size)
 
     def _require(self) -> None:
         """Raise RuntimeError where this was destroyed."""
@@ -245,7 +245,7 @@ class Tensor(Memory):
     _buffer: Any  # the vd.Buffer on this memory, once somebody asked for it
     _retired: tuple[Any, ...]  # host memory of before `rebuild`, which arrays of `data` may be on
 
-    def __new__(cls, *_: object, **__: object) -> "Tensor":
+    def __new__(cls, *_: object, **__: object) -> "ListTensor":
         """Make a `kp.ListTensor` where a program calls the class."""
         return object.__new__(ListTensor if cls is Tensor else cls)
 
@@ -361,7 +361,7 @@ def make_tensor(context: Context, data: "Array | int", dtype: Any, memory_type: 
         raise _out_of_memory(length, error) from None
     if made._interface:
         np.asarray(made)[:] = 0 if isinstance(data, int) else data
-    log.debug("tensor made: %d elements of %s, %s, %d bytes", size, kind, memory_type, length)
+    log.debug("tensor made: number of elements %d, %s, %s, %d bytes", size, kind, memory_type, length)
     return made
 
 
@@ -377,7 +377,7 @@ def tensor_on(buffer: Any, kind: "np.dtype[Any]") -> Tensor:
     made._is_borrowed = True
     made._host_block("upload")
     buffer._native.read_into(0, np.asarray(made).view(np.uint8))
-    log.debug("tensor made on a vd.Buffer: %d elements of %s", made._size, kind)
+    log.debug("tensor made on a vd.Buffer: number of elements %d, %s", made._size, kind)
     return made
 
 
@@ -615,6 +615,11 @@ def make_image(
     if made._interface:
         np.asarray(made)[:] = data[:size]
     log.debug(
-        "image made: %d x %d texels of %d channels of %s, %s", width, height, channels, name, memory_type
+        "image made: %d x %d texels, number of channels %d, %s, %s",
+        width,
+        height,
+        channels,
+        name,
+        memory_type,
     )
     return made

@@ -18,7 +18,7 @@ class NamedSequence(Sequence):
 
     def begin(self) -> Any:
         """Start recording, without the operations of before. Return False if it is recording or running."""
-        if self._is_refused("begin", recording=True, running=True):
+        if self._is_refused("begin"):
             return False
         super().begin()
         return True
@@ -41,14 +41,14 @@ class NamedSequence(Sequence):
 
     def eval(self, op: OpBase | None = None) -> Any:
         """Run what was recorded, and wait for it. Return False if it is recording or running."""
-        if op is None and self._is_refused("eval", recording=True, running=True):
+        if op is None and self._is_refused("eval"):
             return False
         super().eval(op)
         return True
 
     def eval_async(self, op: OpBase | None = None, *, blocking: bool | None = False) -> Any:
         """Run what was recorded, and return at once. Return False if it is recording or running."""
-        if op is None and self._is_refused("eval_async", recording=True, running=True):
+        if op is None and self._is_refused("eval_async"):
             return False
         super().eval_async(op, blocking=blocking)
         return True
@@ -59,11 +59,11 @@ class NamedSequence(Sequence):
         super().eval_await(wait_for)
         return is_running and not self.is_running()
 
-    def _is_refused(self, call: str, *, recording: bool, running: bool) -> bool:
-        if recording and self._recording:
+    def _is_refused(self, call: str) -> bool:
+        if self._recording:
             log.warning("%s: the sequence is recording", call)
             return True
-        if running and self.is_running():
+        if self.is_running():
             log.warning("%s: the sequence is running; wait for it with eval_await()", call)
             return True
         return False

@@ -83,7 +83,7 @@ class Sequence(NamedRecords, Opaque):
         self._require()
         self._recording = False
         if log.lowest <= log.TRACE:
-            log.trace("sequence: recording ends, %d operations", len(self._operations))
+            log.trace("sequence: recording ends, number of operations %d", len(self._operations))
         return self
 
     def _begin(self) -> "Commands":
@@ -268,7 +268,9 @@ class Sequence(NamedRecords, Opaque):
         if commands is None:
             return self  # nothing was recorded
         if log.lowest <= log.DEBUG:
-            log.debug("sequence: eval of %d operations on queue %d", len(self._operations), self._queue)
+            log.debug(
+                "sequence: eval on queue %d, number of operations %d", self._queue, len(self._operations)
+            )
         hooked = self._hooked
         for held in hooked:
             held.pre_eval()
@@ -302,7 +304,7 @@ class Sequence(NamedRecords, Opaque):
         if self._commands is not None:
             if log.lowest <= log.DEBUG:
                 count = len(self._operations)
-                log.debug("sequence: eval_async of %d operations on queue %d", count, self._queue)
+                log.debug("sequence: eval_async on queue %d, number of operations %d", self._queue, count)
             for held in self._hooked:
                 held.pre_eval()
             self._running = self._commands.submit(self._queue)
@@ -412,13 +414,13 @@ def make_sequence(
     context: Context,
     queue: int,
     timestamps: int,
-    owners: "weakref.WeakSet[Any] | None" = None,
-    kind: type[Sequence] = Sequence,
+    owners: "weakref.WeakSet[Any]",
+    kind: type[Sequence] | None = None,
 ) -> Sequence:
     """Make an empty sequence; to `owners` it adds the tensors that it gives memory to."""
-    made = kind.__new__(kind)
+    made: Sequence = object.__new__(kind or Sequence)
     made._context = context
-    made._owners = weakref.WeakSet() if owners is None else owners
+    made._owners = owners
     made._queue = queue
     made._timestamps = timestamps
     made._commands = made._spare = None
