@@ -66,9 +66,9 @@ def get_codegen_backend() -> CodeGenBackend:
     return _settings.backend or GLSLBackend()
 
 
-def set_shader_print_line_numbers(enabled: bool) -> None:
+def set_shader_print_line_numbers(value: bool) -> None:
     """Say whether this thread's printed sources have line numbers."""
-    _settings.line_numbers = bool(enabled)
+    _settings.line_numbers = bool(value)
 
 
 def get_shader_print_line_numbers() -> bool:

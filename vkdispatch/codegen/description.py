@@ -71,9 +71,10 @@ class Place:
 
 @record(sealed=True)
 class ShaderBinding:
-    """A bound resource: its element type, dimensions (0 for a buffer) and kind."""
+    """A bound resource: its element type, name, dimensions (0 for a buffer) and kind."""
 
     dtype: DType
+    name: str
     dimension: int
     binding_type: BindingType
 

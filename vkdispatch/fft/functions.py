@@ -219,6 +219,7 @@ def _resolve_compute_precision(compute_type: DType | None, *io_types: DType | No
     "compute_type",
 )
 def ifft(
+    buffer: Any,
     *buffers: Any,
     graph: CommandGraph | None = None,
     print_shader: bool = False,
@@ -235,6 +236,7 @@ def ifft(
 ) -> None:
     """Transform back along one axis, divided by its length if `normalize`; the rest is as in `fft`."""
     fft(
+        buffer,
         *buffers,
         buffer_shape=buffer_shape,
         graph=graph,
@@ -343,6 +345,7 @@ _OPTIONS_OF_MANY = ("input_map", "output_map", "output_type", "input_type", "com
 @array_function
 @takes_options("graph", "print_shader", *_OPTIONS_OF_MANY)
 def fft2(
+    buffer: Any,
     *buffers: Any,
     graph: CommandGraph | None = None,
     print_shader: bool = False,
@@ -361,7 +364,9 @@ def fft2(
 
     Parameters
     ----------
-    *buffers, graph, print_shader, input_map, output_map, output_type, input_type, compute_type
+    buffer, *buffers
+        What `fft` takes as its buffers.
+    graph, print_shader, input_map, output_map, output_type, input_type, compute_type
         As for `fft`.
     buffer_shape, norm
         As for `fft`.
@@ -372,12 +377,13 @@ def fft2(
         As `fft`; also for another number of axes.
     """
     maps = (input_map, output_map, output_type, input_type, compute_type, buffer_shape, norm)
-    _transform_axes("fft2", buffers, 2, 3, False, True, graph, print_shader, *maps)
+    _transform_axes("fft2", (buffer, *buffers), 2, 3, False, True, graph, print_shader, *maps)
 
 
 @array_function
 @takes_options("graph", "print_shader", *_OPTIONS_OF_MANY)
 def fft3(
+    buffer: Any,
     *buffers: Any,
     graph: CommandGraph | None = None,
     print_shader: bool = False,
@@ -391,12 +397,13 @@ def fft3(
 ) -> None:
     """Transform a buffer of three axes; see `fft2`."""
     maps = (input_map, output_map, output_type, input_type, compute_type, buffer_shape, norm)
-    _transform_axes("fft3", buffers, 3, 3, False, True, graph, print_shader, *maps)
+    _transform_axes("fft3", (buffer, *buffers), 3, 3, False, True, graph, print_shader, *maps)
 
 
 @array_function
 @takes_options("graph", "print_shader", "normalize", *_OPTIONS_OF_MANY)
 def ifft2(
+    buffer: Any,
     *buffers: Any,
     graph: CommandGraph | None = None,
     print_shader: bool = False,
@@ -411,12 +418,13 @@ def ifft2(
 ) -> None:
     """Transform the last two axes back, divided by their lengths if `normalize`; see `fft2`."""
     maps = (input_map, output_map, output_type, input_type, compute_type, buffer_shape, norm)
-    _transform_axes("ifft2", buffers, 2, 3, True, bool(normalize), graph, print_shader, *maps)
+    _transform_axes("ifft2", (buffer, *buffers), 2, 3, True, bool(normalize), graph, print_shader, *maps)
 
 
 @array_function
 @takes_options("graph", "print_shader", "normalize", *_OPTIONS_OF_MANY)
 def ifft3(
+    buffer: Any,
     *buffers: Any,
     graph: CommandGraph | None = None,
     print_shader: bool = False,
@@ -431,7 +439,7 @@ def ifft3(
 ) -> None:
     """Transform a buffer of three axes back, divided by their lengths if `normalize`; see `fft2`."""
     maps = (input_map, output_map, output_type, input_type, compute_type, buffer_shape, norm)
-    _transform_axes("ifft3", buffers, 3, 3, True, bool(normalize), graph, print_shader, *maps)
+    _transform_axes("ifft3", (buffer, *buffers), 3, 3, True, bool(normalize), graph, print_shader, *maps)
 
 
 # ---- real transforms -------------------------------------------------------------------------------
