@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vkdispatch.arrays.calls import array_function
+from vkdispatch.base.aliases import names_elsewhere
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentValueError
@@ -574,3 +575,12 @@ def irfft3(
 ) -> None:
     """Transform back what `rfft3` made, divided by the three lengths if `normalize`."""
     _real_transform("irfft3", buffer, 3, True, bool(normalize), graph, print_shader, compute_type, norm)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = names_elsewhere(
+        __name__,
+        {
+            "fft.convolving": "convolve convolve2D convolve2DR transpose",
+        },
+    )
