@@ -227,7 +227,7 @@ def _arguments(function: Any, kind: DType | None, value: Values, context: vc.Sha
         fixed = _FIXED.get(name, kind)
         if name == "args" and kind is None:
             return
-        if name == "target":
+        if name == "mem":
             assert kind is not None
             (buffer,) = context.declare_input_arguments([vc.Buff[kind]])
             yield buffer[value("i", dt.uint32)]

@@ -231,7 +231,7 @@ def test_misuse() -> None:
         )
         register = x.to_register()
         for message, misuse in (
-            ("target must be an int32, uint32", lambda: vc.atomic_add(register, 1)),
+            ("mem must be an int32, uint32", lambda: vc.atomic_add(register, 1)),
             ("no element of a buffer", lambda: vc.atomic_min(register, 1)),
             ("got int16", lambda: vc.atomic_min(h[0], 1)),
             ("elements of int8 have no atomics; use a buffer of int32", lambda: vc.atomic_add(small[0], 1)),
@@ -239,7 +239,7 @@ def test_misuse() -> None:
             ("got float32", lambda: vc.atomic_or(f[0], 1)),
             ("got float32", lambda: vc.atomic_compare_exchange(f[0], 1, 2)),
             (
-                "y must be an integer scalar where the target is int32, got float32",
+                "y must be an integer scalar where mem is int32, got float32",
                 lambda: vc.atomic_add(a[0], y),
             ),
             ("got 1.5", lambda: vc.atomic_max(a[0], 1.5)),

@@ -373,35 +373,35 @@ _CATEGORIES: dict[DType, DType] = {
 # ---- what a dtype is -----------------------------------------------------------------------------
 
 
-def is_dtype(value: type[Any]) -> bool:
-    """Whether a class is a vkdispatch dtype. Raises TypeError if `value` is not a class."""
-    if not isinstance(value, type):
-        raise ArgumentTypeError(f"is_dtype: expected a class such as vd.float32, got {value!r}")
-    return issubclass(value, dtype)
+def is_dtype(in_type: type[Any]) -> bool:
+    """Whether a class is a vkdispatch dtype. Raises TypeError if `in_type` is not a class."""
+    if not isinstance(in_type, type):
+        raise ArgumentTypeError(f"is_dtype: expected a class such as vd.float32, got {in_type!r}")
+    return issubclass(in_type, dtype)
 
 
-def is_scalar(kind: DType) -> bool:
-    """Whether `kind` is a scalar type."""
-    category = _CATEGORIES.get(kind)
-    return category is _Scalar if category else is_dtype(kind) and issubclass(kind, _Scalar)
+def is_scalar(dtype: DType) -> bool:
+    """Whether `dtype` is a scalar type."""
+    category = _CATEGORIES.get(dtype)
+    return category is _Scalar if category else is_dtype(dtype) and issubclass(dtype, _Scalar)
 
 
-def is_complex(kind: DType) -> bool:
-    """Whether `kind` is a complex type."""
-    category = _CATEGORIES.get(kind)
-    return category is _Complex if category else is_dtype(kind) and issubclass(kind, _Complex)
+def is_complex(dtype: DType) -> bool:
+    """Whether `dtype` is a complex type."""
+    category = _CATEGORIES.get(dtype)
+    return category is _Complex if category else is_dtype(dtype) and issubclass(dtype, _Complex)
 
 
-def is_vector(kind: DType) -> bool:
-    """Whether `kind` is a vector type."""
-    category = _CATEGORIES.get(kind)
-    return category is _Vector if category else is_dtype(kind) and issubclass(kind, _Vector)
+def is_vector(dtype: DType) -> bool:
+    """Whether `dtype` is a vector type."""
+    category = _CATEGORIES.get(dtype)
+    return category is _Vector if category else is_dtype(dtype) and issubclass(dtype, _Vector)
 
 
-def is_matrix(kind: DType) -> bool:
-    """Whether `kind` is a matrix type."""
-    category = _CATEGORIES.get(kind)
-    return category is _Matrix if category else is_dtype(kind) and issubclass(kind, _Matrix)
+def is_matrix(dtype: DType) -> bool:
+    """Whether `dtype` is a matrix type."""
+    category = _CATEGORIES.get(dtype)
+    return category is _Matrix if category else is_dtype(dtype) and issubclass(dtype, _Matrix)
 
 
 @_remembered
@@ -428,14 +428,14 @@ def pair_twin(kind: DType) -> DType | None:
     return None
 
 
-def is_float_dtype(kind: DType) -> bool:
+def is_float_dtype(dtype: DType) -> bool:
     """Whether the components are floating-point numbers."""
-    return component_type(kind) in _FLOATS
+    return component_type(dtype) in _FLOATS
 
 
-def is_integer_dtype(kind: DType) -> bool:
+def is_integer_dtype(dtype: DType) -> bool:
     """Whether the components are integers."""
-    return component_type(kind) in _RANKS and not is_float_dtype(kind)
+    return component_type(dtype) in _RANKS and not is_float_dtype(dtype)
 
 
 def is_signed_dtype(kind: DType) -> bool:
@@ -453,11 +453,11 @@ def compute_type(kind: DType) -> DType:
     return _COMPUTED_AS.get(kind, kind)
 
 
-def vector_size(kind: DType) -> int:
+def vector_size(dtype: DType) -> int:
     """Count of components of a vector. Raises ValueError for other types."""
-    if not is_vector(kind):
-        raise ArgumentValueError(f"vector_size: {kind.name} is not a vector type")
-    return kind.child_count
+    if not is_vector(dtype):
+        raise ArgumentValueError(f"vector_size: {dtype.name} is not a vector type")
+    return dtype.child_count
 
 
 def is_cooperative(kind: DType) -> bool:
@@ -474,16 +474,16 @@ def is_array(kind: DType) -> bool:
 
 
 @_remembered
-def to_vector(scalar: DType, count: int) -> DType:
+def to_vector(dtype: DType, count: int) -> DType:
     """Vector type of `count` components (1 gives the scalar). Raises ValueError where there is none."""
-    if not is_scalar(scalar):
-        raise ArgumentValueError(f"to_vector: {scalar.name} is not a scalar type")
-    if count == 1 and (scalar, 2) in _VECTORS:
-        return scalar
-    vector = _VECTORS.get((scalar, count))
+    if not is_scalar(dtype):
+        raise ArgumentValueError(f"to_vector: {dtype.name} is not a scalar type")
+    if count == 1 and (dtype, 2) in _VECTORS:
+        return dtype
+    vector = _VECTORS.get((dtype, count))
     if vector is None:
         raise ArgumentValueError(
-            f"to_vector: there is no vector of {count} {scalar.name}; "
+            f"to_vector: there is no vector of {count} {dtype.name}; "
             "vectors have 2 to 4 components of 16 or 32 bits, or float64"
         )
     return vector
@@ -550,65 +550,69 @@ def array_type(kind: DType, count: int) -> DType:
     )
 
 
-def complex_from_float(kind: DType) -> DType:
+def complex_from_float(dtype: DType) -> DType:
     """Complex type of a float type. Raises ValueError for other types."""
-    if kind not in _COMPLEX_OF:
-        raise ArgumentValueError(f"complex_from_float: {kind.name} is not a floating-point scalar type")
-    return _COMPLEX_OF[kind]
+    if dtype not in _COMPLEX_OF:
+        raise ArgumentValueError(f"complex_from_float: {dtype.name} is not a floating-point scalar type")
+    return _COMPLEX_OF[dtype]
 
 
 @_remembered
-def make_floating_dtype(kind: DType) -> DType:
+def make_floating_dtype(dtype: DType) -> DType:
     """Floating-point type of the same width, component by component; floats, complex and matrices stay."""
-    if kind is bool_:
+    if dtype is bool_:
         return float32
-    if not is_integer_dtype(kind):
-        return kind
-    real = _FLOAT_OF_SIZE[component_type(kind).item_size]
-    return to_vector(real, kind.child_count) if is_vector(kind) else real
+    if not is_integer_dtype(dtype):
+        return dtype
+    real = _FLOAT_OF_SIZE[component_type(dtype).item_size]
+    return to_vector(real, dtype.child_count) if is_vector(dtype) else real
 
 
-def cross_scalar_scalar(a: DType, b: DType) -> DType:
+def cross_scalar_scalar(dtype1: DType, dtype2: DType) -> DType:
     """Promoted type of two scalar types. Truth values count as int32."""
-    if not is_scalar(a) or not is_scalar(b):
-        raise ArgumentValueError(f"cross_scalar_scalar: {a.name} and {b.name} are not both scalar types")
-    first, second = (int32 if kind is bool_ else kind for kind in (a, b))
+    if not is_scalar(dtype1) or not is_scalar(dtype2):
+        raise ArgumentValueError(
+            f"cross_scalar_scalar: {dtype1.name} and {dtype2.name} are not both scalar types"
+        )
+    first, second = (int32 if kind is bool_ else kind for kind in (dtype1, dtype2))
     return first if _RANKS[first] >= _RANKS[second] else second
 
 
-def cross_vector_scalar(a: DType, b: DType) -> DType:
+def cross_vector_scalar(dtype1: DType, dtype2: DType) -> DType:
     """Promoted type of a vector and a scalar type."""
-    if not is_vector(a) or not is_scalar(b):
+    if not is_vector(dtype1) or not is_scalar(dtype2):
         raise ArgumentValueError(
-            f"cross_vector_scalar: expected a vector and a scalar type, got {a.name} and {b.name}"
+            f"cross_vector_scalar: expected a vector and a scalar type, got {dtype1.name} and {dtype2.name}"
         )
-    return to_vector(cross_scalar_scalar(component_type(a), b), a.child_count)
+    return to_vector(cross_scalar_scalar(component_type(dtype1), dtype2), dtype1.child_count)
 
 
-def cross_vector_vector(a: DType, b: DType) -> DType:
+def cross_vector_vector(dtype1: DType, dtype2: DType) -> DType:
     """Promoted type of two vector types of one length. Raises ValueError if the lengths differ."""
-    if not is_vector(a) or not is_vector(b) or a.child_count != b.child_count:
+    if not is_vector(dtype1) or not is_vector(dtype2) or dtype1.child_count != dtype2.child_count:
         raise ArgumentValueError(
-            f"{a.name} and {b.name} do not go together: vectors must have the same length"
+            f"{dtype1.name} and {dtype2.name} do not go together: vectors must have the same length"
         )
-    return to_vector(cross_scalar_scalar(component_type(a), component_type(b)), a.child_count)
+    return to_vector(cross_scalar_scalar(component_type(dtype1), component_type(dtype2)), dtype1.child_count)
 
 
-def cross_vector(a: DType, b: DType) -> DType:
+def cross_vector(dtype1: DType, dtype2: DType) -> DType:
     """Promoted type of a vector type and a vector or scalar type."""
-    if is_vector(b):
-        return cross_vector_vector(a, b)
-    if is_scalar(b):
-        return cross_vector_scalar(a, b)
-    raise ArgumentValueError(f"{a.name} and {b.name} do not go together: a vector needs a vector or a scalar")
-
-
-def cross_matrix(a: DType, b: DType) -> DType:
-    """Promoted type of a matrix type and the same matrix type or a scalar type."""
-    if a is b or is_scalar(b):
-        return a
+    if is_vector(dtype2):
+        return cross_vector_vector(dtype1, dtype2)
+    if is_scalar(dtype2):
+        return cross_vector_scalar(dtype1, dtype2)
     raise ArgumentValueError(
-        f"{a.name} and {b.name} do not go together: a matrix needs an equal matrix or a scalar"
+        f"{dtype1.name} and {dtype2.name} do not go together: a vector needs a vector or a scalar"
+    )
+
+
+def cross_matrix(dtype1: DType, dtype2: DType) -> DType:
+    """Promoted type of a matrix type and the same matrix type or a scalar type."""
+    if dtype1 is dtype2 or is_scalar(dtype2):
+        return dtype1
+    raise ArgumentValueError(
+        f"{dtype1.name} and {dtype2.name} do not go together: a matrix needs an equal matrix or a scalar"
     )
 
 
@@ -620,71 +624,73 @@ def _cross_complex(a: DType, b: DType) -> DType:
 
 
 @_remembered
-def cross_type(a: DType, b: DType) -> DType:
-    """Type in which `a` and `b` meet in `+` and `-`. Raises ValueError if there is none."""
-    for first, second in ((a, b), (b, a)):
+def cross_type(dtype1: DType, dtype2: DType) -> DType:
+    """Type in which two types meet in `+` and `-`. Raises ValueError if there is none."""
+    for first, second in ((dtype1, dtype2), (dtype2, dtype1)):
         if is_complex(first):
             return _cross_complex(first, second)
         if is_matrix(first):
             return cross_matrix(first, second)
-    if is_vector(a):
-        return cross_vector(a, b)
-    if is_vector(b):
-        return cross_vector(b, a)
-    return cross_scalar_scalar(a, b)
+    if is_vector(dtype1):
+        return cross_vector(dtype1, dtype2)
+    if is_vector(dtype2):
+        return cross_vector(dtype2, dtype1)
+    return cross_scalar_scalar(dtype1, dtype2)
 
 
-def cross_multiply_type(a: DType, b: DType) -> DType:
-    """Type of `a * b`: as `cross_type`, and a float32 matrix and vector of one size give the vector."""
-    for matrix, vector in ((a, b), (b, a)):
+def cross_multiply_type(dtype1: DType, dtype2: DType) -> DType:
+    """Type of a product: as `cross_type`, and a float32 matrix and vector of one size give the vector."""
+    for matrix, vector in ((dtype1, dtype2), (dtype2, dtype1)):
         if is_matrix(matrix) and is_vector(vector):
             if vector is not matrix.child_type:
                 raise ArgumentValueError(
-                    f"{a.name} * {b.name}: the matrix needs a float32 vector of its own size"
+                    f"{dtype1.name} * {dtype2.name}: the matrix needs a float32 vector of its own size"
                 )
             return vector
-    return cross_type(a, b)
+    return cross_type(dtype1, dtype2)
 
 
 # ---- NumPy and memory ----------------------------------------------------------------------------
 
 
-def from_numpy_dtype(host: Any, name: str = "") -> DType:
+def from_numpy_dtype(dtype: Any, name: str = "") -> DType:
     """Return the dtype of a NumPy dtype, type or name, or of a `HostDtype`.
 
     Raises ValueError if there is none; `name` is the argument that the message names.
     """
-    if isinstance(host, HostDtype):
-        host = host.name
-    called = host if isinstance(host, str) else getattr(host, "name", getattr(host, "__name__", None))
+    if isinstance(dtype, HostDtype):
+        dtype = dtype.name
+    called = dtype if isinstance(dtype, str) else getattr(dtype, "name", getattr(dtype, "__name__", None))
     if called in _OF_NAME:
         return _OF_NAME[called]
     try:
         # np.dtype(None) would be float64
-        kind = None if host is None else _FROM_NUMPY.get(np.dtype(host))
+        kind = None if dtype is None else _FROM_NUMPY.get(np.dtype(dtype))
     except TypeError:
         kind = None
     if kind is None:
         names = ", ".join(known.name for known in _NUMPY_TYPES)
         raise ArgumentValueError(
-            f"{name}{': ' if name else ''}NumPy dtype {host!r} has no vkdispatch dtype; supported: {names}, "
+            f"{name}{': ' if name else ''}NumPy dtype {dtype!r} has no vkdispatch dtype; supported: {names}, "
             "bfloat16, complex32"
         )
     return kind
 
 
-def to_numpy_dtype(kind: DType) -> Any:
+def to_numpy_dtype(shader_type: DType) -> Any:
     """NumPy type of a scalar or complex dtype, or the `HostDtype` of complex32 and bfloat16.
 
     Raises ValueError for others.
     """
-    if kind is complex32:
+    if shader_type is complex32:
         return COMPLEX32_HOST
-    if kind is bfloat16:
+    if shader_type is bfloat16:
         return BFLOAT16_HOST
-    if kind not in _NUMPY_TYPES:
-        raise ArgumentValueError(f"{kind.name} has no NumPy dtype; only scalar and complex types have one")
-    return _NUMPY_TYPES[kind]
+    if shader_type not in _NUMPY_TYPES:
+        raise ArgumentValueError(
+            f"{shader_type.name} has no NumPy dtype; only scalar and complex types have one"
+        )
+    return _NUMPY_TYPES[shader_type]
 
 
 def scalar_layout(members: Sequence[tuple[DType, int]]) -> tuple[tuple[int, ...], int]:

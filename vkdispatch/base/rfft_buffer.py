@@ -56,17 +56,17 @@ class RFFTBuffer(Buffer[Any]):
         self.fourier_shape = self.shape
         self.real_type = dtype.component_type(fourier_type)
 
-    def write_real(self, arr: Array, index: int | None = None) -> None:
+    def write_real(self, data: Array, index: int | None = None) -> None:
         """Write a real signal of shape `real_shape`, cast to `real_type`; the padding becomes 0.
 
         Raises
         ------
         ValueError
-            `arr` has another shape or is complex.
+            `data` has another shape or is complex.
         """
-        self._check(arr, self.real_shape, "biuf", "real")
+        self._check(data, self.real_shape, "biuf", "real")
         rows = np.zeros(self._padded_shape(), dtype.to_numpy_dtype(self.real_type))
-        rows[..., : self.real_shape[-1]] = arr
+        rows[..., : self.real_shape[-1]] = data
         self.write(rows.reshape(*self.shape, 2), index)
 
     def read_real(self, index: int | None = None) -> Array:
@@ -76,19 +76,19 @@ class RFFTBuffer(Buffer[Any]):
         signal = rows[..., : self.real_shape[-1]]
         return signal if index is None else signal[0]
 
-    def write_fourier(self, arr: Array, index: int | None = None) -> None:
+    def write_fourier(self, data: Array, index: int | None = None) -> None:
         """Write a half spectrum of shape `fourier_shape`, cast to the buffer's dtype.
 
         Raises
         ------
         ValueError
-            `arr` has another shape or is not complex.
+            `data` has another shape or is not complex.
         """
-        self._check(arr, self.fourier_shape, "c", "complex")
+        self._check(data, self.fourier_shape, "c", "complex")
         if self.var_type is dtype.complex32:
-            self.write(np.stack([arr.real, arr.imag], axis=-1).astype(np.float16), index)
+            self.write(np.stack([data.real, data.imag], axis=-1).astype(np.float16), index)
         else:
-            self.write(arr.astype(dtype.to_numpy_dtype(self.var_type)), index)
+            self.write(data.astype(dtype.to_numpy_dtype(self.var_type)), index)
 
     def read_fourier(self, index: int | None = None) -> Array:
         """Return the half spectrum; the same as `read`."""
@@ -112,31 +112,31 @@ class RFFTBuffer(Buffer[Any]):
 
     def _check(self, arr: object, shape: tuple[int, ...], kinds: str, wanted: str) -> None:
         if not isinstance(arr, np.ndarray):
-            raise ArgumentTypeError(f"arr: expected a NumPy array, got {type(arr).__name__}")
+            raise ArgumentTypeError(f"data: expected a NumPy array, got {type(arr).__name__}")
         if arr.shape != shape or arr.dtype.kind not in kinds:
             raise ArgumentValueError(
-                f"arr: expected {wanted} numbers of shape {shape}, got {arr.dtype} of {arr.shape}"
+                f"data: expected {wanted} numbers of shape {shape}, got {arr.dtype} of {arr.shape}"
             )
 
 
-def asrfftbuffer(arr: Array, fourier_type: DType | None = None) -> RFFTBuffer:
+def asrfftbuffer(data: Array, fourier_type: DType | None = None) -> RFFTBuffer:
     """Make an RFFT buffer of a real array. The spectrum's dtype has the array's width unless given.
 
     Raises
     ------
     TypeError
-        `arr` is no array.
+        `data` is no array.
     ValueError
-        `arr` is complex, of a dtype with no matching complex one, or has no axes.
+        `data` is complex, of a dtype with no matching complex one, or has no axes.
     """
-    if not isinstance(arr, np.ndarray):
-        raise ArgumentTypeError(f"arr: expected a NumPy array, got {type(arr).__name__}")
-    if not arr.ndim:
-        raise ArgumentValueError("arr: a real FFT needs at least one axis, got an array without")
+    if not isinstance(data, np.ndarray):
+        raise ArgumentTypeError(f"data: expected a NumPy array, got {type(data).__name__}")
+    if not data.ndim:
+        raise ArgumentValueError("data: a real FFT needs at least one axis, got an array without")
     if fourier_type is None:
-        fourier_type = _FOURIER_OF_SIZE.get(arr.dtype.itemsize) if arr.dtype.kind in "iuf" else None
-    if arr.dtype.kind == "c" or fourier_type is None:
-        raise ArgumentValueError(f"arr: expected real numbers of 16, 32 or 64 bits, got {arr.dtype}")
-    buffer = RFFTBuffer(arr.shape, fourier_type)
-    buffer.write_real(arr)
+        fourier_type = _FOURIER_OF_SIZE.get(data.dtype.itemsize) if data.dtype.kind in "iuf" else None
+    if data.dtype.kind == "c" or fourier_type is None:
+        raise ArgumentValueError(f"data: expected real numbers of 16, 32 or 64 bits, got {data.dtype}")
+    buffer = RFFTBuffer(data.shape, fourier_type)
+    buffer.write_real(data)
     return buffer

@@ -19,13 +19,13 @@ class GLSLBackend(CodeGenBackend):
 
 
 class CUDABackend(CodeGenBackend):
-    """CUDA C++: kernels can be traced for it; this version does not write it."""
+    """CUDA C++: kernels can be traced for it; this package does not write it."""
 
     name = "cuda"
 
 
 class OpenCLBackend(CodeGenBackend):
-    """OpenCL C: kernels can be traced for it; this version does not write it."""
+    """OpenCL C: kernels can be traced for it; this package does not write it."""
 
     name = "opencl"
 
@@ -66,9 +66,9 @@ def get_codegen_backend() -> CodeGenBackend:
     return _settings.backend or GLSLBackend()
 
 
-def set_shader_print_line_numbers(enabled: bool) -> None:
+def set_shader_print_line_numbers(value: bool) -> None:
     """Say whether this thread's printed sources have line numbers."""
-    _settings.line_numbers = bool(enabled)
+    _settings.line_numbers = bool(value)
 
 
 def get_shader_print_line_numbers() -> bool:

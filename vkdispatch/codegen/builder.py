@@ -82,9 +82,9 @@ class ShaderBuilder(Recorder):
     def binding_list(self) -> list[ShaderBinding]:
         """The bound resources in order."""
         return [
-            ShaderBinding(resource.dtype, 0, BindingType.STORAGE_BUFFER)
+            ShaderBinding(resource.dtype, resource.name, 0, BindingType.STORAGE_BUFFER)
             if isinstance(resource, Storage)
-            else ShaderBinding(resource.texel, resource.dimensions, binding_type(resource))
+            else ShaderBinding(resource.texel, resource.name, resource.dimensions, binding_type(resource))
             for resource in self._resources
         ]
 
@@ -94,7 +94,10 @@ class ShaderBuilder(Recorder):
         return list(self._shared)
 
     def declare_shader_arguments(
-        self, types: Sequence[Any], names: Sequence[str] | None = None, defaults: Sequence[Any] | None = None
+        self,
+        type_annotations: Sequence[Any],
+        names: Sequence[str] | None = None,
+        defaults: Sequence[Any] | None = None,
     ) -> list[Any]:
         """Add arguments by annotation; returns their variables.
 
@@ -103,14 +106,15 @@ class ShaderBuilder(Recorder):
         """
         if self.shader_arg_infos:
             raise located(UsageError, "the arguments of this kernel are declared already")
-        names = [f"param{i}" for i in range(len(types))] if names is None else names
-        defaults = [None] * len(types) if defaults is None else defaults
-        if not len(types) == len(names) == len(defaults):
+        names = [f"param{i}" for i in range(len(type_annotations))] if names is None else names
+        defaults = [None] * len(type_annotations) if defaults is None else defaults
+        if not len(type_annotations) == len(names) == len(defaults):
             raise located(
                 ArgumentValueError,
-                f"arguments: got {len(types)} annotations, {len(names)} names and {len(defaults)} defaults",
+                f"arguments: got {len(type_annotations)} annotations, {len(names)} names and "
+                f"{len(defaults)} defaults",
             )
-        for annotation, name, default in zip(types, names, defaults, strict=True):
+        for annotation, name, default in zip(type_annotations, names, defaults, strict=True):
             if not isinstance(name, str):
                 raise located(ArgumentTypeError, f"argument names must be str, got {name!r}")
             variable, info = declare_argument(self, name, annotation, default)
@@ -130,11 +134,11 @@ class ShaderBuilder(Recorder):
         return list(self.shader_args)
 
     def shared_buffer(
-        self, dtype: DType, size: int | tuple[int, ...], var_name: str | None = None
+        self, var_type: DType, size: int | tuple[int, ...], var_name: str | None = None
     ) -> BufferVariable:
         """Add an array of `size` elements in workgroup memory."""
-        check_dtype(dtype, "shared_buffer")
-        return BufferVariable(self.add_shared(dtype, size, var_name))
+        check_dtype(var_type, "shared_buffer")
+        return BufferVariable(self.add_shared(var_type, size, var_name))
 
     def constant_array(self, array: Any, var_name: str | None = None) -> BufferVariable:
         """Add a constant array, unless the kernel has it; see `vc.constant_array`."""
@@ -169,9 +173,9 @@ class ShaderBuilder(Recorder):
                 dtype=constant.var_type,
             )
 
-    def append_contents(self, text: str) -> None:
+    def append_contents(self, contents: str) -> None:
         """Append raw GLSL lines."""
-        self.emit(RawStatement(text, here()))
+        self.emit(RawStatement(contents, here()))
 
     def scope_increment(self) -> None:
         """Open a block."""

@@ -246,7 +246,7 @@ class CommandGraph(CommandList):
     def record_shader(
         self,
         plan: ComputePlan,
-        description: Described,
+        shader_description: Described,
         exec_limits: Sequence[int],
         blocks: Sequence[int],
         bound_buffers: Sequence[BufferBindInfo],
@@ -260,8 +260,8 @@ class CommandGraph(CommandList):
         Parameters
         ----------
         plan
-            Compiled from `description.make_source(...)`.
-        description
+            Compiled from `shader_description.make_source(...)`.
+        shader_description
             The kernel.
         exec_limits
             Invocations along x, y and z; those beyond return at once.
@@ -285,11 +285,11 @@ class CommandGraph(CommandList):
             A binding is empty, or an object was destroyed.
         """
         self.require_alive()
-        layout = description.layout()
+        layout = shader_description.layout()
         shapes = {info.shape_name: info.buffer.shader_shape for info in bound_buffers if info.shape_name}
         values = {**(uniform_values or {}), **(pc_values or {}), **shapes}
-        block, variables = _filled(description.name, layout, exec_limits, values)
-        uniform_binding = list(description.binding_type_list).index(3) if layout.uniform else -1
+        block, variables = _filled(shader_description.name, layout, exec_limits, values)
+        uniform_binding = list(shader_description.binding_type_list).index(3) if layout.uniform else -1
         descriptors = DescriptorSet(plan)
         for info in bound_buffers:
             descriptors.bind_buffer(
@@ -301,7 +301,7 @@ class CommandGraph(CommandList):
         for variable, _ in variables:
             if variable.graph is not self:
                 raise ArgumentValueError(
-                    f"{description.name}: pc_values: {variable!r} was bound by another graph"
+                    f"{shader_description.name}: pc_values: {variable!r} was bound by another graph"
                 )
         with self._lock:
             bindings = descriptors.bindings(uniform_binding)

@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vkdispatch.arrays.calls import array_function
+from vkdispatch.base.aliases import names_elsewhere
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentValueError
@@ -219,6 +220,7 @@ def _resolve_compute_precision(compute_type: DType | None, *io_types: DType | No
     "compute_type",
 )
 def ifft(
+    buffer: Any,
     *buffers: Any,
     graph: CommandGraph | None = None,
     print_shader: bool = False,
@@ -235,6 +237,7 @@ def ifft(
 ) -> None:
     """Transform back along one axis, divided by its length if `normalize`; the rest is as in `fft`."""
     fft(
+        buffer,
         *buffers,
         buffer_shape=buffer_shape,
         graph=graph,
@@ -343,6 +346,7 @@ _OPTIONS_OF_MANY = ("input_map", "output_map", "output_type", "input_type", "com
 @array_function
 @takes_options("graph", "print_shader", *_OPTIONS_OF_MANY)
 def fft2(
+    buffer: Any,
     *buffers: Any,
     graph: CommandGraph | None = None,
     print_shader: bool = False,
@@ -361,7 +365,9 @@ def fft2(
 
     Parameters
     ----------
-    *buffers, graph, print_shader, input_map, output_map, output_type, input_type, compute_type
+    buffer, *buffers
+        What `fft` takes as its buffers.
+    graph, print_shader, input_map, output_map, output_type, input_type, compute_type
         As for `fft`.
     buffer_shape, norm
         As for `fft`.
@@ -372,12 +378,13 @@ def fft2(
         As `fft`; also for another number of axes.
     """
     maps = (input_map, output_map, output_type, input_type, compute_type, buffer_shape, norm)
-    _transform_axes("fft2", buffers, 2, 3, False, True, graph, print_shader, *maps)
+    _transform_axes("fft2", (buffer, *buffers), 2, 3, False, True, graph, print_shader, *maps)
 
 
 @array_function
 @takes_options("graph", "print_shader", *_OPTIONS_OF_MANY)
 def fft3(
+    buffer: Any,
     *buffers: Any,
     graph: CommandGraph | None = None,
     print_shader: bool = False,
@@ -391,12 +398,13 @@ def fft3(
 ) -> None:
     """Transform a buffer of three axes; see `fft2`."""
     maps = (input_map, output_map, output_type, input_type, compute_type, buffer_shape, norm)
-    _transform_axes("fft3", buffers, 3, 3, False, True, graph, print_shader, *maps)
+    _transform_axes("fft3", (buffer, *buffers), 3, 3, False, True, graph, print_shader, *maps)
 
 
 @array_function
 @takes_options("graph", "print_shader", "normalize", *_OPTIONS_OF_MANY)
 def ifft2(
+    buffer: Any,
     *buffers: Any,
     graph: CommandGraph | None = None,
     print_shader: bool = False,
@@ -411,12 +419,13 @@ def ifft2(
 ) -> None:
     """Transform the last two axes back, divided by their lengths if `normalize`; see `fft2`."""
     maps = (input_map, output_map, output_type, input_type, compute_type, buffer_shape, norm)
-    _transform_axes("ifft2", buffers, 2, 3, True, bool(normalize), graph, print_shader, *maps)
+    _transform_axes("ifft2", (buffer, *buffers), 2, 3, True, bool(normalize), graph, print_shader, *maps)
 
 
 @array_function
 @takes_options("graph", "print_shader", "normalize", *_OPTIONS_OF_MANY)
 def ifft3(
+    buffer: Any,
     *buffers: Any,
     graph: CommandGraph | None = None,
     print_shader: bool = False,
@@ -431,7 +440,7 @@ def ifft3(
 ) -> None:
     """Transform a buffer of three axes back, divided by their lengths if `normalize`; see `fft2`."""
     maps = (input_map, output_map, output_type, input_type, compute_type, buffer_shape, norm)
-    _transform_axes("ifft3", buffers, 3, 3, True, bool(normalize), graph, print_shader, *maps)
+    _transform_axes("ifft3", (buffer, *buffers), 3, 3, True, bool(normalize), graph, print_shader, *maps)
 
 
 # ---- real transforms -------------------------------------------------------------------------------
@@ -566,3 +575,12 @@ def irfft3(
 ) -> None:
     """Transform back what `rfft3` made, divided by the three lengths if `normalize`."""
     _real_transform("irfft3", buffer, 3, True, bool(normalize), graph, print_shader, compute_type, norm)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = names_elsewhere(
+        __name__,
+        {
+            "fft.convolving": "convolve convolve2D convolve2DR transpose",
+        },
+    )

@@ -42,22 +42,22 @@ class IOProxy:
         Those arguments, once `bind` has been called.
     """
 
-    def __init__(self, kind: DType | MappingFunction | None, name: str, words: bool = False) -> None:
+    def __init__(self, obj: DType | MappingFunction | None, name: str, words: bool = False) -> None:
         """Take a dtype, a map, or None; `words` where the buffer's numbers are read and written whole."""
         self.name = name
         self._words = words
         self.map_func: MappingFunction | None = None
         self.var_type: DType | None = None
         self.variables: tuple[Any, ...] | None = None
-        if isinstance(kind, MappingFunction):
-            self.map_func = kind
-            self.buffer_types: list[Any] = list(kind.buffer_types)
-        elif kind is None:
+        if isinstance(obj, MappingFunction):
+            self.map_func = obj
+            self.buffer_types: list[Any] = list(obj.buffer_types)
+        elif obj is None:
             self.buffer_types = []
         else:
-            require_complex(kind, name)
-            self.var_type = kind
-            self.buffer_types = [argument_of(kind) if words else vc.Buffer[kind]]  # type: ignore[valid-type]
+            require_complex(obj, name)
+            self.var_type = obj
+            self.buffer_types = [argument_of(obj) if words else vc.Buffer[obj]]  # type: ignore[valid-type]
 
     @property
     def present(self) -> bool:

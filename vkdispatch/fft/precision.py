@@ -14,16 +14,17 @@ def require_complex(kind: Any, role: str) -> None:
         raise ArgumentValueError(f"{role}: expected vd.complex32, vd.complex64 or vd.complex128, got {shown}")
 
 
-def ensure_supported_complex_precision(kind: Any, role: str = "type") -> None:
-    """Raise ValueError unless `kind` is a complex type, and NotImplementedError if the device lacks it.
+def ensure_supported_complex_precision(dtype: Any, role: str = "type") -> None:
+    """Raise ValueError unless `dtype` is a complex type, and NotImplementedError if the device lacks it.
 
     `role` names the argument in the message.
     """
-    require_complex(kind, role)
-    if not supports(kind):
-        part = component_type(kind)
+    require_complex(dtype, role)
+    if not supports(dtype):
+        part = component_type(dtype)
         error = UnsupportedError(
-            f"{role}: {kind.name}: the device does not compute in it, it has no {part.name}; use vd.complex64"
+            f"{role}: {dtype.name}: the device does not compute in it, it has no {part.name}; "
+            "use vd.complex64"
         )
         error._dtypes = (part,)
         raise error

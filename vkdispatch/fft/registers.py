@@ -38,13 +38,13 @@ class FFTRegisters:
     def __setitem__(self, index: int, value: Any) -> None:
         self._values[index][:] = value
 
-    def register_slice(self, which: slice) -> list[Any]:
+    def register_slice(self, slc: slice) -> list[Any]:
         """Return some of the registers."""
-        return self._values[which]
+        return self._values[slc]
 
-    def slice_set(self, which: slice, values: Sequence[Any]) -> None:
+    def slice_set(self, slc: slice, values: Sequence[Any]) -> None:
         """Store into some of the registers. Raises ValueError for another number of values."""
-        targets = self._values[which]
+        targets = self._values[slc]
         if len(targets) != len(values):
             raise ArgumentValueError(f"values: expected {len(targets)}, got {len(values)}")
         # what one of them is computed from may be another one's target

@@ -6,8 +6,9 @@ has a kernel for two at once, as its `print_shader` shows. `line_numbers` number
 of the functions that run.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ParamSpec
 
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.codegen import ShaderSource
@@ -17,6 +18,7 @@ from vkdispatch.fft.shaders import make_fft_shader
 from vkdispatch.fft.shapes import SignalRange, checked_shape
 from vkdispatch.shader.map import MappingFunction
 
+_P = ParamSpec("_P")
 Shape = int | Sequence[int]
 Map = MappingFunction | None
 Sources = tuple[ShaderSource, ...]
@@ -242,9 +244,9 @@ def convolve2D_src(  # noqa: N802
 def convolve2DR_src(  # noqa: N802
     buffer_shape: Shape,
     kernel_map: Map = None,
-    normalize: bool = True,
     transposed_kernel: bool = False,
     kernel_inner_only: bool = False,
+    normalize: bool = True,
     line_numbers: bool | None = False,
 ) -> Sources:
     """Return the code of `convolve2DR`: there, in between, and back; the shape is that of the reals."""
@@ -289,81 +291,31 @@ def _show(sources: Source | Sources) -> None:
         print(source)
 
 
-def fft_print_src(*args: Any, **options: Any) -> None:
-    """Print what `fft_src` returns; it takes the same arguments."""
-    _show(fft_src(*args, **options))
+def _printing(source: Callable[_P, Any]) -> Callable[_P, None]:
+    """Return the function that prints what a function of this module returns."""
+
+    @functools.wraps(source)
+    def function(*args: _P.args, **kwargs: _P.kwargs) -> None:
+        _show(source(*args, **kwargs))
+
+    function.__name__ = function.__qualname__ = source.__name__.replace("_src", "_print_src")
+    function.__doc__ = f"Print what `{source.__name__}` returns; it takes the same arguments."
+    return function
 
 
-def ifft_print_src(*args: Any, **options: Any) -> None:
-    """Print what `ifft_src` returns; it takes the same arguments."""
-    _show(ifft_src(*args, **options))
-
-
-def rfft_print_src(*args: Any, **options: Any) -> None:
-    """Print what `rfft_src` returns; it takes the same arguments."""
-    _show(rfft_src(*args, **options))
-
-
-def irfft_print_src(*args: Any, **options: Any) -> None:
-    """Print what `irfft_src` returns; it takes the same arguments."""
-    _show(irfft_src(*args, **options))
-
-
-def fft2_print_src(*args: Any, **options: Any) -> None:
-    """Print what `fft2_src` returns; it takes the same arguments."""
-    _show(fft2_src(*args, **options))
-
-
-def fft3_print_src(*args: Any, **options: Any) -> None:
-    """Print what `fft3_src` returns; it takes the same arguments."""
-    _show(fft3_src(*args, **options))
-
-
-def ifft2_print_src(*args: Any, **options: Any) -> None:
-    """Print what `ifft2_src` returns; it takes the same arguments."""
-    _show(ifft2_src(*args, **options))
-
-
-def ifft3_print_src(*args: Any, **options: Any) -> None:
-    """Print what `ifft3_src` returns; it takes the same arguments."""
-    _show(ifft3_src(*args, **options))
-
-
-def rfft2_print_src(*args: Any, **options: Any) -> None:
-    """Print what `rfft2_src` returns; it takes the same arguments."""
-    _show(rfft2_src(*args, **options))
-
-
-def rfft3_print_src(*args: Any, **options: Any) -> None:
-    """Print what `rfft3_src` returns; it takes the same arguments."""
-    _show(rfft3_src(*args, **options))
-
-
-def irfft2_print_src(*args: Any, **options: Any) -> None:
-    """Print what `irfft2_src` returns; it takes the same arguments."""
-    _show(irfft2_src(*args, **options))
-
-
-def irfft3_print_src(*args: Any, **options: Any) -> None:
-    """Print what `irfft3_src` returns; it takes the same arguments."""
-    _show(irfft3_src(*args, **options))
-
-
-def convolve_print_src(*args: Any, **options: Any) -> None:
-    """Print what `convolve_src` returns; it takes the same arguments."""
-    _show(convolve_src(*args, **options))
-
-
-def convolve2D_print_src(*args: Any, **options: Any) -> None:  # noqa: N802
-    """Print what `convolve2D_src` returns; it takes the same arguments."""
-    _show(convolve2D_src(*args, **options))
-
-
-def convolve2DR_print_src(*args: Any, **options: Any) -> None:  # noqa: N802
-    """Print what `convolve2DR_src` returns; it takes the same arguments."""
-    _show(convolve2DR_src(*args, **options))
-
-
-def transpose_print_src(*args: Any, **options: Any) -> None:
-    """Print what `transpose_src` returns; it takes the same arguments."""
-    _show(transpose_src(*args, **options))
+fft_print_src = _printing(fft_src)
+ifft_print_src = _printing(ifft_src)
+rfft_print_src = _printing(rfft_src)
+irfft_print_src = _printing(irfft_src)
+fft2_print_src = _printing(fft2_src)
+fft3_print_src = _printing(fft3_src)
+ifft2_print_src = _printing(ifft2_src)
+ifft3_print_src = _printing(ifft3_src)
+rfft2_print_src = _printing(rfft2_src)
+rfft3_print_src = _printing(rfft3_src)
+irfft2_print_src = _printing(irfft2_src)
+irfft3_print_src = _printing(irfft3_src)
+convolve_print_src = _printing(convolve_src)
+convolve2D_print_src = _printing(convolve2D_src)  # noqa: N816
+convolve2DR_print_src = _printing(convolve2DR_src)  # noqa: N816
+transpose_print_src = _printing(transpose_src)

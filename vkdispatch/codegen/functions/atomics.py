@@ -1,7 +1,7 @@
 """Atomics: change an element of a buffer or of shared memory in one step, and return what was there before.
 
 They take int32 and uint32 everywhere, int64, uint64 and floats where the device has them: building a kernel
-for one that has not raises UnsupportedError and names the Vulkan feature. The target is a scalar element
+for one that has not raises UnsupportedError and names the Vulkan feature. `mem` is a scalar element
 such as `buf[i]`, or a component such as `buf[i].x`; y is a number, or a GPU value that is converted to its
 type. The result is a register.
 """
@@ -36,17 +36,17 @@ _FLOATS = (float16, float32, float64)
 
 
 class AtomicFunction(Protocol):
-    """An atomic of a target and one operand."""
+    """An atomic of an element and one operand."""
 
-    def __call__(self, target: Any, y: Any) -> ShaderVariable:
-        """Change the target; returns a register with the value before."""
+    def __call__(self, mem: Any, y: Any) -> ShaderVariable:
+        """Change `mem`; returns a register with the value before."""
         ...
 
 
-def _target(name: str, target: Any, kinds: tuple[DType, ...]) -> Expr:
-    place = target._value() if isinstance(target, ShaderVariable) else None
+def _target(name: str, mem: Any, kinds: tuple[DType, ...]) -> Expr:
+    place = mem._value() if isinstance(mem, ShaderVariable) else None
     if place is None or not stored_to(place) or place.dtype not in kinds:
-        given = place.dtype.name if place is not None else f"{target!r} ({type(target).__name__})"
+        given = place.dtype.name if place is not None else f"{mem!r} ({type(mem).__name__})"
         if place is not None and not stored_to(place):
             given += ", " + (
                 "whose array is constant"
@@ -56,7 +56,7 @@ def _target(name: str, target: Any, kinds: tuple[DType, ...]) -> Expr:
         wanted = " or ".join((", ".join(kind.name for kind in kinds[:-1]), kinds[-1].name))
         raise located(
             ArgumentTypeError,
-            f"{name}: target must be an {wanted} element of a buffer or of shared memory, got {given}",
+            f"{name}: mem must be an {wanted} element of a buffer or of shared memory, got {given}",
         )
     kind = _memory_type(place)
     if is_buffer_only(kind):
@@ -92,7 +92,7 @@ def _operand(name: str, label: str, value: Any, kind: DType) -> Expr:
         given = f"{value!r} ({type(value).__name__})"
     wanted = "a scalar" if is_float_dtype(kind) else "an integer scalar"
     raise located(
-        ArgumentTypeError, f"{name}: {label} must be {wanted} where the target is {kind.name}, got {given}"
+        ArgumentTypeError, f"{name}: {label} must be {wanted} where mem is {kind.name}, got {given}"
     )
 
 
@@ -109,67 +109,67 @@ def _function(
     kinds: tuple[DType, ...] = _INTEGERS,
     change: Callable[[Expr], Expr] | None = None,
 ) -> AtomicFunction:
-    def function(target: Any, y: Any) -> ShaderVariable:
-        place = _target(name, target, kinds)
+    def function(mem: Any, y: Any) -> ShaderVariable:
+        place = _target(name, mem, kinds)
         operand = _operand(name, "y", y, place.dtype)
         return _atomic(glsl, place, operand if change is None else change(operand))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""{doc}
 
-    Takes {", ".join(kind.name for kind in kinds)}. Raises TypeError if the target is no such element, or y
+    Takes {", ".join(kind.name for kind in kinds)}. Raises TypeError if `mem` is no such element, or y
     is of another kind.
     """
     return function
 
 
 _ALL = (*_INTEGERS, *_FLOATS)
-atomic_add = _function("atomic_add", "atomicAdd", "Add y to the target; integers wrap around.", kinds=_ALL)
+atomic_add = _function("atomic_add", "atomicAdd", "Add y to `mem`; integers wrap around.", kinds=_ALL)
 atomic_sub = _function(
     "atomic_sub",
     "atomicAdd",
-    "Subtract y from the target; integers wrap around.",
+    "Subtract y from `mem`; integers wrap around.",
     kinds=_ALL,
     change=ex.negate,
 )
-atomic_min = _function("atomic_min", "atomicMin", "Make the target y if that is smaller.", kinds=_ALL)
-atomic_max = _function("atomic_max", "atomicMax", "Make the target y if that is larger.", kinds=_ALL)
-atomic_and = _function("atomic_and", "atomicAnd", "Keep the bits of the target that are also set in y.")
-atomic_or = _function("atomic_or", "atomicOr", "Set the bits of the target that are set in y.")
-atomic_xor = _function("atomic_xor", "atomicXor", "Flip the bits of the target that are set in y.")
-atomic_exchange = _function("atomic_exchange", "atomicExchange", "Make the target y.", kinds=_ALL)
+atomic_min = _function("atomic_min", "atomicMin", "Set `mem` to y if that is smaller.", kinds=_ALL)
+atomic_max = _function("atomic_max", "atomicMax", "Set `mem` to y if that is larger.", kinds=_ALL)
+atomic_and = _function("atomic_and", "atomicAnd", "Keep the bits of `mem` that are also set in y.")
+atomic_or = _function("atomic_or", "atomicOr", "Set the bits of `mem` that are set in y.")
+atomic_xor = _function("atomic_xor", "atomicXor", "Flip the bits of `mem` that are set in y.")
+atomic_exchange = _function("atomic_exchange", "atomicExchange", "Set `mem` to y.", kinds=_ALL)
 
 
-def atomic_load(target: Any, *, relaxed: bool = False) -> ShaderVariable:
-    """Read the target as it is now for all workgroups; a register.
+def atomic_load(mem: Any, *, relaxed: bool = False) -> ShaderVariable:
+    """Read `mem` as it is now for all workgroups; a register.
 
     What an invocation that stored the value by `vc.atomic_store` had written to buffers before is seen by
     what this one reads after; not if `relaxed`: then the value is as fresh, and nothing is said of others.
     On Mesa's llvmpipe only a relaxed one belongs into a loop: the documentation on workgroups says why.
-    Takes int32, uint32, int64, uint64. Raises TypeError for other targets.
+    Takes int32, uint32, int64, uint64. Raises TypeError for other places.
     """
-    place = _target("atomic_load", target, _INTEGERS)
+    place = _target("atomic_load", mem, _INTEGERS)
     return _atomic("atomicLoadRelaxed" if relaxed else "atomicLoad", place)
 
 
-def atomic_store(target: Any, y: Any, *, relaxed: bool = False) -> None:
-    """Make the target y, for all workgroups: see `vc.atomic_load`.
+def atomic_store(mem: Any, y: Any, *, relaxed: bool = False) -> None:
+    """Set `mem` to y, for all workgroups: see `vc.atomic_load`.
 
     What this invocation wrote to buffers before is seen by those who load the value; not if `relaxed`. Takes
-    int32, uint32, int64, uint64. Raises TypeError if the target is no such element, or y is of another kind.
+    int32, uint32, int64, uint64. Raises TypeError if `mem` is no such element, or y is of another kind.
     """
-    place = _target("atomic_store", target, _INTEGERS)
+    place = _target("atomic_store", mem, _INTEGERS)
     value = _operand("atomic_store", "y", y, place.dtype)
     _atomic("atomicStoreRelaxed" if relaxed else "atomicStore", place, value)
 
 
-def atomic_compare_exchange(target: Any, expected: Any, desired: Any) -> ShaderVariable:
-    """Make the target `desired` if it is `expected`; returns a register with the value before.
+def atomic_compare_exchange(mem: Any, expected: Any, desired: Any) -> ShaderVariable:
+    """Set `mem` to `desired` if it is `expected`; returns a register with the value before.
 
     It was changed if and only if the result equals `expected`. Takes int32, uint32, int64, uint64; floats can
-    be kept as their bits (`vc.float_bits_to_uint`). Raises TypeError for other targets or operands.
+    be kept as their bits (`vc.float_bits_to_uint`). Raises TypeError for other places or operands.
     """
     name = "atomic_compare_exchange"
-    place = _target(name, target, _INTEGERS)
+    place = _target(name, mem, _INTEGERS)
     compared = _operand(name, "expected", expected, place.dtype)
     return _atomic("atomicCompSwap", place, compared, _operand(name, "desired", desired, place.dtype))

@@ -43,12 +43,12 @@ def _check_max(x: ex.Operand, y: ex.Operand) -> None:
 sign = unary(
     "sign", np.sign, "-1, 0 or 1 in floating point.", check=lambda value: check_difference("sign", value)
 )
-floor = unary("floor", np.floor, "Largest whole number not above x, in floating point.")
-ceil = unary("ceil", np.ceil, "Smallest whole number not below x, in floating point.")
-trunc = unary("trunc", np.trunc, "Whole part of x, in floating point.")
+floor = unary("floor", np.floor, "Largest whole number not above `var`, in floating point.")
+ceil = unary("ceil", np.ceil, "Smallest whole number not below `var`, in floating point.")
+trunc = unary("trunc", np.trunc, "Whole part of `var`, in floating point.")
 round = unary("round", np.rint, "Nearest whole number, halves to even, in floating point.", glsl="roundEven")
 round_even = unary("round_even", np.rint, "Nearest whole number, halves to even.", glsl="roundEven")
-fract = unary("fract", lambda x: x - np.floor(x), "x - floor(x).")
+fract = unary("fract", lambda x: x - np.floor(x), "var - floor(var).")
 mod = binary(
     "mod", lambda x, y: np.float64(x) - y * np.floor(np.float64(x) / y), "Remainder with the sign of y."
 )
@@ -69,13 +69,13 @@ _step = binary("step", lambda edge, x: x >= edge, "")
 
 
 @gives_value
-def abs(x: Any) -> Any:
-    """Absolute value, of the type of x; magnitude of a complex number. An int gives an int."""
-    (value,) = operands("abs", (x,))
+def abs(var: Any) -> Any:
+    """Absolute value, of the type of `var`; magnitude of a complex number. An int gives an int."""
+    (value,) = operands("abs", (var,))
     if isinstance(value, Expr):
         check_difference("abs", value)
         return ShaderVariable(ex.absolute(value))
-    return builtins.abs(int(value)) if ex.is_integer_number(value) else fold(np.abs, (x,))
+    return builtins.abs(int(value)) if ex.is_integer_number(value) else fold(np.abs, (var,))
 
 
 def modf(x: Any, y: Any) -> Any:
@@ -88,15 +88,18 @@ def modf(x: Any, y: Any) -> Any:
 
 
 @gives_value
-def clip(x: Any, lo: Any, hi: Any) -> Any:
-    """Limit x to [lo, hi], in the promoted type of the three. Ints give an int, other numbers a float."""
-    value, low, _ = operands("clip", (x, lo, hi))
+def clip(x: Any, min_val: Any, max_val: Any) -> Any:
+    """Limit x to [min_val, max_val], in the promoted type of the three.
+
+    Ints give an int, other numbers a float.
+    """
+    value, low, _ = operands("clip", (x, min_val, max_val))
     check_limit("clip", value, low)
-    if all_integers((x, lo, hi)):
-        return builtins.min(builtins.max(int(x), int(lo)), int(hi))
-    if all_numbers((x, lo, hi)):
-        return fold(lambda value, low, high: np.minimum(np.maximum(value, low), high), (x, lo, hi))
-    return apply("clip", "clamp", (x, lo, hi), floating=False)
+    if all_integers((x, min_val, max_val)):
+        return builtins.min(builtins.max(int(x), int(min_val)), int(max_val))
+    if all_numbers((x, min_val, max_val)):
+        return fold(lambda value, low, high: np.minimum(np.maximum(value, low), high), (x, min_val, max_val))
+    return apply("clip", "clamp", (x, min_val, max_val), floating=False)
 
 
 clamp = clip
@@ -141,24 +144,24 @@ def fma(a: Any, b: Any, c: Any) -> Any:
 
 
 @gives_value
-def isnan(x: Any) -> Any:
+def isnan(var: Any) -> Any:
     """Whether a scalar is not a number; a Python number gives a bool."""
-    return _classify("isnan", x)
+    return _classify("isnan", var)
 
 
 @gives_value
-def isinf(x: Any) -> Any:
+def isinf(var: Any) -> Any:
     """Whether a scalar is infinite; a Python number gives a bool."""
-    return _classify("isinf", x)
+    return _classify("isinf", var)
 
 
 @gives_value
-def isfinite(x: Any) -> Any:
+def isfinite(var: Any) -> Any:
     """Whether a scalar is neither infinite nor NaN; a Python number gives a bool."""
-    (value,) = operands("isfinite", (x,))
+    (value,) = operands("isfinite", (var,))
     if not isinstance(value, Expr):
         return bool(np.isfinite(float(value)))
-    checks = [_classify(name, x)._value() for name in ("isnan", "isinf")]
+    checks = [_classify(name, var)._value() for name in ("isnan", "isinf")]
     return ShaderVariable(ex.invert(ex.logical("||", checks)))
 
 
@@ -187,34 +190,34 @@ def _reinterpret(name: str, glsl: str, x: Any, source: DType, target: DType, for
 
 
 @gives_value
-def float_bits_to_int(x: Any) -> Any:
+def float_bits_to_int(var: Any) -> Any:
     """Bits of a float32 as int32; a number gives an int."""
-    return _reinterpret("float_bits_to_int", "floatBitsToInt", x, float32, int32, "fi")
+    return _reinterpret("float_bits_to_int", "floatBitsToInt", var, float32, int32, "fi")
 
 
 @gives_value
-def float_bits_to_uint(x: Any) -> Any:
+def float_bits_to_uint(var: Any) -> Any:
     """Bits of a float32 as uint32; a number gives an int."""
-    return _reinterpret("float_bits_to_uint", "floatBitsToUint", x, float32, uint32, "fI")
+    return _reinterpret("float_bits_to_uint", "floatBitsToUint", var, float32, uint32, "fI")
 
 
 @gives_value
-def int_bits_to_float(x: Any) -> Any:
+def int_bits_to_float(var: Any) -> Any:
     """Bits of an int32 as float32; a number gives a float."""
-    return _reinterpret("int_bits_to_float", "intBitsToFloat", x, int32, float32, "if")
+    return _reinterpret("int_bits_to_float", "intBitsToFloat", var, int32, float32, "if")
 
 
 @gives_value
-def uint_bits_to_float(x: Any) -> Any:
+def uint_bits_to_float(var: Any) -> Any:
     """Bits of a uint32 as float32; a number gives a float."""
-    return _reinterpret("uint_bits_to_float", "uintBitsToFloat", x, uint32, float32, "If")
+    return _reinterpret("uint_bits_to_float", "uintBitsToFloat", var, uint32, float32, "If")
 
 
-def comment(text: str, preceding_new_line: bool = True) -> None:
-    """Put a comment into the generated code. Raises TypeError if `text` is no str."""
-    if not isinstance(text, str):
-        raise located(ArgumentTypeError, f"comment: expected a str, got {text!r}")
-    current().emit(Comment(text, preceding_new_line, here()))
+def comment(comment: str, preceding_new_line: bool = True) -> None:
+    """Put a comment into the generated code. Raises TypeError if `comment` is no str."""
+    if not isinstance(comment, str):
+        raise located(ArgumentTypeError, f"comment: expected a str, got {comment!r}")
+    current().emit(Comment(comment, preceding_new_line, here()))
 
 
 __all__ = [

@@ -36,10 +36,10 @@ def complex_from_euler_angle(angle: Any) -> ShaderVariable:
     return ShaderVariable(Expr(Op.CONSTRUCT, complex_from_float(kind), parts, None, here()))
 
 
-def mult_complex(a: Any, b: Any) -> ShaderVariable:
+def mult_complex(arg1: Any, arg2: Any) -> ShaderVariable:
     """Product of two complex values; numbers count as complex. Raises TypeError for other GPU values."""
     kind: DType | None = None
-    for value in (a, b):
+    for value in (arg1, arg2):
         if isinstance(value, ShaderVariable):
             if not is_complex(value.var_type):
                 raise located(
@@ -47,7 +47,7 @@ def mult_complex(a: Any, b: Any) -> ShaderVariable:
                 )
             kind = cross_type(kind, value.var_type) if kind else value.var_type
     left, right = (
-        ex.as_complex(value, kind or complex64) for value in construct_args((a, b), "mult_complex")
+        ex.as_complex(value, kind or complex64) for value in construct_args((arg1, arg2), "mult_complex")
     )
     return ShaderVariable(ex.complex_product(left, right))
 

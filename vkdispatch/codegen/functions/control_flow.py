@@ -64,15 +64,15 @@ def _truth(value: object, what: str) -> Expr:
     )
 
 
-def if_block(cond: Condition) -> _Block[None]:
+def if_block(arg: Condition) -> _Block[None]:
     """Run a block if the condition holds: `with vc.if_block(x > 0):`."""
-    truth = _truth(cond, "if_block")
+    truth = _truth(arg, "if_block")
     return _Block(lambda recorder: recorder.open_if(truth))
 
 
-def else_if_block(cond: Condition) -> _Block[None]:
+def else_if_block(arg: Condition) -> _Block[None]:
     """Run a block if the ones before, which it follows directly, did not and the condition holds."""
-    truth = _truth(cond, "else_if_block")
+    truth = _truth(arg, "else_if_block")
     return _Block(lambda recorder: recorder.open_else_if(truth))
 
 
@@ -81,13 +81,13 @@ def else_block() -> _Block[None]:
     return _Block(lambda recorder: recorder.open_else())
 
 
-def while_block(cond: Condition, *, rolled: bool = False) -> _Block[None]:
+def while_block(arg: Condition, *, rolled: bool = False) -> _Block[None]:
     """Run a block as long as the condition, evaluated anew each time, holds.
 
     It should depend on registers. `rolled` asks compilers not to write out several rounds of a long block,
     which may be more than fits a cache of instructions.
     """
-    truth = _truth(cond, "while_block")
+    truth = _truth(arg, "while_block")
     return _Block(lambda recorder: recorder.open_while(truth, rolled))
 
 

@@ -25,7 +25,7 @@ def to_dtype(var_type: DType, *args: Any) -> ShaderVariable:
 
 def str_to_dtype(
     var_type: DType,
-    text: str,
+    value: str,
     parents: Any = None,
     lexical_unit: bool = False,
     settable: bool = False,
@@ -33,10 +33,10 @@ def str_to_dtype(
 ) -> ShaderVariable:
     """Take GLSL text as a value of a type. `parents` are the GPU values that the text mentions."""
     check_dtype(var_type, "str_to_dtype")
-    if not isinstance(text, str):
-        raise located(ArgumentTypeError, f"str_to_dtype: expected GLSL text, got {text!r}")
+    if not isinstance(value, str):
+        raise located(ArgumentTypeError, f"str_to_dtype: expected GLSL text, got {value!r}")
     mentioned = tuple(parent.expr for parent in parents or () if isinstance(parent, ShaderVariable))
-    raw = RawText(text, settable, register, lexical_unit)
+    raw = RawText(value, settable, register, lexical_unit)
     return ShaderVariable(Expr(Op.RAW, var_type, mentioned, raw, here()))
 
 

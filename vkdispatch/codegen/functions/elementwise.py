@@ -24,20 +24,20 @@ class UnaryFunction(Protocol):
     """A function of one number or GPU value."""
 
     @overload
-    def __call__(self, x: Value, /) -> ShaderVariable: ...
+    def __call__(self, var: Value) -> ShaderVariable: ...
     @overload
-    def __call__(self, x: float, /) -> float: ...
+    def __call__(self, var: float) -> float: ...
 
 
 class BinaryFunction(Protocol):
     """A function of two numbers or GPU values."""
 
     @overload
-    def __call__(self, x: Value, y: Operand, /) -> ShaderVariable: ...
+    def __call__(self, x: Value, y: Operand) -> ShaderVariable: ...
     @overload
-    def __call__(self, x: float, y: Value, /) -> ShaderVariable: ...
+    def __call__(self, x: float, y: Value) -> ShaderVariable: ...
     @overload
-    def __call__(self, x: float, y: float, /) -> float: ...
+    def __call__(self, x: float, y: float) -> float: ...
 
 
 def gives_value(function: Callable[_Parameters, Any]) -> Callable[_Parameters, ShaderVariable]:
@@ -117,13 +117,13 @@ def unary(
     operand.
     """
 
-    def function(x: Any) -> Any:
-        (value,) = operands(name, (x,))
+    def function(var: Any) -> Any:
+        (value,) = operands(name, (var,))
         if check is not None:
             check(value)
-        if all_numbers((x,)):
-            return fold(rule, (x,))
-        return apply(name, name if glsl == "" else glsl, (x,), own=own)
+        if all_numbers((var,)):
+            return fold(rule, (var,))
+        return apply(name, name if glsl == "" else glsl, (var,), own=own)
 
     return cast(UnaryFunction, _described(function, name, doc))
 

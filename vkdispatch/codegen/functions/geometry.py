@@ -31,29 +31,29 @@ def _scalar_result(name: str, values: tuple[Any, ...]) -> ShaderVariable:
 
 
 @gives_value
-def length(v: Any) -> Any:
-    """Euclidean length of a vector, or |x|; a scalar."""
-    operands("length", (v,))
-    return fold(np.abs, (v,)) if all_numbers((v,)) else _scalar_result("length", (v,))
+def length(var: Any) -> Any:
+    """Euclidean length of a vector, or |var|; a scalar."""
+    operands("length", (var,))
+    return fold(np.abs, (var,)) if all_numbers((var,)) else _scalar_result("length", (var,))
 
 
 @gives_value
-def distance(a: Any, b: Any) -> Any:
+def distance(x: Any, y: Any) -> Any:
     """Euclidean distance of two points; a scalar."""
-    operands("distance", (a, b))
+    operands("distance", (x, y))
     return (
-        fold(lambda x, y: abs(y - x), (a, b)) if all_numbers((a, b)) else _scalar_result("distance", (a, b))
+        fold(lambda x, y: abs(y - x), (x, y)) if all_numbers((x, y)) else _scalar_result("distance", (x, y))
     )
 
 
 @gives_value
-def dot(a: Any, b: Any) -> Any:
+def dot(x: Any, y: Any) -> Any:
     """Dot product of two vectors; a scalar of their component type."""
-    left, right = operands("dot", (a, b))
-    if all_integers((a, b)):
-        return int(a) * int(b)
-    if all_numbers((a, b)):
-        return fold(lambda x, y: x * y, (a, b))
+    left, right = operands("dot", (x, y))
+    if all_integers((x, y)):
+        return int(x) * int(y)
+    if all_numbers((x, y)):
+        return fold(lambda x, y: x * y, (x, y))
     _, (left, right) = ex.meet((left, right), "dot")
     for value in (left, right):
         if is_matrix(value.dtype) or is_complex(value.dtype):
@@ -69,9 +69,9 @@ def _variable(name: str, value: Any) -> Expr:
     return value._value()
 
 
-def cross(a: Any, b: Any) -> ShaderVariable:
+def cross(x: Any, y: Any) -> ShaderVariable:
     """Cross product of two vectors of three components."""
-    values = (_variable("cross", a), _variable("cross", b))
+    values = (_variable("cross", x), _variable("cross", y))
     for value in values:
         if not (is_vector(value.dtype) and value.dtype.child_count == 3):
             raise located(ArgumentValueError, f"cross: expected 3 components, got {value.dtype.name}")
@@ -79,9 +79,9 @@ def cross(a: Any, b: Any) -> ShaderVariable:
     return ShaderVariable(ex.call("cross", kind, *(ex.cast(part, kind) for part in parts)))
 
 
-def normalize(v: Any) -> ShaderVariable:
-    """Vector of length 1 in the direction of v."""
-    value = _variable("normalize", v)
+def normalize(var: Any) -> ShaderVariable:
+    """Vector of length 1 in the direction of `var`."""
+    value = _variable("normalize", var)
     if not is_float_dtype(value.dtype) or is_matrix(value.dtype):
         raise located(ArgumentValueError, f"normalize: expected a vector of floats, got {value.dtype.name}")
     return ShaderVariable(ex.call("normalize", value.dtype, value))
@@ -130,9 +130,9 @@ def _matrix(name: str, value: Any) -> Expr:
     return expr
 
 
-def matrix_comp_mult(a: Any, b: Any) -> ShaderVariable:
+def matrix_comp_mult(x: Any, y: Any) -> ShaderVariable:
     """Multiply two matrices component by component."""
-    left, right = _matrix("matrix_comp_mult", a), _matrix("matrix_comp_mult", b)
+    left, right = _matrix("matrix_comp_mult", x), _matrix("matrix_comp_mult", y)
     if left.dtype is not right.dtype:
         raise located(
             ArgumentValueError, f"matrix_comp_mult: {left.dtype.name} and {right.dtype.name} differ in size"
@@ -140,9 +140,9 @@ def matrix_comp_mult(a: Any, b: Any) -> ShaderVariable:
     return ShaderVariable(ex.call("matrixCompMult", left.dtype, left, right))
 
 
-def outer_product(a: Any, b: Any) -> ShaderVariable:
-    """Matrix a * transpose(b) of two equal float32 vector types."""
-    left, right = _variable("outer_product", a), _variable("outer_product", b)
+def outer_product(x: Any, y: Any) -> ShaderVariable:
+    """Matrix x * transpose(y) of two equal float32 vector types."""
+    left, right = _variable("outer_product", x), _variable("outer_product", y)
     if left.dtype is not right.dtype or not _is_float_vector(left.dtype):
         raise located(
             ArgumentValueError,
@@ -155,18 +155,18 @@ def _is_float_vector(kind: DType) -> bool:
     return is_vector(kind) and component_type(kind) is float32 and not is_scalar(kind)
 
 
-def transpose(m: Any) -> ShaderVariable:
+def transpose(var: Any) -> ShaderVariable:
     """Transposed matrix."""
-    value = _matrix("transpose", m)
+    value = _matrix("transpose", var)
     return ShaderVariable(ex.call("transpose", value.dtype, value))
 
 
-def determinant(m: Any) -> ShaderVariable:
+def determinant(var: Any) -> ShaderVariable:
     """Return the determinant of a matrix."""
-    return ShaderVariable(ex.call("determinant", float32, _matrix("determinant", m)))
+    return ShaderVariable(ex.call("determinant", float32, _matrix("determinant", var)))
 
 
-def inverse(m: Any) -> ShaderVariable:
+def inverse(var: Any) -> ShaderVariable:
     """Inverse of a matrix."""
-    value = _matrix("inverse", m)
+    value = _matrix("inverse", var)
     return ShaderVariable(ex.call("inverse", value.dtype, value))

@@ -92,12 +92,12 @@ def _resolved(text: str, values: list[Expr]) -> str:
     return "".join(parts)
 
 
-def printf(fmt: str, *args: Any) -> None:
+def printf(format: str, *args: Any) -> None:
     """Print values by a format, once for every invocation that gets here; see `print` for when and where.
 
     Parameters
     ----------
-    fmt
+    format
         A format of Python's `%` operator. C's length modifiers and `%u` are understood, and `%v3f` for the
         components of a vector with commas between. A text without any `%` conversion is a format of
         `str.format`: `"{} {:.3f}"`. A newline is added unless it ends in one.
@@ -112,19 +112,19 @@ def printf(fmt: str, *args: Any) -> None:
     ValueError
         Format and arguments do not go together.
     """
-    if not isinstance(fmt, str):
-        raise located(ArgumentTypeError, f"printf: the format must be a str, got {fmt!r}")
+    if not isinstance(format, str):
+        raise located(ArgumentTypeError, f"printf: the format must be a str, got {format!r}")
     for arg in args:
         if not isinstance(arg, (str, ShaderVariable)) and not ex.is_number(arg):
             raise located(ArgumentTypeError, f"printf: expected GPU values, numbers or text, got {arg!r}")
-    if any(not isinstance(piece, str) for piece in current().split_placeholders(fmt)):
+    if any(not isinstance(piece, str) for piece in current().split_placeholders(format)):
         if args:
             raise located(ArgumentValueError, "printf: an f-string with GPU values takes no further values")
         values: list[Expr] = []
-        _emit(_line(_resolved(fmt, values)), BRACES, values)
+        _emit(_line(_resolved(format, values)), BRACES, values)
         return
     try:
-        text, style, conversions = parse_format(fmt)
+        text, style, conversions = parse_format(format)
     except FormatError as error:
         raise located(ArgumentValueError, f"printf: {error}") from None
     plain = [_value(arg, float32) for arg in args] if style == BRACES else []

@@ -17,21 +17,21 @@ log10 = unary(
 log1p = unary(
     "log1p",
     np.log1p,
-    "log(1 + x), also for small x, in floating point, to 2 units in the last place. A number gives a float.",
+    "log(1 + var), also near 0, in floating point, to 2 units in the last place. A number gives a float.",
     glsl=None,
     own=True,
 )
 expm1 = unary(
     "expm1",
     np.expm1,
-    "exp(x) - 1, also for small x, in floating point, to 2 units in the last place. A number gives a float.",
+    "exp(var) - 1, also near 0, in floating point, to 2 units in the last place. A number gives a float.",
     glsl=None,
     own=True,
 )
 cbrt = unary(
     "cbrt",
     np.cbrt,
-    "Cube root, also of negative x, in floating point, to 2 units in the last place. A number gives a float.",
+    "Cube root, also below 0, in floating point, to 2 units in the last place. A number gives a float.",
     glsl=None,
     own=True,
 )
@@ -45,7 +45,7 @@ erf = unary(
 erfc = unary(
     "erfc",
     host.erfc,
-    "1 - erf(x), also for large x, in floating point, to 8 units in the last place. A number gives a float.",
+    "1 - erf(var), also far from 0, in floating point, to 8 units in the last place. A number gives a float.",
     glsl=None,
     own=True,
 )
@@ -64,7 +64,7 @@ lgamma = unary(
     host.lgamma,
     """Logarithm of the gamma function's absolute value, in floating point. A number gives a float.
 
-    The error is at most 8 units in the last place of the result, or of 1 between the zeros at negative x. Of
+    The error is at most 8 units in the last place of the result, or of 1 between the zeros below 0. Of
     0 and negative whole numbers it is infinite.
     """,
     glsl=None,

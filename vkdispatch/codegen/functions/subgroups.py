@@ -39,7 +39,7 @@ _INTEGER_OPERATIONS = frozenset(("and", "or", "xor"))
 class SubgroupFunction(Protocol):
     """A function of one GPU value across the subgroup."""
 
-    def __call__(self, x: Operand) -> ShaderVariable:
+    def __call__(self, arg1: Operand) -> ShaderVariable:
         """Compute it for the active invocations."""
         ...
 
@@ -103,8 +103,8 @@ def _reduction(operation: str, over: str = "") -> SubgroupFunction:
     name = f"subgroup_{over}_{operation}" if over else f"subgroup_{operation}"
     glsl = f"subgroup{over.title()}{operation.title()}"
 
-    def function(x: Operand) -> ShaderVariable:
-        value = _combined(name, operation, x)
+    def function(arg1: Operand) -> ShaderVariable:
+        value = _combined(name, operation, arg1)
         return _computed(glsl, value.dtype, value)
 
     function.__name__ = function.__qualname__ = name

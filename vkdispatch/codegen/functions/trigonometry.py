@@ -36,12 +36,12 @@ tanh = unary("tanh", np.tanh, "Hyperbolic tangent.", own=True)
 asinh = unary("asinh", np.arcsinh, "Inverse hyperbolic sine.", own=True)
 acosh = unary("acosh", np.arccosh, "Inverse hyperbolic cosine.", own=True)
 atanh = unary("atanh", np.arctanh, "Inverse hyperbolic tangent.", own=True)
-exp = unary("exp", np.exp, "e to the power of x.", own=True)
-exp2 = unary("exp2", np.exp2, "2 to the power of x.", own=True)
+exp = unary("exp", np.exp, "e to the power of `var`.", own=True)
+exp2 = unary("exp2", np.exp2, "2 to the power of `var`.", own=True)
 log = unary("log", np.log, "Natural logarithm.", own=True)
 log2 = unary("log2", np.log2, "Logarithm to base 2.", own=True)
 sqrt = unary("sqrt", np.sqrt, "Square root.")
-inversesqrt = unary("inversesqrt", lambda x: 1 / np.sqrt(np.float64(x)), "1 / sqrt(x).")
+inversesqrt = unary("inversesqrt", lambda x: 1 / np.sqrt(np.float64(x)), "1 / sqrt(var).")
 _radians = unary("radians", np.radians, "Degrees to radians.")
 _degrees = unary("degrees", np.degrees, "Radians to degrees.")
 _atan2 = binary("atan2", np.arctan2, "", glsl="atan", own=True)
@@ -57,15 +57,15 @@ def _scaled(function: UnaryFunction, factor: float, x: Any) -> Any:
 
 
 @gives_value
-def radians(x: Any) -> Any:
+def radians(var: Any) -> Any:
     """Degrees to radians."""
-    return _scaled(_radians, math.pi / 180, x)
+    return _scaled(_radians, math.pi / 180, var)
 
 
 @gives_value
-def degrees(x: Any) -> Any:
+def degrees(var: Any) -> Any:
     """Radians to degrees."""
-    return _scaled(_degrees, 180 / math.pi, x)
+    return _scaled(_degrees, 180 / math.pi, var)
 
 
 @gives_value
