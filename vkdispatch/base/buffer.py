@@ -5,9 +5,6 @@ import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar, overload
 
-import numpy as np
-
-import vkdispatch_native as native
 from vkdispatch.base import dtype
 from vkdispatch.base.context import Context, as_int, checked_queue
 from vkdispatch.base.cuda_capture import require_cuda
@@ -30,6 +27,7 @@ from vkdispatch.base.host_data import (
     plain_array,
 )
 from vkdispatch.base.host_protocols import HostProtocols
+from vkdispatch.base.libraries import native, np
 from vkdispatch.base.listing import internal
 from vkdispatch.base.pinned import pinned_array
 from vkdispatch.base.showing import described_buffer

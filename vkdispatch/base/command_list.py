@@ -3,12 +3,12 @@
 import operator
 from collections.abc import Callable, Sequence
 
-import vkdispatch_native as native
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context, as_int, checked_queue, elsewhere
 from vkdispatch.base.descriptor_set import DescriptorSet
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.handle import Handle
+from vkdispatch.base.libraries import native
 from vkdispatch.base.listing import internal
 
 ALL_QUEUES = -2

@@ -4,11 +4,11 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-import vkdispatch_native as native
 from vkdispatch.base import disk_cache, init
 from vkdispatch.base.bfloat16 import MARK, with_bfloat16
 from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.errors import ShaderBuildError
+from vkdispatch.base.libraries import native
 
 _SPIRV = "spirv"
 _PIPELINE = "pipeline"
@@ -117,7 +117,7 @@ def expect_kernels() -> None:
     global _kernels_expected
     if not _kernels_expected:
         _kernels_expected = True
-        if native.is_initialized():
+        if init.is_initialized() and init.is_vulkan():
             _prepare()
 
 

@@ -9,7 +9,6 @@ from _thread import RLock, _local
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import vkdispatch_native as native
 from vkdispatch.base.choosing import as_int as as_int
 from vkdispatch.base.choosing import automatic_devices, choose_families, explicit_devices, refuse_unusable
 from vkdispatch.base.devices import DeviceInfo
@@ -32,6 +31,7 @@ from vkdispatch.base.init import (
     is_dummy,
     is_vulkan,
 )
+from vkdispatch.base.libraries import native
 from vkdispatch.base.listing import Listed, internal
 from vkdispatch.base.timeouts import as_nanoseconds, batch_timeout
 from vkdispatch.base.unshared import Unshared

@@ -11,9 +11,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
-import numpy as np
-
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.libraries import np, require
 from vkdispatch.base.record import record
 
 if TYPE_CHECKING:
@@ -361,7 +360,6 @@ _NUMPY_TYPES: dict[DType, type[Any]] = {
     complex64: np.complex64,
     complex128: np.complex128,
 }
-_FROM_NUMPY: dict[np.dtype[Any], DType] = {np.dtype(host): kind for kind, host in _NUMPY_TYPES.items()}
 
 
 # These questions are asked a hundred times for each line of a kernel.
@@ -649,6 +647,11 @@ def cross_multiply_type(a: DType, b: DType) -> DType:
 # ---- NumPy and memory ----------------------------------------------------------------------------
 
 
+@functools.cache
+def _kinds_of_numpy() -> "dict[np.dtype[Any], DType]":
+    return {np.dtype(host): kind for kind, host in _NUMPY_TYPES.items()}
+
+
 def from_numpy_dtype(host: Any, name: str = "") -> DType:
     """Return the dtype of a NumPy dtype, type or name, or of a `HostDtype`.
 
@@ -661,7 +664,7 @@ def from_numpy_dtype(host: Any, name: str = "") -> DType:
         return _OF_NAME[called]
     try:
         # np.dtype(None) would be float64
-        kind = None if host is None else _FROM_NUMPY.get(np.dtype(host))
+        kind = None if host is None else _kinds_of_numpy().get(np.dtype(host))
     except TypeError:
         kind = None
     if kind is None:
@@ -673,10 +676,11 @@ def from_numpy_dtype(host: Any, name: str = "") -> DType:
     return kind
 
 
+@_remembered
 def to_numpy_dtype(kind: DType) -> Any:
     """NumPy type of a scalar or complex dtype, or the `HostDtype` of complex32 and bfloat16.
 
-    Raises ValueError for others.
+    Raises ValueError for others, ImportError without NumPy.
     """
     if kind is complex32:
         return COMPLEX32_HOST
@@ -684,6 +688,7 @@ def to_numpy_dtype(kind: DType) -> Any:
         return BFLOAT16_HOST
     if kind not in _NUMPY_TYPES:
         raise ArgumentValueError(f"{kind.name} has no NumPy dtype; only scalar and complex types have one")
+    require("np")
     return _NUMPY_TYPES[kind]
 
 

@@ -139,6 +139,10 @@ class ShaderBuildError(VkDispatchError, RuntimeError):
         self.compiler_log = compiler_log
 
 
+class MissingPackageError(VkDispatchError, ImportError):
+    """A Python package that this needs is not installed."""
+
+
 class BackendUnavailableError(VkDispatchError, ImportError):
     """A backend cannot be used on this machine.
 

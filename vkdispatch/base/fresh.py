@@ -3,9 +3,7 @@
 import math
 from typing import Any
 
-import numpy as np
-
-import vkdispatch_native as native
+from vkdispatch.base.libraries import native, np
 
 Array = np.ndarray[Any, Any]
 

@@ -4,9 +4,6 @@ import math
 import operator
 from typing import Any, NoReturn
 
-import numpy as np
-
-import vkdispatch_native as native
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.context import Context, as_int, checked_queue
 from vkdispatch.base.dtype import DType
@@ -24,6 +21,7 @@ from vkdispatch.base.image_format import (
     image_view_type,
     select_format,
 )
+from vkdispatch.base.libraries import native, np
 from vkdispatch.base.mipmaps import level_count, level_shape, mip_chain
 from vkdispatch.base.sampling import SamplerSettings, checked_settings
 

@@ -5,18 +5,16 @@ from _thread import RLock
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import vkdispatch_native as native
 from vkdispatch.base.devices import DeviceInfo, matrix_product
 from vkdispatch.base.environment import read_switch
 from vkdispatch.base.errors import (
     ArgumentValueError,
     BackendUnavailableError,
-    DeviceLostError,
-    DeviceTimeoutError,
     OutOfDeviceMemoryError,
     UsageError,
     VulkanError,
 )
+from vkdispatch.base.libraries import native
 
 if TYPE_CHECKING:
     from vkdispatch.base.logging import LogLevel
@@ -34,8 +32,6 @@ _lock = RLock()
 _active_backend: str | None = None
 _devices: list[DeviceInfo] | None = None
 _debug = False
-
-native.set_error_types(VulkanError, DeviceLostError, OutOfDeviceMemoryError, DeviceTimeoutError)
 
 
 def initialize(

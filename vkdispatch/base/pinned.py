@@ -3,11 +3,9 @@
 import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-import vkdispatch_native as native
 from vkdispatch.base.context import Context, as_int, get_context
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OutOfDeviceMemoryError
+from vkdispatch.base.libraries import native, np
 
 if TYPE_CHECKING:  # a third of the import that we allow ourselves
     from numpy.typing import DTypeLike

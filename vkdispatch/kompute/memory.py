@@ -5,9 +5,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-import vkdispatch_native as native
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError, OutOfDeviceMemoryError
+from vkdispatch.base.libraries import native
 from vkdispatch.kompute.enums import DataTypes, MemoryTypes
 from vkdispatch.kompute.errors import KomputeError
 from vkdispatch.kompute.opaque import Opaque

@@ -3,7 +3,7 @@
 import functools
 import os
 
-import numpy as np
+from vkdispatch.base.libraries import is_installed, np
 
 
 def _folder(file: str) -> str:
@@ -11,7 +11,8 @@ def _folder(file: str) -> str:
 
 
 _OWN = _folder(os.path.dirname(__file__))
-_NUMPY = _folder(np.__file__)
+# without NumPy nothing starts with it
+_NUMPY = _folder(np.__file__) if is_installed("np") else _OWN
 _STANDARD = _folder(os.__file__)
 # Folders of installed packages lie inside of it.
 _INSTALLED = (f"{_STANDARD}site-packages{os.sep}", f"{_STANDARD}dist-packages{os.sep}")

@@ -24,6 +24,7 @@ from vkdispatch.base.context import (
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError, VkDispatchError
 from vkdispatch.base.init import is_dummy
+from vkdispatch.base.libraries import is_installed
 from vkdispatch.base.listing import Listed
 from vkdispatch.base.record import replace
 from vkdispatch.codegen import ShaderDescription, ShaderSource, get_shader_print_line_numbers
@@ -717,9 +718,10 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         line_numbers
             Whether each line starts with its number; None takes `vc.get_shader_print_line_numbers()`.
         build
-            Compile it first. Without, no device is needed.
+            Compile it first. Without, no device is needed. Nor is one where there is no native module to
+            compile with.
         """
-        if build:
+        if build and (is_installed("native") or is_dummy()):
             self.build()
         latest = self._latest()
         source = latest.shown if latest else None

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import numpy as np
-
 from vkdispatch.base.dtype import (
     DType,
     component_type,
@@ -34,7 +32,7 @@ def _scalar_result(name: str, values: tuple[Any, ...]) -> ShaderVariable:
 def length(v: Any) -> Any:
     """Euclidean length of a vector, or |x|; a scalar."""
     operands("length", (v,))
-    return fold(np.abs, (v,)) if all_numbers((v,)) else _scalar_result("length", (v,))
+    return fold(abs, (v,)) if all_numbers((v,)) else _scalar_result("length", (v,))
 
 
 @gives_value

@@ -2,35 +2,33 @@
 
 from typing import Any
 
-import numpy as np
-
 from vkdispatch.codegen.functions.elementwise import binary, gives_value, unary
 from vkdispatch.codegen.mathematics import host
 
 log10 = unary(
     "log10",
-    np.log10,
+    host.log10,
     "Logarithm to base 10, in floating point, to 2 units in the last place. A number gives a float.",
     glsl=None,
     own=True,
 )
 log1p = unary(
     "log1p",
-    np.log1p,
+    host.log1p,
     "log(1 + x), also for small x, in floating point, to 2 units in the last place. A number gives a float.",
     glsl=None,
     own=True,
 )
 expm1 = unary(
     "expm1",
-    np.expm1,
+    host.expm1,
     "exp(x) - 1, also for small x, in floating point, to 2 units in the last place. A number gives a float.",
     glsl=None,
     own=True,
 )
 cbrt = unary(
     "cbrt",
-    np.cbrt,
+    host.cbrt,
     "Cube root, also of negative x, in floating point, to 2 units in the last place. A number gives a float.",
     glsl=None,
     own=True,
@@ -72,7 +70,7 @@ lgamma = unary(
 )
 
 
-_hypot = binary("hypot", np.hypot, "", glsl=None, own=True)
+_hypot = binary("hypot", host.hypot, "", glsl=None, own=True)
 
 
 @gives_value
