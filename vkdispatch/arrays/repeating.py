@@ -13,7 +13,7 @@ import numpy as np
 
 from vkdispatch.base.buffer import Buffer, layout_of
 from vkdispatch.base.context import Context
-from vkdispatch.base.libraries import native
+from vkdispatch.base.native_module import native
 from vkdispatch.base.rfft_buffer import RFFTBuffer
 from vkdispatch.execution_pipeline.command_graph import current
 from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap

@@ -26,9 +26,10 @@ from vkdispatch.base.host_data import (
     octets_of,
     plain_array,
 )
+from vkdispatch.base.host_numpy import np
 from vkdispatch.base.host_protocols import HostProtocols
-from vkdispatch.base.libraries import native, np
 from vkdispatch.base.listing import internal
+from vkdispatch.base.native_module import native
 from vkdispatch.base.pinned import pinned_array
 from vkdispatch.base.showing import described_buffer
 from vkdispatch.base.signal import Signal

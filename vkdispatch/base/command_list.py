@@ -8,8 +8,8 @@ from vkdispatch.base.context import Context, as_int, checked_queue, elsewhere
 from vkdispatch.base.descriptor_set import DescriptorSet
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.handle import Handle
-from vkdispatch.base.libraries import native
 from vkdispatch.base.listing import internal
+from vkdispatch.base.native_module import native
 
 ALL_QUEUES = -2
 ANY_QUEUE = -1

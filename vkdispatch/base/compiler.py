@@ -5,10 +5,11 @@ import sys
 from collections.abc import Callable, Sequence
 
 from vkdispatch.base import disk_cache, init
+from vkdispatch.base.absent import is_absent
 from vkdispatch.base.bfloat16 import MARK, with_bfloat16
 from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.errors import ShaderBuildError
-from vkdispatch.base.libraries import native
+from vkdispatch.base.native_module import native
 
 _SPIRV = "spirv"
 _PIPELINE = "pipeline"
@@ -17,6 +18,11 @@ _PROGRAM = "program"
 _kernels_expected = False
 _identity = ""
 _program_noted = False
+
+
+def can_compile() -> bool:
+    """Whether there is a compiler, which is part of the native module."""
+    return not is_absent(native)
 
 
 def compile_glsl(source: str, name: str, with_lines: Callable[[], str] | None = None) -> bytes:

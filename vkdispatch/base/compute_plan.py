@@ -8,7 +8,7 @@ from vkdispatch.base.compiler import compile_glsl, load_pipelines, pipeline_keys
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.handle import Handle
-from vkdispatch.base.libraries import native
+from vkdispatch.base.native_module import native
 
 if TYPE_CHECKING:
     from vkdispatch.base.spirv import Module

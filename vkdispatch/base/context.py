@@ -31,8 +31,8 @@ from vkdispatch.base.init import (
     is_dummy,
     is_vulkan,
 )
-from vkdispatch.base.libraries import native
 from vkdispatch.base.listing import Listed, internal
+from vkdispatch.base.native_module import native
 from vkdispatch.base.timeouts import as_nanoseconds, batch_timeout
 from vkdispatch.base.unshared import Unshared
 

@@ -9,7 +9,7 @@ from vkdispatch.base.context import elsewhere
 from vkdispatch.base.cuda_capture import require_cuda
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.handle import Handle
-from vkdispatch.base.libraries import native
+from vkdispatch.base.native_module import native
 
 # Only who has images imports them.
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
+from vkdispatch.base.absent import require
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.base.libraries import np, require
+from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import record
 
 if TYPE_CHECKING:
@@ -688,7 +689,7 @@ def to_numpy_dtype(kind: DType) -> Any:
         return BFLOAT16_HOST
     if kind not in _NUMPY_TYPES:
         raise ArgumentValueError(f"{kind.name} has no NumPy dtype; only scalar and complex types have one")
-    require("np")
+    require(np)
     return _NUMPY_TYPES[kind]
 
 

@@ -13,7 +13,7 @@ from vkdispatch.base.errors import (
     ArgumentTypeError,
     WaitTimeoutError,
 )
-from vkdispatch.base.libraries import np
+from vkdispatch.base.host_numpy import np
 from vkdispatch.base.listing import Listed
 from vkdispatch.base.logging import log_error
 from vkdispatch.base.timeouts import checked_timeout

@@ -3,7 +3,8 @@
 import math
 from typing import Any
 
-from vkdispatch.base.libraries import native, np
+from vkdispatch.base.host_numpy import np
+from vkdispatch.base.native_module import native
 
 Array = np.ndarray[Any, Any]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.base.libraries import np
+from vkdispatch.base.host_numpy import np
 
 Array = np.ndarray[Any, Any]
 

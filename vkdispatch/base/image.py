@@ -11,6 +11,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, Unsupp
 from vkdispatch.base.fresh import fresh_array
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.host_data import Casting, check_casting, choice, fit, plain_array, raw_octets
+from vkdispatch.base.host_numpy import np
 from vkdispatch.base.image_format import (
     AddressMode,
     BorderColor,
@@ -21,8 +22,8 @@ from vkdispatch.base.image_format import (
     image_view_type,
     select_format,
 )
-from vkdispatch.base.libraries import native, np
 from vkdispatch.base.mipmaps import level_count, level_shape, mip_chain
+from vkdispatch.base.native_module import native
 from vkdispatch.base.sampling import SamplerSettings, checked_settings
 
 Array = np.ndarray[Any, Any]

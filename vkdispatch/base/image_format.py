@@ -5,7 +5,7 @@ from enum import Enum
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.base.libraries import np
+from vkdispatch.base.host_numpy import np
 
 
 class Filter(Enum):

@@ -14,7 +14,7 @@ from vkdispatch.base.errors import (
     UsageError,
     VulkanError,
 )
-from vkdispatch.base.libraries import native
+from vkdispatch.base.native_module import native
 
 if TYPE_CHECKING:
     from vkdispatch.base.logging import LogLevel

@@ -1,6 +1,5 @@
 """Host values to the bytes a kernel reads: numbers, vectors, matrices, by dtype."""
 
-import functools
 import struct
 from collections.abc import Iterable
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.base.libraries import np
+from vkdispatch.base.host_numpy import np
 
 # Letters of the `struct` module.
 SCALAR_CODES: dict[DType, str] = {
@@ -36,11 +35,13 @@ _PLAIN: dict[DType, struct.Struct] = {
 _MOST_EXACT: dict[DType, int] = {dtype.float16: 1 << 11, dtype.float32: 1 << 24, dtype.float64: 1 << 53}
 
 
-@functools.cache
 def component_dtype(kind: DType) -> np.dtype[Any]:
     """Return the NumPy dtype of one component (complex: of its real part; bfloat16: of its bits)."""
     component = dtype.component_type(kind)
-    return np.dtype(dtype.to_numpy_dtype(dtype.uint16 if component is dtype.bfloat16 else component))
+    found: np.dtype[Any] = np.dtype(
+        dtype.to_numpy_dtype(dtype.uint16 if component is dtype.bfloat16 else component)
+    )
+    return found
 
 
 def to_bfloat16(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":

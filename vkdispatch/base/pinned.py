@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from vkdispatch.base.context import Context, as_int, get_context
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OutOfDeviceMemoryError
-from vkdispatch.base.libraries import native, np
+from vkdispatch.base.host_numpy import np
+from vkdispatch.base.native_module import native
 
 if TYPE_CHECKING:  # a third of the import that we allow ourselves
     from numpy.typing import DTypeLike

@@ -5,8 +5,8 @@ from typing import Any
 
 from vkdispatch.base.dtype import DType, float32, int32, uint32
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.host_numpy import np
 from vkdispatch.base.image_format import AddressMode, BorderColor, Filter, host_dtype
-from vkdispatch.base.libraries import np
 from vkdispatch.base.record import record
 
 _KINDS: tuple[DType, ...] = (float32, int32, uint32)

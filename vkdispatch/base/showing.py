@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.libraries import np
+from vkdispatch.base.host_numpy import np
 from vkdispatch.base.structures import is_structure
 
 Array = np.ndarray[Any, Any]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.base.libraries import np
+from vkdispatch.base.host_numpy import np
 
 
 class _Made(type):

@@ -4,7 +4,7 @@ import time
 
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import UnsupportedError
-from vkdispatch.base.libraries import native
+from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record
 
 

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING
 from vkdispatch.base import disk_cache, untrusted_child
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ShaderBuildError, UnsupportedError
-from vkdispatch.base.libraries import native
+from vkdispatch.base.native_module import native
 
 if TYPE_CHECKING:
     import subprocess

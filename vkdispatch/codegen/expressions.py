@@ -34,7 +34,7 @@ from vkdispatch.base.dtype import (
     uint64,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError, VkDispatchError
-from vkdispatch.base.libraries import np
+from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen.attributes import COMPONENTS
 from vkdispatch.codegen.helpers import own_name
 from vkdispatch.codegen.ir import Argument, Expr, Op, Register, Value

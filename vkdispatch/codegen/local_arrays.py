@@ -4,7 +4,7 @@ from typing import Any
 
 from vkdispatch.base.dtype import DType, array_type, int32
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
-from vkdispatch.base.libraries import np
+from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.ir import Expr, Op
 from vkdispatch.codegen.location import here, located

@@ -20,7 +20,7 @@ from vkdispatch.base.dtype import (
     is_signed_dtype,
     uint64,
 )
-from vkdispatch.base.libraries import np
+from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen.numbers import digits, rounded
 
 PERCENT, BRACES = "%", "{}"

@@ -29,7 +29,7 @@ from vkdispatch.base.errors import (
     ComponentError,
     VkDispatchError,
 )
-from vkdispatch.base.libraries import np
+from vkdispatch.base.host_numpy import np
 from vkdispatch.base.structures import is_structure
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.attributes import COMPONENTS, is_swizzle, unknown_attribute

@@ -15,7 +15,7 @@ from vkdispatch.base.descriptor_set import Binding, DescriptorSet
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, CheckError, UsageError
 from vkdispatch.base.handle import Handle
-from vkdispatch.base.libraries import np
+from vkdispatch.base.host_numpy import np
 from vkdispatch.base.listing import internal
 from vkdispatch.base.packing import pack, pack_rows
 from vkdispatch.base.record import record

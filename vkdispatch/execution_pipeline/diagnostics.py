@@ -17,7 +17,7 @@ from vkdispatch.base.errors import (
     LoopLimitError,
     NanError,
 )
-from vkdispatch.base.libraries import np
+from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import record
 from vkdispatch.codegen import diagnostics as words
 from vkdispatch.codegen.diagnostics import (

@@ -7,7 +7,7 @@ import numpy as np
 
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError, OutOfDeviceMemoryError
-from vkdispatch.base.libraries import native
+from vkdispatch.base.native_module import native
 from vkdispatch.kompute.enums import DataTypes, MemoryTypes
 from vkdispatch.kompute.errors import KomputeError
 from vkdispatch.kompute.opaque import Opaque

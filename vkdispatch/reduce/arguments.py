@@ -10,7 +10,7 @@ from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, component_type, is_complex, is_matrix, is_vector
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.base.libraries import native
+from vkdispatch.base.native_module import native
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.reduce.accumulators import Accumulator
 from vkdispatch.reduce.masks import checked_mask, masked

@@ -8,7 +8,7 @@ import numpy as np
 
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import uint32
-from vkdispatch.base.libraries import native
+from vkdispatch.base.native_module import native
 
 _LEAST = 64
 _TURNS = 4

@@ -185,7 +185,7 @@ def _holds(kind: DType, number: Any) -> bool:
             return False
         return all(_holds(component_type(kind), part) for part in (number.real, number.imag))
     if is_float_dtype(kind):
-        return rounded(float(number), kind) == number
+        return bool(rounded(float(number), kind) == number)
     low, high = bounds(kind)
     return bool(int(number) == number and low <= number <= high)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from vkdispatch.base.dtype import int32
-from vkdispatch.base.libraries import np
+from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import record
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.ir import Register, Statement

@@ -27,7 +27,7 @@ from vkdispatch.base.dtype import (
     is_vector,
 )
 from vkdispatch.base.errors import UsageError
-from vkdispatch.base.libraries import np
+from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.division import floor_quotient, floor_remainder
 from vkdispatch.codegen.ir import Expr, Op, ShaderFlags

@@ -8,7 +8,7 @@ from types import BuiltinFunctionType, CellType, FunctionType, GeneratorType, Mo
 from typing import Any
 
 from vkdispatch.base.errors import UsageError
-from vkdispatch.base.libraries import np
+from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import field, record
 from vkdispatch.codegen.location import located
 from vkdispatch.codegen.variables import ShaderVariable

@@ -20,7 +20,7 @@ from vkdispatch.base.dtype import (
     uint64,
 )
 from vkdispatch.base.errors import ArgumentValueError, VkDispatchError
-from vkdispatch.base.libraries import np
+from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.analysis import PURE, nodes

@@ -21,7 +21,7 @@ from vkdispatch.base.errors import (
     VulkanError,
 )
 from vkdispatch.base.handle import Handle
-from vkdispatch.base.libraries import native
+from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen import ShaderDescription, ShaderSource
 from vkdispatch.codegen.analysis import usage

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from vkdispatch.base.errors import ArgumentTypeError, ComponentError, KernelWarning, UsageError
-from vkdispatch.base.libraries import np
+from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import record
 from vkdispatch.codegen.location import located
 from vkdispatch.codegen.recording import is_tracing

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 from weakref import ref
 
 from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE
-from vkdispatch.base.compiler import expect_kernels
+from vkdispatch.base.compiler import can_compile, expect_kernels
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import (
     Context,
@@ -24,7 +24,6 @@ from vkdispatch.base.context import (
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError, VkDispatchError
 from vkdispatch.base.init import is_dummy
-from vkdispatch.base.libraries import is_installed
 from vkdispatch.base.listing import Listed
 from vkdispatch.base.record import replace
 from vkdispatch.codegen import ShaderDescription, ShaderSource, get_shader_print_line_numbers
@@ -721,7 +720,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             Compile it first. Without, no device is needed. Nor is one where there is no native module to
             compile with.
         """
-        if build and (is_installed("native") or is_dummy()):
+        if build and (can_compile() or is_dummy()):
             self.build()
         latest = self._latest()
         source = latest.shown if latest else None

@@ -15,7 +15,7 @@ from vkdispatch.base.command_list import ALL_QUEUES
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context, elsewhere
 from vkdispatch.base.errors import ArgumentValueError, UnsupportedError
-from vkdispatch.base.libraries import native
+from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.vkfft.layout import VkFFTAxis

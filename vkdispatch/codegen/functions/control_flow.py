@@ -19,7 +19,7 @@ from vkdispatch.base.dtype import (
     uint32,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.base.libraries import np
+from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.functions.elementwise import Value, gives_value
 from vkdispatch.codegen.ir import Expr, If, RawStatement, Return

@@ -4,7 +4,7 @@ from typing import Any, Protocol
 
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.libraries import np
+from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.buffers import BufferVariable
 from vkdispatch.codegen.builder import get_builder

@@ -1,6 +1,5 @@
 """Functions of Python floats, with C's results where Python has errors: infinities and NaN."""
 
-import builtins
 import math
 from collections.abc import Callable, Mapping
 
@@ -30,7 +29,7 @@ acos = _with_c_results(math.acos)
 atan = math.atan
 atan2 = math.atan2
 sinh = _with_c_results(math.sinh)
-cosh = _with_c_results(lambda x: math.cosh(builtins.abs(x)))
+_cosh = _with_c_results(math.cosh)
 tanh = math.tanh
 asinh = math.asinh
 acosh = _with_c_results(math.acosh)
@@ -47,6 +46,11 @@ cbrt = math.cbrt
 hypot = math.hypot
 
 
+def cosh(x: float) -> float:
+    """Hyperbolic cosine."""
+    return _cosh(abs(x))
+
+
 def pow(x: float, y: float) -> float:
     """X to the power of y."""
     try:
@@ -55,7 +59,7 @@ def pow(x: float, y: float) -> float:
         if x < 0 and not y.is_integer():
             return math.nan
         # a power of 0, or too large for a float
-        return math.copysign(math.inf, x) if math.fmod(y, 2) else math.inf
+        return math.copysign(math.inf, x) if abs(math.fmod(y, 2)) == 1 else math.inf
 
 
 def divide(x: float, y: float) -> float:
@@ -77,7 +81,7 @@ def _to_whole(function: Callable[[float], int]) -> Callable[[float], float]:
 floor = _to_whole(math.floor)
 ceil = _to_whole(math.ceil)
 trunc = _to_whole(math.trunc)
-rint = _to_whole(builtins.round)
+rint = _to_whole(round)
 
 
 def minimum(x: float, y: float) -> float:
