@@ -4,11 +4,12 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-import vkdispatch_native as native
 from vkdispatch.base import disk_cache, init
+from vkdispatch.base.absent import is_absent
 from vkdispatch.base.bfloat16 import MARK, with_bfloat16
 from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.errors import ShaderBuildError
+from vkdispatch.base.native_module import native
 
 _SPIRV = "spirv"
 _PIPELINE = "pipeline"
@@ -17,6 +18,11 @@ _PROGRAM = "program"
 _kernels_expected = False
 _identity = ""
 _program_noted = False
+
+
+def can_compile() -> bool:
+    """Whether there is a compiler, which is part of the native module."""
+    return not is_absent(native)
 
 
 def compile_glsl(source: str, name: str, with_lines: Callable[[], str] | None = None) -> bytes:
@@ -117,7 +123,7 @@ def expect_kernels() -> None:
     global _kernels_expected
     if not _kernels_expected:
         _kernels_expected = True
-        if native.is_initialized():
+        if init.is_initialized() and init.is_vulkan():
             _prepare()
 
 

@@ -4,11 +4,11 @@ import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import vkdispatch_native as native
 from vkdispatch.base.compiler import compile_glsl, load_pipelines, pipeline_keys, store_pipelines
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.handle import Handle
+from vkdispatch.base.native_module import native
 
 if TYPE_CHECKING:
     from vkdispatch.base.spirv import Module

@@ -11,9 +11,9 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
-import numpy as np
-
+from vkdispatch.base.absent import require
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import record
 
 if TYPE_CHECKING:
@@ -361,7 +361,6 @@ _NUMPY_TYPES: dict[DType, type[Any]] = {
     complex64: np.complex64,
     complex128: np.complex128,
 }
-_FROM_NUMPY: dict[np.dtype[Any], DType] = {np.dtype(host): kind for kind, host in _NUMPY_TYPES.items()}
 
 
 # These questions are asked a hundred times for each line of a kernel.
@@ -653,6 +652,11 @@ def cross_multiply_type(dtype1: DType, dtype2: DType) -> DType:
 # ---- NumPy and memory ----------------------------------------------------------------------------
 
 
+@functools.cache
+def _kinds_of_numpy() -> "dict[np.dtype[Any], DType]":
+    return {np.dtype(host): kind for kind, host in _NUMPY_TYPES.items()}
+
+
 def from_numpy_dtype(dtype: Any, name: str = "") -> DType:
     """Return the dtype of a NumPy dtype, type or name, or of a `HostDtype`.
 
@@ -665,7 +669,7 @@ def from_numpy_dtype(dtype: Any, name: str = "") -> DType:
         return _OF_NAME[called]
     try:
         # np.dtype(None) would be float64
-        kind = None if dtype is None else _FROM_NUMPY.get(np.dtype(dtype))
+        kind = None if dtype is None else _kinds_of_numpy().get(np.dtype(dtype))
     except TypeError:
         kind = None
     if kind is None:
@@ -677,10 +681,11 @@ def from_numpy_dtype(dtype: Any, name: str = "") -> DType:
     return kind
 
 
+@_remembered
 def to_numpy_dtype(shader_type: DType) -> Any:
     """NumPy type of a scalar or complex dtype, or the `HostDtype` of complex32 and bfloat16.
 
-    Raises ValueError for others.
+    Raises ValueError for others, ImportError without NumPy.
     """
     if shader_type is complex32:
         return COMPLEX32_HOST
@@ -690,6 +695,7 @@ def to_numpy_dtype(shader_type: DType) -> Any:
         raise ArgumentValueError(
             f"{shader_type.name} has no NumPy dtype; only scalar and complex types have one"
         )
+    require(np)
     return _NUMPY_TYPES[shader_type]
 
 

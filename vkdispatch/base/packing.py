@@ -4,30 +4,11 @@ import struct
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.host_numpy import np
 
-_COMPONENTS: dict[DType, np.dtype[Any]] = {
-    kind: np.dtype(dtype.to_numpy_dtype(kind))
-    for kind in (
-        dtype.int16,
-        dtype.uint16,
-        dtype.int32,
-        dtype.uint32,
-        dtype.int64,
-        dtype.uint64,
-        dtype.float16,
-        dtype.float32,
-        dtype.float64,
-        dtype.bool_,
-        dtype.int8,
-        dtype.uint8,
-    )
-}
-_COMPONENTS[dtype.bfloat16] = np.dtype(np.uint16)
 # Letters of the `struct` module.
 SCALAR_CODES: dict[DType, str] = {
     dtype.int16: "h",
@@ -55,8 +36,12 @@ _MOST_EXACT: dict[DType, int] = {dtype.float16: 1 << 11, dtype.float32: 1 << 24,
 
 
 def component_dtype(kind: DType) -> np.dtype[Any]:
-    """Return the NumPy dtype of one component (complex: of its real part)."""
-    return _COMPONENTS[dtype.component_type(kind)]
+    """Return the NumPy dtype of one component (complex: of its real part; bfloat16: of its bits)."""
+    component = dtype.component_type(kind)
+    found: np.dtype[Any] = np.dtype(
+        dtype.to_numpy_dtype(dtype.uint16 if component is dtype.bfloat16 else component)
+    )
+    return found
 
 
 def to_bfloat16(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":

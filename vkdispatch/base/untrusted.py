@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-import vkdispatch_native as native
 from vkdispatch.base import disk_cache, untrusted_child
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ShaderBuildError, UnsupportedError
+from vkdispatch.base.native_module import native
 
 if TYPE_CHECKING:
     import subprocess

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-import vkdispatch_native as native
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, OutOfDeviceMemoryError
+from vkdispatch.base.native_module import native
 from vkdispatch.kompute import generations, log
 from vkdispatch.kompute.enums import DataTypes, MemoryTypes
 from vkdispatch.kompute.errors import KomputeError
