@@ -139,7 +139,7 @@ class ShaderBuildError(VkDispatchError, RuntimeError):
         self.compiler_log = compiler_log
 
 
-def tell_foreign_backend(backend: str) -> str:
+def explain_backend(backend: str) -> str:
     """Say that there is no such backend here, for messages."""
     return f"the {backend!r} backend is not part of this package, and Vulkan reaches the same device"
 

@@ -14,7 +14,7 @@ from vkdispatch.base.errors import (
     OutOfDeviceMemoryError,
     UsageError,
     VulkanError,
-    tell_foreign_backend,
+    explain_backend,
 )
 from vkdispatch.base.native_module import native
 
@@ -71,7 +71,7 @@ def initialize(
         name = _backend_name(backend)
         if _active_backend is not None:
             if name != _active_backend:
-                hint = f"; {tell_foreign_backend(name)}" if name in _NOT_BUILT else ""
+                hint = f"; {explain_backend(name)}" if name in _NOT_BUILT else ""
                 raise UsageError(
                     f"backend: already initialised with {_active_backend!r}, cannot change to {name!r}{hint}"
                 )
@@ -79,7 +79,7 @@ def initialize(
         if name in _NOT_BUILT:
             raise BackendUnavailableError(
                 name,
-                f"{_backend_source(backend)}: {tell_foreign_backend(name)}; use 'vulkan', or 'dummy' to run "
+                f"{_backend_source(backend)}: {explain_backend(name)}; use 'vulkan', or 'dummy' to run "
                 "nothing",
             )
         if log_level is not None:

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.errors import UnsupportedError, tell_foreign_backend
+from vkdispatch.base.errors import UnsupportedError, explain_backend
 from vkdispatch.base.record import field, record, replace
 from vkdispatch.codegen.analysis import resource_access
 from vkdispatch.codegen.backends import CodeGenBackend, GLSLBackend
@@ -218,7 +218,7 @@ class ShaderDescription:
     def _text(self, variant: Variant) -> GlslText:
         if not isinstance(self.backend, GLSLBackend):
             raise UnsupportedError(
-                f"{self.name}: {tell_foreign_backend(self.backend.name)}; call vc.set_codegen_backend(None) "
+                f"{self.name}: {explain_backend(self.backend.name)}; call vc.set_codegen_backend(None) "
                 "before the kernel is defined"
             )
         if variant not in self._texts:
