@@ -137,9 +137,9 @@ class Accel:
         is done with it first waits for all runs and brings their results. `numpy.asarray` returns an array
         itself.
 
-        Called, `output(run_id=0, output=None, force=False, timeout=None)` waits for one run and brings what is
-        there, while others go on; it returns the output, or the tuple. A run with arrays of its own has its
-        results there when it is over; for that it returns None.
+        Called, `output(run_id=0, output=None, force=False, timeout=None)` waits for one run and brings what
+        is there, while others go on; it returns the output, or the tuple. A run with arrays of its own has
+        its results there when it is over; for that it returns None.
 
         Parameters
         ----------
@@ -344,8 +344,8 @@ class Accel:
     def race(self, *workers: Workers, repeats: int = 3, device: int = 0) -> dict[str, float]:
         """Time every section that can be built here, and go on with the fastest.
 
-        A class of one model, such as `CppAccel`, stays with that. Each section runs on the given inputs and on
-        copies of the outputs, which stay as they are.
+        A class of one model, such as `CppAccel`, stays with that. Each section runs on the given inputs and
+        on copies of the outputs, which stay as they are.
 
         Parameters
         ----------

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 _ALONE = (abs, bool, complex, dir, float, format, hash, int, iter, len, repr, reversed, round, str)
-_OPERATORS = tuple("add and floordiv lshift matmul mod mul or pow rshift sub truediv xor".split())
-_OTHERS = tuple("contains delitem eq ge getitem gt index invert le lt ne neg pos setitem".split())
+_OPERATORS = "add and floordiv lshift matmul mod mul or pow rshift sub truediv xor"
+_OTHERS = "contains delitem eq ge getitem gt index invert le lt ne neg pos setitem"
 _OF_ARRAYS = "__array"  # the protocols of NumPy: those that there are, are written below
 
 
@@ -34,8 +34,8 @@ class Output:
         """Bring the results of a run, and return the outputs. See `Accel.output`."""
         return self._output_bring(run_id, output, force, timeout)
 
-    @property
-    def __class__(self) -> Any:  # type: ignore[misc]
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
         """The class of what it stands for, as isinstance has it."""
         return type(self._output_given)
 
@@ -78,7 +78,7 @@ def _unwrapped(given: Any) -> Any:
 
 
 def _method(function: Callable[..., Any], *, swapped: bool = False) -> Callable[..., Any]:
-    """Return a method that calls a function with what the output stands for; as the last argument, swapped."""
+    """Return a method that calls a function with what the output stands for; the last argument if swapped."""
 
     def method(self: Output, *args: Any) -> Any:
         others = _unwrapped(args)
@@ -90,9 +90,9 @@ def _method(function: Callable[..., Any], *, swapped: bool = False) -> Callable[
 def _methods() -> dict[str, Callable[..., Any]]:
     """Return the methods that Python looks for in a class, and not by `__getattr__`."""
     found = {f"__{each.__name__}__": _method(each) for each in _ALONE}
-    for name in (*_OPERATORS, *_OTHERS):
+    for name in f"{_OPERATORS} {_OTHERS}".split():
         found[f"__{name}__"] = _method(getattr(operator, f"__{name}__"))
-    for name in _OPERATORS:
+    for name in _OPERATORS.split():
         found[f"__i{name}__"] = _method(getattr(operator, f"__i{name}__"))
         found[f"__r{name}__"] = _method(getattr(operator, f"__{name}__"), swapped=True)
     found["__divmod__"], found["__rdivmod__"] = _method(divmod), _method(divmod, swapped=True)
