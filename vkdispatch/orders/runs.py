@@ -183,9 +183,9 @@ class Runs:
                     f"run_id: expected what run returned, a list of that, or None for all runs, got {given!r}"
                 )
             if not 0 <= number < self._count:
+                known = f"0 to {self._count - 1}" if self._count else "none yet"
                 raise ArgumentValueError(
-                    f"run_id: there is no run {number}; run has returned "
-                    f"{f'0 to {self._count - 1}' if self._count else 'none yet'}, and seconds are timeout="
+                    f"run_id: there is no run {number}; run has returned {known}, and timeout= takes seconds"
                 )
             found.append(number)
         if not found:
