@@ -214,13 +214,13 @@ class Accel:
         number, lane = _checked_number(device, "device"), _checked_number(channel, "channel")
         own = inputs is None and outputs is None
         arguments = self._arguments if own else replace_arguments(self._arguments, inputs, outputs)
-        builder = self._builder_of(arguments)
-        other_types = None if builder is self._builder else self._programs_of(builder)
+        other_types = None if own else self._other_programs(arguments)
         with self._lock:
             program, others = other_types or (self._program, self._verified)
             if graph is not None:
                 return self._recorded(program, grid, number, graph, None if own else arguments)
-            self._wait_for_others(arguments, own)
+            if self._apart or not own:
+                self._wait_for_others(arguments, own)
             placement = self._placed(program, number) if own else program.place(arguments, number)
             try:
                 run = self._submitted(program, others, arguments, placement, grid, number, lane, seconds, own)
@@ -299,6 +299,7 @@ class Accel:
                 # another thread may have started one more
                 if ids is None and not self._runs.empty():
                     continue
+                self._forget_apart()
                 if bring:
                     try:
                         # the memory is given up with the last run
@@ -411,8 +412,11 @@ class Accel:
             found = self._builders[key] = Builder(self.order, parameters, self._compile, self._debugging)
         return found
 
-    def _programs_of(self, builder: Builder) -> tuple[Program, Sequence[Program]]:
-        """Return the section that runs, built for other types, and those that it is compared with."""
+    def _other_programs(self, arguments: Sequence[Argument]) -> tuple[Program, Sequence[Program]] | None:
+        """Return the section that runs and those that it is compared with, if types are others than ours."""
+        builder = self._builder_of(arguments)
+        if builder is self._builder:
+            return None
         program = builder.chosen(self.model)
         return program, builder.others(program) if self._verifies else ()
 
@@ -504,12 +508,16 @@ class Accel:
 
     def _wait_for_others(self, arguments: Sequence[Argument], own: bool) -> None:
         """Wait for all runs if one with other arrays writes to what these are in, or the other way round."""
-        self._apart = [(run, theirs) for run, theirs in self._apart if not run.over]
+        self._forget_apart()
         groups = [theirs for _, theirs in self._apart]
         if not own and self._placement is not None:
             groups.append(self._arguments)
         if any(overlap(arguments, theirs) for theirs in groups):
             self._settle()
+
+    def _forget_apart(self) -> None:
+        """Let go of the arrays of runs that are over."""
+        self._apart = [(run, theirs) for run, theirs in self._apart if not run.over]
 
     def _placed(self, program: Program, device: int) -> Placement:
         """Return the arguments where this program can use them."""
