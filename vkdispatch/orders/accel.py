@@ -43,8 +43,8 @@ class Accel:
     ----------
     args
         Inputs, then one `Order`, then outputs. Inputs are arrays, or what `numpy.asarray` makes arrays of;
-        outputs are writable arrays or nested lists of numbers, which are filled in place. Both may be a
-        `vd.Buffer`.
+        outputs are writable arrays, or lists of numbers (nested or not), which are filled in place. Both may
+        be a `vd.Buffer`.
     kind
         The name of a programming model, or a list of names, the best first. None tries every section of the
         order, accelerators first (`vkdispatch.orders.order.MODELS`), until one can be built here.
@@ -53,8 +53,8 @@ class Accel:
         program, or with a vendor: gnu, cray, amd, ibm, nvidia, pgi or intel, which stands for that vendor's
         compiler of the section's language.
     debug
-        True: what is built, how, and each run is told on standard error; sources are kept in the folder
-        `_accelpy_debug_`, and are compiled without optimisation and with what debuggers need.
+        True: print builds and runs to standard error, write generated sources to the folder
+        `_accelpy_debug_`, and compile them with -O0 -g.
     verify
         True: each run is made by every section that can be built here, and those that differ from the first
         by more than rounding raise OrderMismatchError, when they are waited for. A number: the error that is
@@ -131,24 +131,23 @@ class Accel:
 
     @property
     def output(self) -> Any:
-        """The output, or a tuple of the outputs; and a method that brings results.
+        """The output, or a tuple of the outputs; also a method that copies results back.
 
-        As an attribute it stands for the array, list or buffer that was given, or for the tuple of them: what
-        is done with it first waits for all runs and brings their results. `numpy.asarray` returns an array
-        itself.
+        The attribute stands for the array, list or buffer that was given, or for a tuple of them. Using it
+        waits for all runs and copies their results back. `numpy.asarray` returns the output array itself.
 
-        Called, `output(run_id=0, output=None, force=False, timeout=None)` waits for one run and brings what
-        is there, while others go on; it returns the output, or the tuple. A run with arrays of its own has
-        its results there when it is over; for that it returns None.
+        The method `output(run_id=0, output=None, force=False, timeout=None)` waits for one run, copies
+        results back while other runs continue, and returns the output or the tuple. It returns None for a
+        run that was given other arrays: that run copies its results itself.
 
         Parameters
         ----------
         run_id
             What `run` returned, a list of that, or None for all runs.
         output
-            An array, or a list of one array, list or buffer for each output: results are copied there too.
+            An array, or a list with an array, list or buffer for each output: results are copied there too.
         force
-            Bring results once more that have been brought since the last run.
+            Copy results back even if they have not changed since the last copy.
         timeout
             Seconds to wait.
 
@@ -159,7 +158,7 @@ class Accel:
         WaitTimeoutError
             It takes longer than `timeout` seconds, or than its own.
         TypeError, ValueError
-            There was no such run, or an argument cannot be used.
+            `run` never returned this id, or an argument cannot be used.
         """
         return Output(_given(self._arguments), self._complete, self._output)
 
@@ -187,10 +186,10 @@ class Accel:
         timeout
             Seconds from now, after which whoever waits for this run gets a WaitTimeoutError.
         inputs, outputs
-            Other arrays for this run, in a list or tuple of as many as the order has; None: those of the
-            Accel. They are read now, and results are in the outputs when the run is over: `wait` is enough.
-            For other dtypes or dimensions the section is built anew. If the run writes to what runs before it
-            use, or reads what they write, it waits for them.
+            Other arrays for this run alone: a list or tuple with one item for each input or output. None
+            means those of the Accel. The run copies its results itself, so `wait` is enough. The section is
+            compiled again for other dtypes or numbers of dimensions. A run that shares an array with earlier
+            runs, and one of them writes it, waits for all earlier runs.
         graph
             Where to record the run, in place of making it: each submit of the graph makes it then. For the
             models `glsl` and `vkdispatch`, and arrays that are `vd.Buffer` objects; scalars stay as they are
@@ -203,9 +202,9 @@ class Accel:
         Raises
         ------
         OrderBuildError
-            The section cannot be built for the arrays of this run.
+            The section cannot be built for the dtypes of this run's arrays.
         OrderRunError
-            A run failed that had to be waited for.
+            An earlier run, which this one had to wait for, failed.
         TypeError, ValueError
             An argument cannot be used, or there is no such device.
         """
@@ -236,7 +235,7 @@ class Accel:
             return run.id
 
     def wait(self, run_id: RunIds = None, timeout: float | None = None) -> None:
-        """Wait for runs. Outputs are certain to be in the Accel's arrays after `stop` or `output` only.
+        """Wait for runs, without copying results: only `stop` and `output` guarantee that outputs are filled.
 
         Parameters
         ----------
@@ -252,7 +251,7 @@ class Accel:
         WaitTimeoutError
             It takes longer than `timeout` seconds, or than its own.
         TypeError, ValueError
-            There was no such run.
+            `run` never returned this id.
         """
         self._runs.wait(self._runs.checked_ids(run_id), checked_timeout(timeout))
 
@@ -261,16 +260,16 @@ class Accel:
         return self._runs.busy()
 
     def stop(self, run_id: RunIds = None, output: object = True, timeout: float | None = None) -> None:
-        """Wait for runs, and bring the results to the output arrays. It may be run again afterwards.
+        """Wait for runs, and copy the results to the outputs. The task can be run again afterwards.
 
         Parameters
         ----------
         run_id
-            What `run` returned, a list of that, or None for all runs, after which the accelerator's memory is
-            given up. Runs that are not named go on.
+            What `run` returned, a list of that, or None for all runs. Other runs continue. After the last
+            run the accelerator's memory is freed.
         output
-            False: the results stay where they are, until `output`, or `stop` once more, brings them. An
-            array, or a list with one for each output: results are copied there too.
+            False: the results are not copied until `output` or another `stop` does it. An array, or a list
+            with one item for each output: results are copied there too.
         timeout
             Seconds to wait.
 
@@ -282,7 +281,7 @@ class Accel:
             The runs take longer than `timeout` seconds, or than their own; they go on, and may be stopped
             again.
         TypeError, ValueError
-            There was no such run, or an argument cannot be used.
+            `run` never returned this id, or an argument cannot be used.
         """
         seconds = checked_timeout(timeout)
         ids = self._runs.checked_ids(run_id)

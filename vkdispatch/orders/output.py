@@ -1,4 +1,4 @@
-"""What `Accel.output` is: the results, once somebody looks at them, and a method that brings them."""
+"""`Accel.output`: the results, waited for at their first use, and a method that copies them back."""
 
 import operator
 from collections.abc import Callable
@@ -13,8 +13,8 @@ _OF_ARRAYS = "__array"  # the protocols of NumPy: those that there are, are writ
 class Output:
     """Stands for the output of an `Accel`, or for the tuple of its outputs, and can be called.
 
-    Whatever is done with it is done with that array, list, buffer or tuple, after all runs are over and their
-    results are there. Calling it brings results of one run, see `Accel.output`.
+    Every operation waits for all runs, copies their results back, and is then applied to that array, list,
+    buffer or tuple. A call copies the results of one run; see `Accel.output`.
     """
 
     __slots__ = ("_output_bring", "_output_given", "_output_settle")
@@ -31,7 +31,7 @@ class Output:
         force: bool = False,
         timeout: float | None = None,
     ) -> Any:
-        """Bring the results of a run, and return the outputs. See `Accel.output`."""
+        """Copy the results of a run back, and return the outputs. See `Accel.output`."""
         return self._output_bring(run_id, output, force, timeout)
 
     @property  # type: ignore[misc]
