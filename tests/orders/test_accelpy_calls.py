@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import pickle
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -144,6 +145,18 @@ def test_runs_with_arrays_of_their_own_go_on_beside_python(gate: Gate) -> None:
     gate.accel.stop()
     assert results[2][0] == 9
     assert gate.y[0] == 0
+
+
+def test_a_run_waits_for_one_with_other_arrays_that_are_its_own() -> None:
+    gate, y = np.zeros(1, np.int64), np.zeros((2, 2))[:, 0]  # not contiguous: runs work on copies of it
+    accel = Accel(gate, [1.0], Order(WAITS), y, kind="cpp")
+    accel.run(inputs=[gate, [10.0]])
+    opened = threading.Timer(0.2, gate.fill, (99,))
+    opened.start()
+    accel.run()
+    accel.stop()
+    opened.join()
+    assert y[0] == 11
 
 
 def test_other_dtypes_and_dimensions_are_built_anew() -> None:
@@ -306,6 +319,19 @@ def test_output_as_a_method_waits_for_its_run_alone(gate: Gate) -> None:
     own = gate.accel.run(inputs=[gate.gate, [1.0]], outputs=[[0.0]])
     with pytest.raises(vd.ArgumentValueError, match=f"output: run {own} was given outputs of its own"):
         gate.accel.output(own, output=gate.y)
+
+
+def test_results_of_later_runs_are_copied_as_well() -> None:
+    gate, y = np.zeros(1, np.int64), np.zeros((2, 2))[:, 0]  # not contiguous: results are copied back
+    accel = Accel(gate, [1.0], Order(WAITS), y, kind="cpp")
+    accel.run()
+    accel.run()
+    gate[0] = 1
+    accel.output(0)
+    assert y[0] == 1
+    gate[0] = 2
+    accel.stop()
+    assert y[0] == 2
 
 
 def test_output_as_an_attribute_is_the_array() -> None:
