@@ -221,15 +221,15 @@ class Accel:
             if self._apart or not own:
                 self._wait_for_others(arguments, own)
             placement = self._placed(program, number) if own else program.place(arguments, number)
+            if own:
+                self._fetched = False  # before the run starts: an interrupt may come in between
             try:
                 run = self._submitted(program, others, arguments, placement, grid, number, lane, seconds, own)
             except BaseException:
                 if not own:
                     placement.close()
                 raise
-            if own:
-                self._fetched = False
-            else:
+            if not own:
                 self._apart.append((run, arguments))
                 self._apart_ids.add(run.id)
             return run.id
