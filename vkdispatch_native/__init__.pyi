@@ -75,9 +75,10 @@ def compile_glsl(
     `path` is that of its file: what messages call it, and what files that it includes are found beside.
     `includes` has what each `#include` stands for, and replaces the file system: the name of the file that
     has it ("" for the source), the name in it, whether that is in quotes, and the name in `texts` of what it
-    stands for, or else the reason why there is none. Without either nothing can be included. `preamble` is read behind `#version`, and counts in no line number. The SPIR-V is that of Vulkan
-    1.0 to 1.3; source that asks for GL_NV_cooperative_matrix2 becomes that of 1.3. An interrupt ends the
-    wait; the compiler then comes to its end on its own thread.
+    stands for, or else the reason why there is none. Without either nothing can be included. `preamble` is
+    read behind `#version`, and counts in no line number. The SPIR-V is that of Vulkan 1.0 to 1.3; source
+    that asks for GL_NV_cooperative_matrix2 becomes that of 1.3. An interrupt ends the wait; the compiler
+    then comes to its end on its own thread.
     """
 
 def compiler_identity() -> str:

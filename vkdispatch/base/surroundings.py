@@ -65,10 +65,8 @@ class Surroundings:
         # What the compiler says of the second time that it reads such a file only distracts.
         steps = ", which includes ".join([*cycle, cycle[0]])
         place = self._line(cycle[-1], cycle[0])
-        return (
-            f"ERROR: {place}: files that include each other: {steps}; put #ifndef NAME, #define NAME and "
-            f"#endif around each\n{error[0]}"
-        )
+        why = f"files that include each other: {steps}; put #ifndef NAME, #define NAME and #endif around each"
+        return f"ERROR: {place}: {why}" + ("" if found is not None else f"\n{error[0]}")
 
     def _cycle(self, file: str) -> list[str] | None:
         """Return the files by which a file includes itself, that first; None where it does not."""
@@ -242,7 +240,7 @@ def _shelf(given: object) -> Shelf:
         folder = Path(given)
         if not folder.is_dir():
             raise ArgumentValueError(
-                f"include: there is no folder {str(given)!r}; texts are given by name, as in {{'a.glsl': '...'}}"
+                f"include: there is no folder {str(given)!r}; give texts by name, as in {{'a.glsl': '...'}}"
             )
         return folder
     raise ArgumentTypeError(
