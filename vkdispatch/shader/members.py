@@ -113,7 +113,7 @@ def _parts(label: str, value: Any, path: str) -> Mapping[str, Any]:
     )
 
 
-def _sequence(label: str, value: Any, path: str, count: int) -> Sequence[Any]:
+def _sequence(label: str, value: Any, path: str, count: int) -> "Sequence[Any] | np.ndarray[Any, Any]":
     what = f"{path!r}: " if path else ""
     if not isinstance(value, (list, tuple, np.ndarray)):
         raise ArgumentTypeError(

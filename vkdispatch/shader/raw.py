@@ -332,8 +332,10 @@ def _constant(code: RawCode, interface: Interface, key: object) -> SpecConstant:
         f"{number} ({constant.name})" if constant.name else str(number)
         for number, constant in sorted(known.items())
     )
+    stripped = known and not any(constant.name for constant in known.values())
+    hint = ": the code has no names, so give ids" if stripped and isinstance(key, str) else ""
     raise ArgumentValueError(
-        f"{code.name}: specialization: the code has no constant {key!r}; it has {names or 'none'}"
+        f"{code.name}: specialization: the code has no constant {key!r}; it has {names or 'none'}{hint}"
     )
 
 

@@ -275,10 +275,10 @@ def _bound(
     places = {place for _, place in bound}
     for place, found in declared.items():
         if place not in places and place not in taking:
-            hint = "; values or a buffer go there, as in ('params', dict, {!r})".format(
-                found[0].name or (place if place[0] else place[1])
-            )
-            hint = hint if found[0].kind == "uniform buffer" else ""
+            hint = ""
+            if found[0].kind == "uniform buffer":
+                where = found[0].name or (place if place[0] else place[1])
+                hint = f"; values or a buffer go there, as in ('params', dict, {where!r})"
             raise ArgumentValueError(f"{name}: {_said(found[0])} has no argument{hint}")
     return bound
 

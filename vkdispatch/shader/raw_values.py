@@ -166,8 +166,9 @@ def _told(name: str, argument: RawArgument, blocks: Sequence[Block]) -> int | No
 
 
 def _recognized(argument: RawArgument, blocks: Sequence[Block]) -> int | None:
-    """Return the one block that is called like an argument, or whose members are."""
-    called = [number for number, block in enumerate(blocks) if argument.name in block.names]
+    """Return the one block that is called like an argument, be it in capitals, or whose members are."""
+    name = argument.name.lower()
+    called = [number for number, block in enumerate(blocks) if name in [each.lower() for each in block.names]]
     if called:
         return called[0] if len(called) == 1 else None
     if argument.fields is None:
@@ -234,9 +235,10 @@ def _lay_by_name(
     if unknown:
         parts = [f"{block} has no free member {', '.join(map(repr, unknown))}"]
         parts += [f"nothing is given for {', '.join(map(repr, missing))}"] if missing else []
-        raise ArgumentValueError(
-            f"{name}: {argument}: {'; '.join(parts)}; its members are {_listed(block.leaves)}"
-        )
+        stripped = any(not member for member, _, _ in block.type.members)
+        parts.append(f"its members are {_listed(block.leaves)}")
+        parts += ["the code has no names, so give values in order"] if stripped else []
+        raise ArgumentValueError(f"{name}: {argument}: {'; '.join(parts)}")
     for field in argument.fields:
         leaf = free.pop(prefix + field.path)
         yield _fit(name, argument, field, block, leaf)
@@ -328,7 +330,8 @@ def _leaves(name: str, block: Type) -> list[Leaf]:
             kind = kind.element
         if kind.kind == "pointer":
             raise ArgumentValueError(
-                f"{name}: {leaf.path!r} of a block is a buffer_reference, which cannot be given; bind the buffer"
+                f"{name}: {leaf.path!r} of a block is a buffer_reference, which is not supported; bind the "
+                "buffer itself"
             )
         if kind.kind == "array":
             raise ArgumentValueError(
