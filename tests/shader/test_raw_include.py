@@ -103,8 +103,10 @@ def test_what_is_no_directive_is_not_missed(options: dict[str, Any]) -> None:
 
 def test_files_that_include_each_other() -> None:
     guarded = {
-        "lib/scale.glsl": "#ifndef A\n#define A\n#include <b>\nfloat scale(float x) { return twice(x); }\n#endif",
-        "b": '#ifndef B\n#define B\n#include "lib/scale.glsl"\nfloat twice(float x) { return 2 * x; }\n#endif',
+        "lib/scale.glsl": "#ifndef A\n#define A\n#include <b>\n"
+        "float scale(float x) { return twice(x); }\n#endif",
+        "b": '#ifndef B\n#define B\n#include "lib/scale.glsl"\n'
+        "float twice(float x) { return 2 * x; }\n#endif",
     }
     assert run(MAIN, guarded) == expected(2, 0)
     for body in ("", "float scale(float x) { return x; }"):
@@ -116,7 +118,9 @@ def test_files_that_include_each_other() -> None:
             "line 3 of b: files that include each other: lib/scale.glsl, which includes b, which" in message
         )
         assert message.count("ERROR") <= 2
-    with pytest.raises(vd.ShaderBuildError, match="line 1 of lib/scale.glsl: files that include each other"):
+    with pytest.raises(
+        vd.ShaderBuildError, match=r"line 1 of lib/scale\.glsl: files that include each other"
+    ):
         run(MAIN, {"lib/scale.glsl": '#include "scale.glsl"'})
 
 

@@ -276,8 +276,8 @@ def _check_types(module: Module, types: set[int], refuse: _Refuse, argument: str
             if word in types and word not in earlier:
                 if word in forward:
                     raise ArgumentValueError(
-                        f"{argument}: it has pointers in a block (buffer_reference), which are not supported: "
-                        "bind the buffers themselves"
+                        f"{argument}: it has pointers in a block (buffer_reference), which are not "
+                        "supported: bind the buffers themselves"
                     )
                 raise refuse(instruction, f"is made of identifier {word}, which comes later")
             if word not in types:
