@@ -157,9 +157,8 @@ std::vector<uint32_t> compile(const std::string& source, const GlslOptions& opti
   const auto asks = [](const std::string& text) {
     return text.find("GL_NV_cooperative_matrix2") != std::string::npos;
   };
-  const bool newer =
-      asks(source) || std::any_of(options.texts.begin(), options.texts.end(),
-                                  [&](const auto& text) { return asks(text.second); });
+  const bool newer = asks(source) || std::any_of(options.texts.begin(), options.texts.end(),
+                                                 [&](const auto& text) { return asks(text.second); });
   const int vulkan_minor = newer ? std::max(options.vulkan_minor, 3) : options.vulkan_minor;
   const char* text = source.c_str();
   const char* path = options.path.c_str();

@@ -59,7 +59,7 @@ class Plan final : public Resource {
   // never. Throws Error(invalid_value) where one is at no uniform buffer, or is larger than a device takes.
   void set_uniform_blocks(std::vector<UniformBlock> blocks);
   const std::vector<UniformBlock>& uniform_blocks() const noexcept { return uniform_blocks_; }
-  uint32_t argument_size() const noexcept;  // bytes of the arguments where there are such blocks, else 0
+  uint32_t argument_size() const noexcept;      // bytes of the arguments where there are such blocks, else 0
   std::string title() const;                    // "'scale' (heat.py:12)"
   uint64_t id() const noexcept { return id_; }  // never given twice
   // For each device the driver's form of the pipeline, empty where it is what was given.
