@@ -403,6 +403,15 @@ def test_several_blocks(arguments: Any) -> None:
             assert data.read(0).tolist() == [7 + step, 8 + step, 7 + step, 3 + step, 6 + step, step == 1]
 
 
+def test_several_blocks_of_untrusted_code() -> None:
+    arguments = [("data", Buff[f32]), ("camera", Camera), ("weights", Buff[f32], "Filter"), ("push", dict)]
+    kernel = vd.glsl_kernel(SEVERAL, arguments, exec_size=1, untrusted=True)
+    data, weights = out(6), np.zeros(13, np.float32)
+    weights[[8, 9]] = 6, 7
+    kernel(data, {"turn": TURN, "position": (1, 2, 3)}, vd.asbuffer(weights), {"scale": 7, "count": 8})
+    assert data.read(0)[:5].tolist() == [7, 8, 7, 3, 6]
+
+
 def test_single_values_of_several_blocks() -> None:
     arguments = [("data", Buff[f32]), ("turn", Var[m3], "Camera"), ("scale", Var[f32]), ("count", Const[u32])]
     arguments += [("position", Const[v3], 3), ("weights", Var[v3], "Filter"), ("on", Const[u32], (1, 0))]

@@ -156,13 +156,12 @@ def _told(name: str, argument: RawArgument, blocks: Sequence[Block]) -> int | No
     for number, block in enumerate(blocks):
         if argument.place == block.place or (argument.place and argument.place in block.names):
             return number
-    where = f"no {argument.place!r}" if isinstance(argument.place, str) else described(argument.place)
     known = ", ".join(map(str, blocks)) or "none"
-    raise ArgumentValueError(
-        f"{name}: {argument}: there is {where} among the blocks that take values; the code has {known}"
-        if isinstance(argument.place, str)
-        else f"{name}: {argument}: {where} is no uniform block that takes values; the code has {known}"
-    )
+    if isinstance(argument.place, str):
+        what = f"there is no {argument.place!r} among the blocks that take values"
+    else:
+        what = f"{described(argument.place)} is no uniform block that takes values"
+    raise ArgumentValueError(f"{name}: {argument}: {what}; the code has {known}")
 
 
 def _recognized(argument: RawArgument, blocks: Sequence[Block]) -> int | None:
@@ -202,7 +201,7 @@ def _lay(name: str, block: Block, arguments: Sequence[RawArgument]) -> list[Laid
         if not argument.is_tree:
             ordered.append(argument)
         elif argument.fields is None:
-            laid += _lay_all(argument, block, free)
+            laid += _lay_all(name, argument, block, free)
         else:
             prefix, complete = _prefix(argument, block)
             if argument.by_name or complete:
@@ -244,7 +243,7 @@ def _lay_by_name(
         yield _fit(name, argument, field, block, leaf)
 
 
-def _lay_all(argument: RawArgument, block: Block, free: dict[str, Leaf]) -> Iterator[Laid]:
+def _lay_all(name: str, argument: RawArgument, block: Block, free: dict[str, Leaf]) -> Iterator[Laid]:
     """Give an argument all members that no other has by name: those of a structure of its name, if any."""
     prefix = f"{argument.name}."
     if not any(path.startswith(prefix) for path in free):
@@ -252,11 +251,12 @@ def _lay_all(argument: RawArgument, block: Block, free: dict[str, Leaf]) -> Iter
     for path in [path for path in free if path.startswith(prefix)]:
         leaf = free.pop(path)
         scalar, counts, _ = _axes(leaf.type)
-        kind = _SCALARS[scalar.kind, scalar.width, scalar.signed]
-        field = Field(path[len(prefix) :], kind, counts)
-        placed = _place_kind(field, leaf.type)
-        assert placed is not None
-        yield Laid(argument, field, placed, block, leaf.offset)
+        kind = _SCALARS.get((scalar.kind, scalar.width, scalar.signed))
+        if kind is None:
+            raise ArgumentValueError(
+                f"{name}: {argument}: {path!r} of {block} is {leaf.type}, which has no dtype"
+            )
+        yield _fit(name, argument, Field(path[len(prefix) :], kind, counts), block, leaf)
 
 
 def _lay_in_order(
