@@ -8,6 +8,7 @@ component.
 # ruff: noqa: N801
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
@@ -146,6 +147,13 @@ class _Array(dtype):
     """Array of one invocation: of `child_count` values of `child_type`."""
 
     dimentions = 1
+
+
+class _Placed(dtype):
+    """Scalars or complex numbers, of `child_type`, that lie at strides of bytes: values of a block."""
+
+    dimentions = 1
+    strides: ClassVar[tuple[int, ...]]
 
 
 class bool_(_Scalar, glsl="bool", size=1, fmt="%d"):
@@ -469,6 +477,11 @@ def is_array(kind: DType) -> bool:
     return kind not in _CATEGORIES and is_dtype(kind) and issubclass(kind, _Array)
 
 
+def is_placed(kind: DType) -> bool:
+    """Whether `kind` is the type of a value whose components lie at strides of its own."""
+    return kind not in _CATEGORIES and is_dtype(kind) and issubclass(kind, _Placed)
+
+
 # ---- making dtypes of dtypes ---------------------------------------------------------------------
 
 
@@ -545,6 +558,35 @@ def array_type(kind: DType, count: int) -> DType:
             "shape": shape,
             "numpy_shape": shape,
             "true_numpy_shape": shape,
+        },
+    )
+
+
+@_remembered
+def placed_type(name: str, kind: DType, shape: tuple[int, ...], strides: tuple[int, ...]) -> DType:
+    """Type of a value of a block in memory: an array of `shape` of scalars or complex numbers of type `kind`.
+
+    `strides` has the bytes from one to the next along each axis, of a complex type also from the real to the
+    imaginary parts. A value ends with its last component: what pads that is not part of it.
+    """
+    counts = (*shape, 2) if is_complex(kind) else shape
+    last = sum((count - 1) * stride for count, stride in zip(counts, strides, strict=True))
+    scalar = component_type(kind)
+    return type(
+        name,
+        (_Placed,),
+        {
+            "name": name,
+            "glsl_type": kind.glsl_type,
+            "item_size": last + scalar.item_size,
+            "format_str": kind.format_str,
+            "child_type": kind,
+            "child_count": math.prod(shape),
+            "scalar": scalar,
+            "shape": counts,
+            "numpy_shape": shape,
+            "true_numpy_shape": shape,
+            "strides": strides,
         },
     )
 

@@ -91,6 +91,8 @@ def pack(kind: DType, value: object, argument: str) -> bytes:
         array = array.reshape(())
     if array.shape != shape:
         raise ArgumentValueError(f"{argument}: {_wanted(kind, 1)}, got {_given(value)}")
+    if dtype.is_placed(kind):
+        return _placed(kind, array[np.newaxis], argument)
     return _as_components(kind, array, argument).tobytes()
 
 
@@ -135,7 +137,19 @@ def pack_rows(kind: DType, value: object, rows: int, argument: str) -> bytes:
         # 0.1.0 refuses one vector for several rows, and programs may rely on it
         repeated = f"; [value] * {rows} gives each of the {rows} the same" if array.shape == shape else ""
         raise ArgumentValueError(f"{argument}: {_wanted(kind, rows)}, got {_given(value)}{repeated}")
+    if dtype.is_placed(kind):
+        return _placed(kind, array, argument)
     return _as_components(kind, array, argument).tobytes()
+
+
+def _placed(kind: DType, rows: "np.ndarray[Any, Any]", argument: str) -> bytes:
+    """Return rows of values one after another, each with its components where the type has them."""
+    assert kind.child_type is not None and issubclass(kind, dtype._Placed)
+    components = _as_components(kind.child_type, rows, argument)
+    packed = np.zeros((len(rows), kind.item_size), np.uint8)
+    strides = (kind.item_size, *kind.strides)
+    np.ndarray(components.shape, components.dtype, packed, 0, strides)[...] = components
+    return packed.tobytes()
 
 
 def contiguous(view: memoryview) -> memoryview:

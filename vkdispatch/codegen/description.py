@@ -111,6 +111,12 @@ class ShaderArgumentInfo:
         Whether a buffer of any other dtype may be given, whose bytes are taken for elements of `dtype`.
     unsigned
         Whether all that indexes the buffer is uint32, so that it may have nearly 2**32 elements.
+    least_bytes
+        What a buffer must have at least.
+    uniform
+        Whether the buffer is bound as a uniform block.
+    mapping
+        Whether a dictionary by the names of `fields` may be given too, with bound variables in it.
     """
 
     name: str
@@ -127,6 +133,9 @@ class ShaderArgumentInfo:
     planar: bool = False
     reinterpreted: bool = False
     unsigned: bool = False
+    least_bytes: int = 0
+    uniform: bool = False
+    mapping: bool = False
 
 
 @record(sealed=True)

@@ -463,6 +463,8 @@ def _native_slot(
             in_words=place.in_words,
             element=slot.kind,
             twin=None if slot.kind is None else pair_twin(slot.kind),
+            least_bytes=slot.least_bytes,
+            uniform=slot.uniform,
         )
     if isinstance(slot, ImageSlot):
         binding = (places.get(slot.binding) or Place(slot.binding)).binding
