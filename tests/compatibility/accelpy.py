@@ -7,6 +7,7 @@ import pytest
 
 import vkdispatch.orders as accelpy
 from tests.compatibility.programs import Collection
+from tests.orders.here import available
 from vkdispatch.orders import Accel, Order
 
 PROGRAMS = Collection()
@@ -66,7 +67,7 @@ def vectors() -> None:
     "an order may have sections in GLSL and Python kernels as well (`glsl`, `vkdispatch`)",
 )
 def kinds() -> None:
-    for kind in ("cpp", "openmp_cpp", "fortran", "openmp_fortran", ["cuda", "hip", "cpp"]):
+    for kind in (*available("cpp", "openmp_cpp", "fortran", "openmp_fortran"), ["cuda", "hip", "cpp"]):
         a, b, c = np.arange(50.0), np.ones(50), np.zeros(50)
         accel = Accel(a, b, Order(_SUM), c, kind=kind)
         accel.run(50)
@@ -78,9 +79,15 @@ def kinds() -> None:
     "The classes that name a model: `CppAccel`, `FortranAccel`, `OpenmpCppAccel`, `OpenmpFortranAccel`, ..."
 )
 def classes() -> None:
-    for kind in ("CppAccel", "FortranAccel", "OpenmpCppAccel", "OpenmpFortranAccel"):
+    named = {
+        "cpp": "CppAccel",
+        "fortran": "FortranAccel",
+        "openmp_cpp": "OpenmpCppAccel",
+        "openmp_fortran": "OpenmpFortranAccel",
+    }
+    for kind in available(*named):
         a, b, c = np.arange(50.0), np.ones(50), np.zeros(50)
-        accel = getattr(accelpy, kind)(a, b, Order(_SUM), c)
+        accel = getattr(accelpy, named[kind])(a, b, Order(_SUM), c)
         accel.run(50)
         accel.stop()
         assert np.array_equal(c, a + b)

@@ -4,9 +4,8 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.host_numpy import np
 
 # Of members: those within by name or number; None where there is a value.
 _Tree = dict[Any, Any] | None
