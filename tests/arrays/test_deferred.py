@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
-from vkdispatch.arrays import deferred
+from vkdispatch.arrays import deferred_errors
 
 HERE = "test_deferred.py"
 
@@ -292,10 +292,10 @@ def test_a_call_looks_up_where_it_was_made_without_formatting() -> None:
     vd.take(x, y)
     engine = vd.get_context()._native
 
-    class _Check(deferred.Check):
+    class _Check(deferred_errors.Check):
         function = "test"
 
-    ticket = deferred.take_ticket(vd.get_context(), _Check())
+    ticket = deferred_errors.take_ticket(vd.get_context(), _Check())
     (check, code, _, thread), _ = engine.note_of(ticket, 0)
     assert isinstance(check, _Check)
     assert code.co_filename == __file__

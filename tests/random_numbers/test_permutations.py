@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import vkdispatch as vd
-from vkdispatch.arrays.output import output
+from vkdispatch.arrays.maps.output import parse_output
 from vkdispatch.codegen.abbreviations import *  # noqa: F403
 from vkdispatch.random import permuting
 from vkdispatch.random.permuting import RANKED
@@ -119,7 +119,9 @@ def test_networks_of_more_than_32_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     distance = keys.integers(0, 3000, 1, vd.uint32).read(0).astype(np.uint64)
     monkeypatch.setattr(permuting, "place_type", lambda count: vd.uint64)
     result = vd.Buffer(3000, vd.int32)
-    permuting.permute(result, 3000, words, vd.asbuffer(distance), output(None, vd.int32), vd.global_graph())
+    permuting.permute(
+        result, 3000, words, vd.asbuffer(distance), parse_output(None, vd.int32), vd.global_graph()
+    )
     assert np.array_equal(result.read(0), plain)
 
 

@@ -147,7 +147,7 @@ def test_workgroups_are_no_larger_than_the_device_has(monkeypatch: pytest.Monkey
     made = transposing.tile_kernel
     monkeypatch.setattr(transposing, "tile_kernel", lambda form: forms.append(form) or made(form))
     monkeypatch.setattr(transposing, "tuning", replace(transposing.tuning, narrow=0))
-    monkeypatch.setattr(transposing, "device_facts", lambda: replace(device_facts(), group=most))
+    monkeypatch.setattr(transposing, "device_facts", lambda: replace(device_facts(), max_group=most))
     for run in (1, 2, 3, 17, 31):
         host = np.arange(70 * 90 * run, dtype=np.uint32).astype(np.uint8).reshape(70, 90, run)
         same(vd.transpose(vd.asbuffer(host), (1, 0, 2)), turned(host, (1, 0, 2)), run)

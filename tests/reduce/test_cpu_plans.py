@@ -9,7 +9,7 @@ import pytest
 
 import vkdispatch as vd
 from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.operand import operand
+from vkdispatch.arrays.maps.operand import parse_operand
 from vkdispatch.base.record import replace
 from vkdispatch.reduce import cpu_planning, reducing
 from vkdispatch.reduce.cpu_planning import CpuPlanner, cpu_tuning
@@ -86,7 +86,7 @@ def _forms(launches: reducing.Launches) -> list[str]:
 @pytest.mark.parametrize(("shape", "axis"), SHAPES, ids=str)
 def test_kernels_have_no_barriers(monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], axis: Any) -> None:
     facts = device_facts()
-    if not (facts.shuffles and facts.same):
+    if not (facts.has_shuffle and facts.has_one_subgroup_size):
         pytest.skip("invocations exchange values by workgroup memory here")
     made: list[str] = []
     launch = reducing.launch
@@ -105,7 +105,7 @@ def test_kernels_have_no_barriers(monkeypatch: pytest.MonkeyPatch, shape: tuple[
 
 def test_rounding_errors_stay_small_and_loops_short() -> None:
     # llvmpipe leaves loops after 65,535 rounds
-    x = operand(vd.asbuffer(np.ones(4, np.float32)))
+    x = parse_operand(vd.asbuffer(np.ones(4, np.float32)))
     kinds = (vd.float32, vd.float32, vd.float32)
     for accumulator in (adding(*kinds), moments(*kinds)):
         planner = CpuPlanner(x.source, accumulator, x.context, None)
@@ -132,9 +132,9 @@ def test_the_same_bits_and_no_more_error_than_of_pairs() -> None:
 
 
 def test_a_workgroup_of_a_given_size_is_made_on_cpus_too() -> None:
-    x = operand(vd.asbuffer(np.ones(4, np.float32)))
+    x = parse_operand(vd.asbuffer(np.ones(4, np.float32)))
     accumulator = adding(vd.float32, vd.float32, vd.float32)
-    size = 2 * device_facts().subgroup
+    size = 2 * device_facts().subgroup_size
     planner = cpu_planning.planner_for(x.source, accumulator, x.context, size)
     assert type(planner) is Planner
     assert planner.group == size

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
-from vkdispatch.arrays.output import plain_output
+from vkdispatch.arrays.maps.output import plain_output
 from vkdispatch.codegen.abbreviations import *  # noqa: F403
 from vkdispatch.codegen.variant import Variant
 from vkdispatch.reduce import SubgroupAdd, SubgroupMax, mapped_io_index
@@ -23,7 +23,7 @@ FORMS = """
 import itertools
 import numpy as np, vkdispatch as vd
 from vkdispatch.codegen.abbreviations import *
-from vkdispatch.arrays.mapping import identity_map
+from vkdispatch.arrays.maps.source import identity_map
 rng = np.random.default_rng(0)
 def check(kind, shape, axes):
     data = rng.integers(0, 50, shape).astype(kind.name)

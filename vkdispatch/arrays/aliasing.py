@@ -14,11 +14,11 @@ A map in an array's place is as good as the array if it looks at the mapped inde
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from vkdispatch.arrays.accesses import Access, find_accesses
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.operand import Operand
-from vkdispatch.arrays.output import Output, accesses_of_sink
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.maps.accesses import Access, find_accesses
+from vkdispatch.arrays.maps.operand import Operand
+from vkdispatch.arrays.maps.output import Output, accesses_of_sink
+from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import OverlapError
 from vkdispatch.base.record import record
@@ -79,7 +79,7 @@ def check_overlap(
         if target is not None and target.arguments:
             _check_target(written, target, written[0] is outputs[0] and map_once)
     arrays = (*elsewhere, *alongside, *before)
-    if any(array.source.stores for array in arrays) or (target is not None and target.sink.stores):
+    if any(array.source.is_writing for array in arrays) or (target is not None and target.sink.is_writing):
         _check_maps_that_write(written, arrays, target)
 
 
@@ -134,13 +134,13 @@ def _overlap(name: str, other: str) -> OverlapError:
 def _name_of(part: Operand | Output, position: int) -> str:
     if isinstance(part, Output):
         return f"{str(part.names[position])!r}, an argument of output_map"
-    return part.name if part.source.plain else f"{str(part.source.names[position])!r} of {part.name}"
+    return part.name if part.source.is_plain else f"{str(part.source.names[position])!r} of {part.name}"
 
 
-@remembered
+@memoize
 def accesses_of(source: Source) -> tuple[Access, ...]:
     """Return how a map uses its arguments."""
-    return (Access(),) if source.plain else find_accesses(source.names, source.annotations, source.traced)
+    return (Access(),) if source.is_plain else find_accesses(source.names, source.annotations, source.trace)
 
 
 # ---- maps that write -----------------------------------------------------------------------------------

@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.arrays.numbers import checked_int
+from vkdispatch.arrays.numbers import parse_int
 from vkdispatch.base.errors import AxisError
 
 
-def several(axes: object) -> tuple[Any, ...]:
+def as_tuple(axes: object) -> tuple[Any, ...]:
     """Return what is given for axes, one or several, as a tuple."""
     alone = isinstance(axes, (str, bytes)) or (isinstance(axes, np.ndarray) and not axes.ndim)
     return tuple(axes) if isinstance(axes, Iterable) and not alone else (axes,)
 
 
-def checked_axis(axis: object, dimensions: int, name: str = "axis") -> int:
+def parse_axis(axis: object, dimensions: int, name: str = "axis") -> int:
     """Return an axis as an int from 0 on; negative ones count from the end.
 
     Raises
@@ -26,7 +26,7 @@ def checked_axis(axis: object, dimensions: int, name: str = "axis") -> int:
     AxisError
         An array of so many dimensions has no such axis.
     """
-    number = checked_int(axis, name)
+    number = parse_int(axis, name)
     if not -dimensions <= number < dimensions:
         raise AxisError(
             f"{name}: {number} is no axis of an array of {dimensions} dimensions; expected {-dimensions} to "
@@ -37,7 +37,7 @@ def checked_axis(axis: object, dimensions: int, name: str = "axis") -> int:
     return number % dimensions
 
 
-def checked_axes(axes: object, dimensions: int, name: str = "axis") -> tuple[int, ...]:
+def parse_axes(axes: object, dimensions: int, name: str = "axis") -> tuple[int, ...]:
     """Return axes, given as an int or several, as ints from 0 on, in the order given; None: all of them.
 
     Raises
@@ -49,12 +49,12 @@ def checked_axes(axes: object, dimensions: int, name: str = "axis") -> tuple[int
     """
     if axes is None:
         return tuple(range(dimensions))
-    result = tuple(checked_axis(axis, dimensions, name) for axis in several(axes))
+    result = tuple(parse_axis(axis, dimensions, name) for axis in as_tuple(axes))
     if len(set(result)) < len(result):
         raise AxisError(f"{name}: an axis is named twice in {axes!r}")
     return result
 
 
-def around(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
+def split_shape(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
     """Return how many elements there are before, along, and after an axis."""
     return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])

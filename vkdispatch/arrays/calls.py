@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
-from vkdispatch.arrays.repeating import call_repeatedly
+from vkdispatch.arrays.repeated_calls import call_repeatedly
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, is_current, use_context

@@ -3,8 +3,8 @@
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import buffer, traced
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.kernels import buffer, trace_kernel
+from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, uint32
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -13,7 +13,7 @@ from vkdispatch.shader.shader_function import ShaderFunction
 _GROUP = 256
 
 
-def cleared(buffer: Buffer[Any], graph: CommandGraph | None) -> None:
+def clear_buffer(buffer: Buffer[Any], graph: CommandGraph | None) -> None:
     """Fill a buffer of numbers with zeros: as words, whatever they are, unless elements are smaller."""
     size = buffer.var_type.item_size
     if size % 4 == 0:
@@ -22,9 +22,11 @@ def cleared(buffer: Buffer[Any], graph: CommandGraph | None) -> None:
         _clearing(buffer.var_type)(buffer, graph=graph, exec_size=buffer.size)
 
 
-@remembered
+@memoize
 def _clearing(kind: DType) -> ShaderFunction:
     def clear(words: Any) -> None:
         words[vc.global_invocation_id().x] = vc.to_dtype(kind, 0)
 
-    return traced(f"clear_{kind.name}", clear, [("words", buffer[kind])], _GROUP, exec_size="words.size")
+    return trace_kernel(
+        f"clear_{kind.name}", clear, [("words", buffer[kind])], _GROUP, exec_size="words.size"
+    )

@@ -1,6 +1,6 @@
 """What kernels are planned by of a context's devices, gathered once."""
 
-from vkdispatch.arrays.numbers import power_below
+from vkdispatch.arrays.numbers import floor_power_of_two
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.devices import MatrixProduct
 from vkdispatch.base.environment import read_choices
@@ -22,49 +22,49 @@ class DeviceFacts:
 
     Attributes
     ----------
-    cpu
-        Whether kernels are planned for a CPU driver: if any device is one, unless VKDISPATCH_PLAN says.
+    is_cpu
+        Whether kernels are planned for a CPU driver: one device is such, or VKDISPATCH_PLAN says so.
     vendors
-        Vulkan's numbers of their vendors.
-    subgroup
+        Vulkan's vendor numbers.
+    subgroup_size
         Invocations of a subgroup.
-    same
-        Whether all have subgroups of that size.
-    whole
-        Whether subgroups have never fewer invocations, where the workgroup is a multiple.
-    shuffles, shifts
-        Whether invocations of a subgroup read each other's values: of any other, of those a distance before.
-    ballots
-        Whether they vote.
-    arithmetic
-        Whether subgroups have sums and products of their own.
-    group
-        Most invocations of a workgroup along x.
-    memory
+    has_one_subgroup_size
+        Whether all devices have subgroups of that size.
+    has_full_subgroups
+        Whether every subgroup has that many invocations if the size of the workgroup is a multiple of it.
+    has_shuffle, has_shift
+        Whether an invocation can read the values of any other of its subgroup, or of those before it.
+    has_ballot
+        Whether subgroups can vote.
+    has_arithmetic
+        Whether subgroups have sums and products.
+    max_group
+        The most invocations of a workgroup along x.
+    shared_memory
         Bytes of workgroup memory.
     features
-        Vulkan's names of what kernels may use.
+        Vulkan's names of the features that kernels may use.
     products
         Products of cooperative matrices.
     """
 
-    cpu: bool
+    is_cpu: bool
     vendors: frozenset[int]
-    subgroup: int
-    same: bool
-    whole: bool
-    shuffles: bool
-    shifts: bool
-    ballots: bool
-    arithmetic: bool
-    group: int
-    memory: int
+    subgroup_size: int
+    has_one_subgroup_size: bool
+    has_full_subgroups: bool
+    has_shuffle: bool
+    has_shift: bool
+    has_ballot: bool
+    has_arithmetic: bool
+    max_group: int
+    shared_memory: int
     features: frozenset[str]
     products: tuple[MatrixProduct, ...]
 
     def power_group(self, wanted: int) -> int:
         """Return the largest power of two that a workgroup may have, and that is not above what is wanted."""
-        return power_below(min(wanted, self.group))
+        return floor_power_of_two(min(wanted, self.max_group))
 
 
 def device_facts(context: Context | None = None) -> DeviceFacts:

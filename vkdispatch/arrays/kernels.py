@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.mapping import distinct_names
+from vkdispatch.arrays.maps.source import make_distinct
 from vkdispatch.rewrite.functions import kernel
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -14,7 +14,7 @@ buffer: Any = vc.Buff
 constant: Any = vc.Const
 
 
-def traced(
+def trace_kernel(
     name: str,
     body: Callable[..., None],
     arguments: Sequence[tuple[str, Any]],
@@ -54,7 +54,7 @@ def traced(
     """
     extent = (local_size, 1, 1) if isinstance(local_size, int) else tuple(local_size)
     flags = vc.ShaderFlags.NONE if exec_size is not None else vc.ShaderFlags.NO_EXEC_BOUNDS
-    names = distinct_names([each for each, _ in arguments])
+    names = make_distinct([each for each, _ in arguments])
     with vc.shader_context(flags) as context:
         variables = context.declare_input_arguments([kind for _, kind in arguments], names)
         kernel(body, rewrite=True)(*variables)

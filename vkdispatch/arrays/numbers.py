@@ -15,7 +15,7 @@ def is_int(value: object) -> bool:
     return as_int(value) is not None
 
 
-def checked_int(
+def parse_int(
     value: object,
     name: str,
     *,
@@ -56,7 +56,7 @@ def is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, (float, np.floating)) or is_int(value)
 
 
-def checked_number(value: Any, name: str) -> float:
+def parse_number(value: Any, name: str) -> float:
     """Return a finite number as a float. Raises TypeError or ValueError for what is none."""
     if not is_number(value):
         raise ArgumentTypeError(f"{name}: expected a number, got {given(value)}")
@@ -66,6 +66,6 @@ def checked_number(value: Any, name: str) -> float:
     return number
 
 
-def power_below(number: int) -> int:
+def floor_power_of_two(number: int) -> int:
     """Return the largest power of two that is not above a number; 1 for less."""
     return 1 << (max(number, 1).bit_length() - 1)

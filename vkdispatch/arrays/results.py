@@ -9,7 +9,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.shader.parameters import given
 
 
-def result(
+def prepare_result(
     out: object, shape: tuple[int, ...], kind: DType, context: Context | None = None, name: str = "out"
 ) -> Buffer[Any]:
     """Return the buffer for a result: a new one, which may have no elements, or the caller's, checked.

@@ -3,7 +3,7 @@
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.elements import wide_type
+from vkdispatch.arrays.values.elements import wide_type
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import (
     DType,

@@ -22,8 +22,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import constant, traced
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.kernels import constant, trace_kernel
+from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
@@ -92,7 +92,7 @@ class CooperativeForm:
         return self.rows // self.height * (self.columns // self.width) * self.subgroup
 
 
-@remembered
+@memoize
 def cooperative_kernel(form: CooperativeForm) -> ShaderFunction:
     """Trace a kernel.
 
@@ -109,7 +109,7 @@ def cooperative_kernel(form: CooperativeForm) -> ShaderFunction:
     count = tile_count(form.rows, form.columns)
     given = form.factors.arguments
     arguments = [*given[:numbers], *pitches, *given[numbers:]]
-    return traced(name, body, arguments, form.group, workgroups=count)
+    return trace_kernel(name, body, arguments, form.group, workgroups=count)
 
 
 class _Strip:

@@ -5,8 +5,8 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.kernels import buffer, constant
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.output import Sink
+from vkdispatch.arrays.maps.output import Sink
+from vkdispatch.arrays.maps.source import Source
 from vkdispatch.base.dtype import DType, bool_, uint32
 from vkdispatch.base.record import record
 from vkdispatch.matrices.arithmetic import zero

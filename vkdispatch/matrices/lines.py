@@ -14,11 +14,11 @@ the same bits.
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import traced
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.promotion import converted
-from vkdispatch.arrays.remembering import remembered
-from vkdispatch.arrays.words import value_of, words_of
+from vkdispatch.arrays.kernels import trace_kernel
+from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.values.promotion import convert_value
+from vkdispatch.arrays.values.words import join_words, split_words
 from vkdispatch.base.record import record
 from vkdispatch.matrices.arithmetic import add_product, combine_pairwise, combined, zero
 from vkdispatch.matrices.factors import PREFIX, Factors, Variables
@@ -56,7 +56,7 @@ class LineForm:
         return self.count * self.lanes * source.together
 
 
-@remembered
+@memoize
 def line_kernel(form: LineForm) -> ShaderFunction:
     """Trace a kernel; its arguments are those of `form.factors`."""
 
@@ -70,7 +70,7 @@ def line_kernel(form: LineForm) -> ShaderFunction:
     side = f"{PREFIX}{'columns' if form.turned else 'rows'}"
     groups = f"{PREFIX}splits * {PREFIX}batches * -(-{side} // {form.sums})"
     name = f"matmul_{form.factors.kind.name}_lines_{'along' if form.along else 'across'}"
-    return traced(name, body, form.factors.arguments, form.lanes, workgroups=groups)
+    return trace_kernel(name, body, form.factors.arguments, form.lanes, workgroups=groups)
 
 
 class _Operand:
@@ -86,9 +86,9 @@ class _Operand:
         source = self._source
         position = position // source.together if source.together > 1 else position
         position = position.to_register("position")
-        words = source.loaded(self._views, position) if source.together > 1 else ()
+        words = source.load(self._views, position) if source.together > 1 else ()
         values = source.values(self._arguments, position, words)
-        return [converted(value, self._kind).to_register() for value in values]
+        return [convert_value(value, self._kind).to_register() for value in values]
 
 
 class _Tracing:
@@ -142,8 +142,8 @@ class _Tracing:
         """Add the sums of all lanes up."""
         distance = self._form.lanes // 2
         while distance:
-            words = [vc.subgroup_shuffle_xor(word, distance) for word in words_of(total)]
-            other = value_of(self._form.factors.kind, words)
+            words = [vc.subgroup_shuffle_xor(word, distance) for word in split_words(total)]
+            other = join_words(self._form.factors.kind, words)
             total = combined(total, other, logical=self._form.factors.logical).to_register()
             distance //= 2
         return total

@@ -7,11 +7,11 @@ matrices become rows of whole words of 16 bytes, with zeros where there is no el
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import buffer, constant, traced
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.promotion import converted
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.maps.operand import Operand, parse_operand
+from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.values.promotion import convert_value
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, compute_type, float16, float32, int32, uint32, uvec4
 from vkdispatch.base.errors import ArgumentValueError
@@ -29,10 +29,10 @@ def packed(array: Operand, graph: CommandGraph | None) -> Operand:
     """Queue a launch that evaluates an operand, and return the buffer of its elements as one."""
     target: Buffer[Any] = function_buffer(array.shape, array.var_type)
     packing_kernel(array.source.elementwise())(target, *array.arguments, graph=graph)
-    return operand(target)
+    return parse_operand(target)
 
 
-@remembered
+@memoize
 def packing_kernel(source: Source) -> ShaderFunction:
     """Trace a kernel; its arguments are the buffer and those of the source."""
 
@@ -46,12 +46,12 @@ def packing_kernel(source: Source) -> ShaderFunction:
     target = f"{PREFIX}packed"
     named = [(target, buffer[source.out_type]), *source.parameters]
     groups = f"-(-{target}.size // {_GROUP})"
-    return traced("matmul_pack", body, named, _GROUP, workgroups=groups)
+    return trace_kernel("matmul_pack", body, named, _GROUP, workgroups=groups)
 
 
 def has_words(array: Operand, width: int) -> bool:
     """Whether rows of so many halves are whole words as they lie in memory."""
-    return array.source.plain and width % WORD == 0
+    return array.source.is_plain and width % WORD == 0
 
 
 def words_across(width: int) -> int:
@@ -79,7 +79,7 @@ def queue_words(
     kernel(target, count, width, words_across(width), *array.arguments, graph=graph)
 
 
-@remembered
+@memoize
 def words_kernel(source: Source, kind: DType) -> ShaderFunction:
     """Trace a kernel; its arguments are the words, three sizes and those of the source."""
 
@@ -91,7 +91,7 @@ def words_kernel(source: Source, kind: DType) -> ShaderFunction:
             halves = [vc.new_register(float32) for _ in range(WORD)]
             for i, half in enumerate(halves):
                 place = vc.min(column + i, width - 1)
-                value = converted(source.value(arguments, start + place), float32)
+                value = convert_value(source.value(arguments, start + place), float32)
                 half[:] = vc.select(column + i < width, value, zero(float32))
             pairs = [_pair(kind, halves[i], halves[i + 1]) for i in range(0, WORD, 2)]
             target[word] = vc.to_uvec4(*pairs)
@@ -103,7 +103,7 @@ def words_kernel(source: Source, kind: DType) -> ShaderFunction:
         *source.parameters,
     ]
     groups = f"-(-{PREFIX}count // {_GROUP})"
-    return traced(f"matmul_words_{kind.name}", body, named, _GROUP, workgroups=groups)
+    return trace_kernel(f"matmul_words_{kind.name}", body, named, _GROUP, workgroups=groups)
 
 
 def _pair(kind: DType, low: Any, high: Any) -> Any:

@@ -23,13 +23,13 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.facts import DeviceFacts
-from vkdispatch.arrays.kernels import buffer, constant, traced
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.operand import Operand, plain_source
-from vkdispatch.arrays.output import Sink
-from vkdispatch.arrays.promotion import converted
-from vkdispatch.arrays.remembering import remembered
-from vkdispatch.arrays.words import value_of, word_count, words_of
+from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.maps.operand import Operand, plain_source
+from vkdispatch.arrays.maps.output import Sink
+from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.values.promotion import convert_value
+from vkdispatch.arrays.values.words import join_words, split_words, word_count
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, bool_, uint32, uvec4
 from vkdispatch.base.record import record
@@ -107,7 +107,7 @@ def _words(form: PanelForm, sizes: Sizes, *, of_b: bool) -> int:
 # ---- the product ---------------------------------------------------------------------------------
 
 
-@remembered
+@memoize
 def product_kernel(form: PanelForm) -> ShaderFunction:
     """Trace a kernel; its arguments are the sums, `NUMBERS` and the panels of both operands."""
     words = plain_source(uvec4)
@@ -120,7 +120,7 @@ def product_kernel(form: PanelForm) -> ShaderFunction:
     across, down = f"-(-{PREFIX}columns // {form.columns})", f"-(-{PREFIX}rows // {form.rows})"
     groups = f"{PREFIX}splits * {PREFIX}batches * {across} * {down}"
     name = f"matmul_{form.kind.name}_panels"
-    return traced(name, body, factors.arguments, form.lanes, workgroups=groups)
+    return trace_kernel(name, body, factors.arguments, form.lanes, workgroups=groups)
 
 
 class _Tracing:
@@ -183,7 +183,7 @@ class _Tracing:
         """Return the numbers that a word holds."""
         count = word_count(self._form.kind)
         words = [word[i] for i in range(4)]
-        return [value_of(self._form.kind, words[i : i + count]) for i in range(0, 4, count)]
+        return [join_words(self._form.kind, words[i : i + count]) for i in range(0, 4, count)]
 
     def _store(self, sums: list[list[Any]]) -> None:
         form, number = self._form, self._variables.number
@@ -245,7 +245,7 @@ def queue_panels(
     return target
 
 
-@remembered
+@memoize
 def packing_kernel(form: PackingForm) -> ShaderFunction:
     """Trace a kernel; its arguments are the panels, three sizes, those of the source, and its views."""
     source = form.source
@@ -255,7 +255,7 @@ def packing_kernel(form: PackingForm) -> ShaderFunction:
         with vc.if_block(word < count):
             packing = _Packing(form, side, length, rest)
             numbers = packing.numbers(*packing.place(word))
-            target[word] = vc.to_uvec4(*[part for number in numbers for part in words_of(number)])
+            target[word] = vc.to_uvec4(*[part for number in numbers for part in split_words(number)])
 
     named = [
         (f"{PREFIX}panels", buffer[uvec4]),
@@ -264,7 +264,7 @@ def packing_kernel(form: PackingForm) -> ShaderFunction:
         *((f"{PREFIX}{position}", buffer[view]) for position, view in source.views),
     ]
     groups = f"-(-{PREFIX}count // {_GROUP})"
-    return traced(f"matmul_panels_of_{form.panels.kind.name}", body, named, _GROUP, workgroups=groups)
+    return trace_kernel(f"matmul_panels_of_{form.panels.kind.name}", body, named, _GROUP, workgroups=groups)
 
 
 class _Packing:
@@ -298,7 +298,7 @@ class _Packing:
             # all of a word is there, or nothing
             here, start = self._position(base, s, k)
             start = (start // source.together).to_register("start")
-            values = source.values(self._arguments, start, source.loaded(self._views, start))
+            values = source.values(self._arguments, start, source.load(self._views, start))
             return [self._number(here, value) for value in values]
         numbers = []
         for i in range(panels.step):
@@ -314,4 +314,4 @@ class _Packing:
 
     def _number(self, here: Any, value: Any) -> Any:
         kind = self._form.panels.kind
-        return vc.select(here, converted(value, kind), zero(kind)).to_register()
+        return vc.select(here, convert_value(value, kind), zero(kind)).to_register()

@@ -10,8 +10,8 @@ Who adds what is decided by the form alone: the same input gives the same bits.
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import buffer, constant, traced
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base.dtype import int32, uint32
 from vkdispatch.base.record import record
 from vkdispatch.matrices.arithmetic import combined, zero
@@ -29,7 +29,7 @@ class PartialsForm:
     lanes: int
 
 
-@remembered
+@memoize
 def partials_kernel(form: PartialsForm) -> ShaderFunction:
     """Trace the kernel; its arguments are the result, the parts, their number, and those of the sink."""
     factors = form.factors
@@ -55,7 +55,7 @@ def partials_kernel(form: PartialsForm) -> ShaderFunction:
         *factors.sink.parameters,
     ]
     groups = f"-(-{PREFIX}result.size // {elements})"
-    return traced(f"matmul_parts_{factors.kind.name}", body, arguments, GROUP, workgroups=groups)
+    return trace_kernel(f"matmul_parts_{factors.kind.name}", body, arguments, GROUP, workgroups=groups)
 
 
 def add_lanes(total: Any, lane: Any, lanes: int, group: int, factors: Factors) -> Any:

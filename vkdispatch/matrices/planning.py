@@ -8,7 +8,7 @@ import math
 from typing import TypeVar
 
 from vkdispatch.arrays.facts import DeviceFacts
-from vkdispatch.arrays.numbers import power_below
+from vkdispatch.arrays.numbers import floor_power_of_two
 from vkdispatch.base.devices import MatrixProduct
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record, replace
@@ -215,7 +215,7 @@ def with_parts(sizes: Sizes, splits: int, unit: int) -> Sizes:
 def lanes_along(sizes: Sizes, together: int) -> tuple[int, Sizes]:
     """Return how many lanes share a row with a vector, and the sizes with their parts."""
     loads = sizes.length // together
-    lanes = min(256, power_below(max(loads // tuning.lane_loads, 1)))
+    lanes = min(256, floor_power_of_two(max(loads // tuning.lane_loads, 1)))
     sums = sizes.batches * max(sizes.rows, sizes.columns)
     groups = -(-sums // (256 // lanes))
     splits = min(
@@ -228,7 +228,7 @@ def lanes_across(sizes: Sizes, together: int) -> tuple[int, Sizes]:
     """Return how many lanes share the length, and the sizes with their parts."""
     side = max(sizes.rows, sizes.columns)
     loads = -(-side // together)
-    wide = min(256 // tuning.across_lanes, power_below(loads))
+    wide = min(256 // tuning.across_lanes, floor_power_of_two(loads))
     lanes = 256 // wide
     groups = sizes.batches * -(-loads // wide)
     most = max(sizes.length // (lanes * tuning.unroll * 2), 1)
@@ -238,7 +238,9 @@ def lanes_across(sizes: Sizes, together: int) -> tuple[int, Sizes]:
 
 def processor_lanes(device: DeviceFacts) -> int:
     """Return how many invocations a workgroup of panels or lines has."""
-    return min(tuning.lanes_cpu, device.subgroup) if device.shuffles and device.whole else 1
+    return (
+        min(tuning.lanes_cpu, device.subgroup_size) if device.has_shuffle and device.has_full_subgroups else 1
+    )
 
 
 def lines_for(sizes: Sizes, lanes: int, together: int, *, along: bool) -> tuple[int, Sizes]:
@@ -248,7 +250,7 @@ def lines_for(sizes: Sizes, lanes: int, together: int, *, along: bool) -> tuple[
         count = tuning.line_rows if side >= tuning.line_rows else 1
         groups, longest = -(-side // count), tuning.longest_line * load
     else:
-        count = min(tuning.line_words, power_below(max(side // load, 1)))
+        count = min(tuning.line_words, floor_power_of_two(max(side // load, 1)))
         groups, longest = -(-side // (count * load)), tuning.longest_line
     wanted = -(-tuning.groups_cpu // (groups * sizes.batches))
     splits = max(-(-sizes.length // longest), min(wanted, sizes.length // max(longest // 4, 1)), 1)
@@ -259,7 +261,7 @@ def lanes_of_parts(sizes: Sizes) -> int:
     """Return how many lanes add up the parts of a sum."""
     if sizes.size >= 1 << 15 or sizes.splits < 8:
         return 1
-    return min(32, power_below(sizes.splits // 4))
+    return min(32, floor_power_of_two(sizes.splits // 4))
 
 
 def subgroup_product(device: DeviceFacts, kind: DType) -> MatrixProduct | None:

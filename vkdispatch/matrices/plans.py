@@ -3,9 +3,9 @@
 from typing import Any
 
 from vkdispatch.arrays.facts import DeviceFacts
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.operand import plain_source
-from vkdispatch.arrays.output import Sink
+from vkdispatch.arrays.maps.operand import plain_source
+from vkdispatch.arrays.maps.output import Sink
+from vkdispatch.arrays.maps.source import Source
 from vkdispatch.base.devices import MatrixProduct
 from vkdispatch.base.dtype import DType, bfloat16, float16, float32, uvec4
 from vkdispatch.base.record import record, replace
@@ -121,7 +121,7 @@ def _made(asked: Asked) -> Plan:
         return Plan(asked, small_kernel(_factors(asked, sizes, 1, 1)), sizes.numbers)
     if min(sizes.rows, sizes.columns) == 1:
         return _vector(asked)
-    if asked.device.cpu:
+    if asked.device.is_cpu:
         form = panel_form(asked.kind, asked.sink, sizes, asked.device)
         if fits(form, sizes):
             return _panels(asked, form)
@@ -159,7 +159,7 @@ def _panels(asked: Asked, form: PanelForm) -> Plan:
 
 
 def _tiles(asked: Asked) -> Plan:
-    tile, sizes = tile_for(asked.sizes, asked.kind.item_size, cpu=asked.device.cpu)
+    tile, sizes = tile_for(asked.sizes, asked.kind.item_size, cpu=asked.device.is_cpu)
     together = [
         _together(source, sizes, along=along, side=side, most=tile.step if along else most)
         for source, along, side, most in (
@@ -193,7 +193,7 @@ def _vector(asked: Asked) -> Plan:
         together = 1
     of_vector = together if along else 1
     both = (of_vector, together) if turned else (together, of_vector)
-    if asked.device.cpu:
+    if asked.device.is_cpu:
         lanes = processor_lanes(asked.device)
         count, sizes = lines_for(sizes, lanes, together, along=along)
         line = LineForm(_factors(asked, sizes, *both), turned, along, lanes, count)
@@ -221,7 +221,7 @@ def _cooperative(asked: Asked, device: MatrixProduct) -> Plan:
     stored = factors.sink.mapping is None and factors.sink.out_type in (float16, float32)
     form = CooperativeForm(
         *(factors, kind, tile.rows, tile.columns, tile.step, tile.height, tile.width),
-        *(device.m, device.n, device.k, asked.device.subgroup),
+        *(device.m, device.n, device.k, asked.device.subgroup_size),
         ragged=any(size % tile.step for size in (sizes.length, sizes.chunk)),
         exact_rows=sizes.rows % tile.rows == 0,
         exact_columns=sizes.columns % tile.columns == 0,

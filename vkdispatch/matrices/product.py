@@ -6,10 +6,10 @@ from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.dtypes import parse_dtype
 from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.output import Output, output
-from vkdispatch.arrays.promotion import promoted
-from vkdispatch.arrays.results import result
+from vkdispatch.arrays.maps.operand import Operand, parse_operand
+from vkdispatch.arrays.maps.output import Output, parse_output
+from vkdispatch.arrays.results import prepare_result
+from vkdispatch.arrays.values.promotion import promote_dtypes
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, is_complex, is_scalar, uvec4
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
@@ -72,22 +72,22 @@ def matmul(
     --------
     vkdispatch.codegen.matrix_multiply_add : what kernels of your own multiply matrices with.
     """
-    left, right = operand(a, "a"), operand(b, "b")
+    left, right = parse_operand(a, "a"), parse_operand(b, "b")
     check_numbers(left.var_type, "a")
     check_numbers(right.var_type, "b")
     swap_a, swap_b = _flag(transpose_a, "transpose_a"), _flag(transpose_b, "transpose_b")
     sizes, shape = _sizes(left.shape, right.shape, swap_a, swap_b)
-    kind = promoted([left.var_type, right.var_type], "a, b") if dtype is None else _checked_dtype(dtype)
+    kind = promote_dtypes([left.var_type, right.var_type], "a, b") if dtype is None else _checked_dtype(dtype)
     check_converts((left.var_type, right.var_type), kind)
-    target = output(output_map, kind, shape)
-    buffer = result(out, shape, target.out_type, left.context)
+    target = parse_output(output_map, kind, shape)
+    buffer = prepare_result(out, shape, target.out_type, left.context)
     check_overlap([("out", out)], target, elsewhere=[left, right])
     if sizes.size == 0:
         return buffer
     if max(sizes.rows, sizes.columns, sizes.batches) > _MOST:
         raise ArgumentValueError(f"a, b: sides of more than {_MOST} elements are not supported")
     # maps that write run once for each element
-    left, right = (packed(array, graph) if array.source.stores else array for array in (left, right))
+    left, right = (packed(array, graph) if array.source.is_writing else array for array in (left, right))
     device = device_facts()
     sources = left.source, right.source, swap_a, swap_b
     asked = Asked(*sources, sizes, sum_type(kind), target.sink, device, planning.tuning)

@@ -3,9 +3,9 @@
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import traced
-from vkdispatch.arrays.promotion import converted
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.kernels import trace_kernel
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.values.promotion import convert_value
 from vkdispatch.base.dtype import int32
 from vkdispatch.matrices.arithmetic import add_product, zero
 from vkdispatch.matrices.factors import PREFIX, Factors, Variables, store_sum
@@ -14,7 +14,7 @@ from vkdispatch.shader.shader_function import ShaderFunction
 _GROUP = 256
 
 
-@remembered
+@memoize
 def small_kernel(factors: Factors) -> ShaderFunction:
     """Trace a kernel; its arguments are those of `factors`, which have no parts and load single elements."""
 
@@ -35,9 +35,11 @@ def small_kernel(factors: Factors) -> ShaderFunction:
                 b = b_base + (column * length + k if factors.transpose_b else k * columns + column)
                 x = factors.a.value(known.a, a.to_register("at_a"))
                 y = factors.b.value(known.b, b.to_register("at_b"))
-                x, y = converted(x, factors.kind), converted(y, factors.kind)
+                x, y = convert_value(x, factors.kind), convert_value(y, factors.kind)
                 add_product(total, x.to_register(), y.to_register(), logical=factors.logical)
             store_sum(factors, known.result, known.rest, index, total)
 
     groups = f"-(-{PREFIX}result.size // {_GROUP})"
-    return traced(f"matmul_{factors.kind.name}_small", body, factors.arguments, _GROUP, workgroups=groups)
+    return trace_kernel(
+        f"matmul_{factors.kind.name}_small", body, factors.arguments, _GROUP, workgroups=groups
+    )

@@ -25,10 +25,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import traced
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.promotion import converted
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.kernels import trace_kernel
+from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.values.promotion import convert_value
 from vkdispatch.base.dtype import DType, float32, float64, int32, is_vector, to_vector, uint32
 from vkdispatch.base.record import record
 from vkdispatch.matrices.arithmetic import add_product, zero
@@ -89,7 +89,7 @@ class TileForm:
         return run if kind in _IN_VECTORS and whole else 1
 
 
-@remembered
+@memoize
 def tile_kernel(form: TileForm) -> ShaderFunction:
     """Trace a kernel; its arguments are those of `form.factors`."""
 
@@ -97,7 +97,7 @@ def tile_kernel(form: TileForm) -> ShaderFunction:
         _Tracing(form, Variables(form.factors, variables)).run()
 
     name = f"matmul_{form.factors.kind.name}_{form.rows}x{form.columns}x{form.step}"
-    return traced(
+    return trace_kernel(
         name, body, form.factors.arguments, form.group, workgroups=tile_count(form.rows, form.columns)
     )
 
@@ -207,7 +207,7 @@ class _Strip:
         if not self._form.ragged:
             for i, (_, start, _) in enumerate(self._slots):
                 self._load(i, self._position(start, offset))
-        elif not self._source.plain:
+        elif not self._source.is_plain:
             for i, (k, start, _) in enumerate(self._slots):
                 self._inside[i] = (k < left).to_register("inside")
                 # where there is nothing, the step's first elements are loaded, which are there
@@ -239,8 +239,8 @@ class _Strip:
         """Load the words of a slot; where a map is to be asked, that is done later."""
         self._positions[i] = position
         if self._source.together > 1:
-            self._words[i] = self._source.loaded(self._views, position)
-        elif self._source.plain:
+            self._words[i] = self._source.load(self._views, position)
+        elif self._source.is_plain:
             self._words[i] = self._arguments[0][position].to_register()
 
     def keep(self, offset: Any) -> None:
@@ -259,13 +259,13 @@ class _Strip:
         if source.together > 1:
             words = self._words[i] if isinstance(self._words[i], list) else [self._words[i]]
             values = source.values(self._arguments, self._positions[i], words)
-        elif source.plain:
+        elif source.is_plain:
             values = [self._words[i]]
         else:
             values = [source.value(self._arguments, self._positions[i])]
         factors = []
         for value in values:
-            factor = converted(value, kind)
+            factor = convert_value(value, kind)
             if self._inside[i] is not None:
                 factor = vc.select(self._inside[i], factor, zero(kind))
             factors.append(factor)

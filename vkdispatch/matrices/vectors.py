@@ -13,10 +13,10 @@ decided by sizes alone: the same input gives the same bits.
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import traced
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.promotion import converted
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.kernels import trace_kernel
+from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.values.promotion import convert_value
 from vkdispatch.base.record import record
 from vkdispatch.matrices.arithmetic import add_product, combine_pairwise, combined, zero
 from vkdispatch.matrices.factors import PREFIX, Factors, Variables
@@ -47,7 +47,7 @@ class VectorForm:
     unroll: int
 
 
-@remembered
+@memoize
 def vector_kernel(form: VectorForm) -> ShaderFunction:
     """Trace a kernel; its arguments are those of `form.factors`."""
 
@@ -66,7 +66,7 @@ def vector_kernel(form: VectorForm) -> ShaderFunction:
         groups = f"{PREFIX}batches * -(-{side} // {GROUP // form.lanes * source.together})"
     name = f"matmul_{form.factors.kind.name}_vector_{'along' if form.along else 'across'}"
     arguments = form.factors.arguments
-    return traced(name, body, arguments, GROUP, workgroups=f"{PREFIX}splits * {groups}")
+    return trace_kernel(name, body, arguments, GROUP, workgroups=f"{PREFIX}splits * {groups}")
 
 
 class _Tracing:
@@ -89,16 +89,16 @@ class _Tracing:
         """Load the elements of one load, or nothing yet where a map is to be asked."""
         source: Source = operand[0]
         if source.together > 1:
-            return source.loaded(operand[2], position)
-        return operand[1][0][position].to_register() if source.plain else None
+            return source.load(operand[2], position)
+        return operand[1][0][position].to_register() if source.is_plain else None
 
     def _values(self, operand: Any, position: Any, words: Any) -> list[Any]:
         source, kind = operand[0], self._form.factors.kind
         if source.together > 1:
             values = source.values(operand[1], position, words)
         else:
-            values = [words if source.plain else source.value(operand[1], position)]
-        return [converted(value, kind) for value in values]
+            values = [words if source.is_plain else source.value(operand[1], position)]
+        return [convert_value(value, kind) for value in values]
 
     def _add(self, totals: list[Any], x: Any, y: Any, inside: Any) -> None:
         factors = self._form.factors

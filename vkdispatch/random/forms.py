@@ -1,7 +1,7 @@
 """What kernels that fill buffers are specialised for, and the measured constants that choose it."""
 
-from vkdispatch.arrays.elements import view_type
-from vkdispatch.arrays.output import Sink
+from vkdispatch.arrays.maps.output import Sink
+from vkdispatch.arrays.values.elements import view_type
 from vkdispatch.base.dtype import DType, bool_, float32, float64, is_complex, is_scalar, uint32, uint64
 from vkdispatch.base.record import record
 

@@ -8,15 +8,15 @@ from typing import Any, Self
 import numpy as np
 
 from vkdispatch.arrays.aliasing import check_overlap
-from vkdispatch.arrays.axes import around, checked_axis
+from vkdispatch.arrays.axes import parse_axis, split_shape
 from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.elements import integer_limits
-from vkdispatch.arrays.numbers import checked_int, checked_number, is_int
-from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.output import Output, output
-from vkdispatch.arrays.remembering import call_remembered, remembered_exactly
-from vkdispatch.arrays.repeating import call_with_parameters
-from vkdispatch.arrays.results import result
+from vkdispatch.arrays.maps.operand import Operand, parse_operand
+from vkdispatch.arrays.maps.output import Output, parse_output
+from vkdispatch.arrays.memoize import call_memoized, memoize_by_type
+from vkdispatch.arrays.numbers import is_int, parse_int, parse_number
+from vkdispatch.arrays.repeated_calls import call_with_parameters
+from vkdispatch.arrays.results import prepare_result
+from vkdispatch.arrays.values.elements import integer_limits
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import (
@@ -163,7 +163,7 @@ class Generator:
         TypeError, ValueError
             `count` is no int of 0 or more, or the generator was made from a key.
         """
-        children = self._at.spawn(checked_int(count, "count", least=0))
+        children = self._at.spawn(parse_int(count, "count", least=0))
         if children is None:
             raise ArgumentValueError("spawn: a generator that was made from a key has no seed; use jumped()")
         return [Generator(child, self.bit_generator) for child in children]
@@ -174,7 +174,7 @@ class Generator:
         A jump is as many blocks of four words as can ever be drawn in between: 2**128 of philox4x64, the same
         as NumPy's, and 2**64 of philox4x32. Raises TypeError or ValueError for what is no int of 0 or more.
         """
-        return Generator._of(self._at.jumped(checked_int(jumps, "jumps", least=0)))
+        return Generator._of(self._at.jumped(parse_int(jumps, "jumps", least=0)))
 
     # -- draws
 
@@ -228,7 +228,7 @@ class Generator:
         Parameters are those of `raw`, and `dtype`: vd.float32 (the default; NumPy's is float64), vd.float64
         or vd.float16.
         """
-        kind, numbers = call_remembered(_uniform_numbers, 0.0, 1.0, dtype)
+        kind, numbers = call_memoized(_uniform_numbers, 0.0, 1.0, dtype)
         return self._drawn("uniform", kind, _BITS[kind], size, out, output_map, graph, numbers)
 
     @array_function
@@ -254,7 +254,7 @@ class Generator:
         size, dtype, out, output_map, graph
             See `random`.
         """
-        kind, numbers = call_remembered(_uniform_numbers, low, high, dtype)
+        kind, numbers = call_memoized(_uniform_numbers, low, high, dtype)
         return self._drawn("uniform", kind, _BITS[kind], size, out, output_map, graph, numbers)
 
     @array_function
@@ -281,7 +281,7 @@ class Generator:
         size, dtype, out, output_map, graph
             See `random`.
         """
-        kind, numbers = call_remembered(_normal_numbers, loc, scale, dtype)
+        kind, numbers = call_memoized(_normal_numbers, loc, scale, dtype)
         bits = 64 if kind is float64 else 32
         return self._drawn("normal", kind, bits, size, out, output_map, graph, numbers=numbers, pairs=True)
 
@@ -337,7 +337,7 @@ class Generator:
         """
         kind = checked_dtype(dtype, _INTEGERS)
         first, last = (0, low) if high is None else (low, high)
-        first, last = checked_int(first, "low"), checked_int(last, "low" if high is None else "high")
+        first, last = parse_int(first, "low"), parse_int(last, "low" if high is None else "high")
         last -= not endpoint
         least, most = integer_limits(kind)
         if last < first:
@@ -389,19 +389,19 @@ class Generator:
         """
         chosen = checked_graph(graph)
         if is_int(x):
-            count = checked_int(x, "x", least=0)
+            count = parse_int(x, "x", least=0)
             kind = checked_dtype(dtype, _INTEGERS)
             if count > integer_limits(kind)[1] + 1:
                 raise ArgumentValueError(f"dtype: {kind.name} does not hold all numbers below {count}")
-            stored = output(output_map, kind, (count,))
-            buffer = result(out, (count,), stored.out_type)
+            stored = parse_output(output_map, kind, (count,))
+            buffer = prepare_result(out, (count,), stored.out_type)
             check_overlap([("out", out)], stored)
             self._order(buffer, count, stored, chosen)
             return buffer
-        source = operand(x, "x")
-        along = checked_axis(axis, len(source.shape))
-        stored = output(output_map, source.var_type, source.shape)
-        buffer = result(out, source.shape, stored.out_type)
+        source = parse_operand(x, "x")
+        along = parse_axis(axis, len(source.shape))
+        stored = parse_output(output_map, source.var_type, source.shape)
+        buffer = prepare_result(out, source.shape, stored.out_type)
         check_overlap([("out", out)], stored, elsewhere=[source])
         if buffer.size:
             self._moved(source, along, buffer, stored, chosen)
@@ -416,23 +416,23 @@ class Generator:
         if not isinstance(x, Buffer):
             raise ArgumentTypeError(f"x: expected a vd.Buffer, got {given(x)}")
         chosen = checked_graph(graph)
-        source = operand(x, "x")
-        along = checked_axis(axis, len(source.shape))
-        plain = output(None, x.var_type)
+        source = parse_operand(x, "x")
+        along = parse_axis(axis, len(source.shape))
+        plain = parse_output(None, x.var_type)
         if not x.is_writable:
             raise ArgumentValueError("x: the buffer is read-only memory of another library")
         if x.size:
             moved: Buffer[Any] = function_buffer(x.shape, x.var_type)
             self._moved(source, along, moved, plain, chosen)
-            gather(x, operand(moved, "x"), None, 1, plain, chosen)
+            gather(x, parse_operand(moved, "x"), None, 1, plain, chosen)
 
     def _moved(
         self, source: Operand, axis: int, buffer: Buffer[Any], stored: Output, graph: CommandGraph
     ) -> None:
-        _, count, inner = around(source.shape, axis)
+        _, count, inner = split_shape(source.shape, axis)
         kind = place_type(count)
         places: Buffer[Any] = function_buffer(count, kind)
-        self._order(places, count, output(None, kind), graph)
+        self._order(places, count, parse_output(None, kind), graph)
         gather(buffer, source, places, inner, stored, graph)
 
     def _order(self, buffer: Buffer[Any], count: int, stored: Output, graph: CommandGraph) -> None:
@@ -465,8 +465,8 @@ class Generator:
             drawn = self._drawn_at_once(made, kind, bits, shape, numbers, rejecting, pairs)
             if drawn is not None:
                 return drawn
-        stored = output(output_map, kind, shape)
-        buffer = result(out, shape, stored.out_type)
+        stored = parse_output(output_map, kind, shape)
+        buffer = prepare_result(out, shape, stored.out_type)
         # the first element may be stored twice
         check_overlap([("out", out)], stored, map_once=False)
         chosen = checked_graph(graph)
@@ -520,8 +520,8 @@ class Generator:
         block, shift = divmod(place % stream.period, stream.block)
         if is_far(stream, block, 0, blocks):
             draw = Draw(made, stream, place, bits, half, numbers, rejecting=rejecting)
-            buffer = result(None, shape, kind)
-            fill(draw, buffer, output(None, kind, shape))
+            buffer = prepare_result(None, shape, kind)
+            fill(draw, buffer, parse_output(None, kind, shape))
             return buffer
         options = (
             made,
@@ -540,10 +540,10 @@ class Generator:
         return drawn
 
 
-@remembered_exactly
+@memoize_by_type
 def _uniform_numbers(low: Any, high: Any, dtype: Any) -> tuple[DType, tuple[float, ...]]:
     """Return the dtype of uniform numbers, and what they are shifted and scaled by, if they are."""
-    first, last = checked_number(low, "low"), checked_number(high, "high")
+    first, last = parse_number(low, "low"), parse_number(high, "high")
     kind = checked_dtype(dtype, _FLOATS)
     if not max(abs(first), abs(last), abs(last - first)) <= _LARGEST[kind]:
         raise ArgumentValueError(
@@ -552,11 +552,11 @@ def _uniform_numbers(low: Any, high: Any, dtype: Any) -> tuple[DType, tuple[floa
     return kind, () if (first, last) == (0.0, 1.0) else (first, last - first)
 
 
-@remembered_exactly
+@memoize_by_type
 def _normal_numbers(loc: Any, scale: Any, dtype: Any) -> tuple[DType, tuple[float, ...]]:
     """Return the dtype of normal numbers, and their mean and deviation, if they are not 0 and 1."""
     kind = checked_dtype(dtype, _FLOATS)
-    loc, scale = checked_number(loc, "loc"), checked_number(scale, "scale")
+    loc, scale = parse_number(loc, "loc"), parse_number(scale, "scale")
     if scale < 0 or math.copysign(1.0, scale) < 0:
         raise ArgumentValueError(f"scale: expected 0 or more, got {scale}")
     if max(abs(loc), scale) > _LARGEST[kind]:

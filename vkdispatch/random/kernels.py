@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import buffer, constant, traced
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base.dtype import (
     DType,
     component_type,
@@ -41,7 +41,7 @@ MOST_BLOCKS = 1 << 31
 _OTHER_KEY = (0x5851F42D, 0x14057B7E)
 
 
-@remembered
+@memoize
 def fill_kernel(form: Form) -> ShaderFunction:
     """Return the kernel of a form.
 
@@ -61,7 +61,7 @@ def fill_kernel(form: Form) -> ShaderFunction:
     arguments += [("turn", constant[uint32]), ("shift", constant[uint32])]
     arguments += [(name, constant[kind]) for name, kind in form.numbers]
     name = f"random_{form.made}_{form.sink.value_type.name}"
-    return traced(
+    return trace_kernel(
         name, lambda *variables: _Tracing(form, variables).run(), arguments, form.group, workgroups=1
     )
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.facts import DeviceFacts, device_facts
-from vkdispatch.arrays.kernels import buffer, constant, traced
-from vkdispatch.arrays.output import Output, Sink, output
-from vkdispatch.arrays.remembering import remembered
-from vkdispatch.arrays.results import result
+from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.maps.output import Output, Sink, parse_output
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.results import prepare_result
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, uint32
 from vkdispatch.base.record import record
@@ -196,13 +196,13 @@ def draw_new(
         Those of the first block's counter and of the key.
     """
     stream = Stream(wide, (0, 0))
-    target: Buffer[Any] = result(None, shape, kind)
+    target: Buffer[Any] = prepare_result(None, shape, kind)
     draw = Draw(made, stream, 0, bits, half, numbers, rejecting=rejecting)
-    _fill_blocks(draw, target, output(None, kind, shape), shift, 0, False, words, None)
+    _fill_blocks(draw, target, parse_output(None, kind, shape), shift, 0, False, words, None)
     return target
 
 
-@remembered
+@memoize
 def _chosen(
     made: str,
     wide: bool,
@@ -221,8 +221,8 @@ def _chosen(
 ) -> tuple[Form, ShaderFunction]:
     """Return the form of a launch, and its kernel."""
     group, unroll, long_products, exchange, everywhere = tuned
-    group = min(group, facts.group)
-    plain = shift < 0 or (facts.cpu and not everywhere)
+    group = min(group, facts.max_group)
+    plain = shift < 0 or (facts.is_cpu and not everywhere)
     exchanged = shift + half
     exchanging = exchanged > 0 and bool(exchange) and not plain
     unroll = 1 if plain else max(1, unroll // (2 if wide else 1))
@@ -254,7 +254,7 @@ def advance(position: Buffer[Any], blocks: int, graph: CommandGraph) -> None:
     _advance_kernel()(position, blocks & 0xFFFFFFFF, blocks >> 32, graph=graph)
 
 
-@remembered
+@memoize
 def _advance_kernel() -> ShaderFunction:
     def body(position: Any, low: Any, high: Any) -> None:
         total, carry = vc.uadd_carry(position[0].to_register(), low)
@@ -262,4 +262,4 @@ def _advance_kernel() -> ShaderFunction:
         position[0] = total
 
     arguments = [("position", buffer[uint32]), ("low", constant[uint32]), ("high", constant[uint32])]
-    return traced("random_advance", body, arguments, 1, workgroups=1)
+    return trace_kernel("random_advance", body, arguments, 1, workgroups=1)

@@ -28,11 +28,11 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.kernels import buffer, constant, traced
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.operand import Operand, plain_source
-from vkdispatch.arrays.output import Output, Sink, plain_output
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.maps.operand import Operand, plain_source
+from vkdispatch.arrays.maps.output import Output, Sink, plain_output
+from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import (
     DType,
@@ -131,7 +131,7 @@ def gather(
 
 def _word_of(source: Operand, output: Output) -> DType | None:
     """Return the words as which elements are moved that are not moved as what they are."""
-    if not source.source.plain or output.sink.mapping is not None:
+    if not source.source.is_plain or output.sink.mapping is not None:
         return None
     component = component_type(source.var_type)
     if component in (float16, bfloat16):
@@ -141,7 +141,7 @@ def _word_of(source: Operand, output: Output) -> DType | None:
     return uint32 if lacking else None
 
 
-@remembered
+@memoize
 def _ranking_kernel(sink: Sink) -> ShaderFunction:
     def body(result: Any, keys: Any, *mapping: Any) -> None:
         index = vc.global_invocation_id().x
@@ -157,7 +157,7 @@ def _ranking_kernel(sink: Sink) -> ShaderFunction:
     return _kernel("random_ranks", body, sink, [("keys", buffer[uint32])], [])
 
 
-@remembered
+@memoize
 def _network_kernel(sink: Sink, kind: DType) -> ShaderFunction:
     wide = kind is uint64
 
@@ -189,7 +189,7 @@ def _network_kernel(sink: Sink, kind: DType) -> ShaderFunction:
     return _kernel("random_permutation", body, sink, arguments, numbers)
 
 
-@remembered
+@memoize
 def _gathering_kernel(sink: Sink, source: Source, places: DType | None) -> ShaderFunction:
     def body(result: Any, *rest: Any) -> None:
         index = vc.global_invocation_id().x
@@ -216,7 +216,7 @@ def _kernel(
     arguments = [("result", buffer[sink.out_type]), *arguments]
     arguments += sink.parameters
     arguments += [(each, constant[uint32]) for each in numbers]
-    return traced(name, body, arguments, _GROUP, exec_size=1)
+    return trace_kernel(name, body, arguments, _GROUP, exec_size=1)
 
 
 def _own(kind: DType, value: Any) -> Any:

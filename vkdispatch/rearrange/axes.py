@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import buffer, constant, traced
-from vkdispatch.arrays.operand import Operand
-from vkdispatch.arrays.output import Output
-from vkdispatch.arrays.remembering import remembered
-from vkdispatch.arrays.words import word_type
+from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.maps.operand import Operand
+from vkdispatch.arrays.maps.output import Output
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.values.words import word_type
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType
@@ -144,7 +144,7 @@ def launch_by_axes(
     kernel(buffer, *x.arguments, *target.arguments, *fills, *values, graph=graph)
 
 
-@remembered
+@memoize
 def _kernel(
     moving: Moving, kinds: tuple[str, ...], numbers: Numbers, several: bool, together: int
 ) -> ShaderFunction:
@@ -197,7 +197,7 @@ def _kernel(
             value = vc.select(after, _filling(moving, high), value)
         return value.to_register()
 
-    return traced(
+    return trace_kernel(
         f"move_{'_'.join(kinds)}_{moving.label}",
         body,
         [*arguments, *fills, *numbers.arguments],

@@ -20,14 +20,14 @@ import numpy as np
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.elements import unpacked, wide_type
-from vkdispatch.arrays.kernels import traced
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.output import Sink, output
-from vkdispatch.arrays.promotion import converted, promoted
-from vkdispatch.arrays.remembering import remembered
-from vkdispatch.arrays.results import result
+from vkdispatch.arrays.kernels import trace_kernel
+from vkdispatch.arrays.maps.operand import Operand, parse_operand
+from vkdispatch.arrays.maps.output import Sink, parse_output
+from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.results import prepare_result
+from vkdispatch.arrays.values.elements import unpack_elements, wide_type
+from vkdispatch.arrays.values.promotion import convert_value, promote_dtypes
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, is_complex, is_scalar
@@ -101,22 +101,22 @@ def where(
             if given_one
             else "where: give x and y; where a condition holds is found by vd.nonzero(condition)"
         )
-    tests = operand(condition, "condition")
+    tests = parse_operand(condition, "condition")
     if not is_scalar(tests.var_type) and not is_complex(tests.var_type):
         raise ArgumentTypeError(f"condition: expected numbers or truth values, got {tests.var_type.name}")
     parts = [_part(x, "x"), _part(y, "y")]
-    kind = promoted([part.var_type if isinstance(part, Operand) else part for part in parts], "x, y")
+    kind = promote_dtypes([part.var_type if isinstance(part, Operand) else part for part in parts], "x, y")
     arrays = [tests, *(part for part in parts if isinstance(part, Operand))]
     shape = _broadcast([array.shape for array in arrays])
-    target = output(output_map, kind, shape)
-    buffer = result(out, shape, target.out_type, tests.context)
+    target = parse_output(output_map, kind, shape)
+    buffer = prepare_result(out, shape, target.out_type, tests.context)
     check_overlap([("out", out)], target, alongside=arrays)
     if not buffer.size:
         return buffer
     sizes, layouts = _layouts(shape, [array.shape for array in arrays])
     word = _word(parts, kind, plain=target.sink.mapping is None)
     together = 1
-    if word is not None and all(all(layout) for layout in layouts) and tests.source.plain:
+    if word is not None and all(all(layout) for layout in layouts) and tests.source.is_plain:
         together = _together(tests.var_type, kind, buffer.size)
         word = word_type(kind.item_size * together)
     numbers, values = numbers_of({"total": buffer.size // together} | _numbers(sizes, layouts))
@@ -148,7 +148,7 @@ def where(
 def _part(value: Any, name: str) -> Any:
     if isinstance(value, (bool, int, float, complex, np.generic)):
         return value
-    return operand(value, name)
+    return parse_operand(value, name)
 
 
 def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
@@ -163,7 +163,7 @@ def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 def _word(parts: Sequence[Any], kind: DType, *, plain: bool) -> DType | None:
     """Return the type as which elements are moved that nothing looks at; None where something does."""
     arrays = [part for part in parts if isinstance(part, Operand)]
-    same = all(each.source.plain and each.var_type is kind for each in arrays)
+    same = all(each.source.is_plain and each.var_type is kind for each in arrays)
     return word_type(kind.item_size) if plain and same and kind.item_size in _WORDS else None
 
 
@@ -229,7 +229,7 @@ class _Form:
         return dtype.uint32 if wide is dtype.bool_ else wide
 
 
-@remembered
+@memoize
 def _kernel(form: _Form) -> ShaderFunction:
     buffer: Any = vc.Buff
     constant: Any = vc.Const
@@ -296,7 +296,9 @@ def _kernel(form: _Form) -> ShaderFunction:
                 held = Moving(form.word).held
                 value = value if value.var_type is held else value.to_dtype(held)
             else:
-                value = converted(source.value(variables[first:last], place(axes)), form.kind).to_register()
+                value = convert_value(
+                    source.value(variables[first:last], place(axes)), form.kind
+                ).to_register()
             values.append(value)
         chosen = vc.select(_truth(tests), *values).to_register()
         if form.word is not None:
@@ -304,7 +306,7 @@ def _kernel(form: _Form) -> ShaderFunction:
         else:
             form.sink.store(variables[0], variables[mapped:own], index, chosen)
 
-    return traced(
+    return trace_kernel(
         f"where_{form.kind.name}",
         body,
         [*arguments, *form.numbers.arguments],
@@ -326,7 +328,7 @@ def _truths(form: _Form, view: DType | None, condition: Any, index: Any) -> list
         return [_truth(condition[index * form.together + i].to_register()) for i in range(form.together)]
     # truth values are bytes of 0 and 1
     held = dtype.uint8 if kind is dtype.bool_ else kind
-    return [_truth(each) for each in unpacked(held, form.together, condition[index].to_register())]
+    return [_truth(each) for each in unpack_elements(held, form.together, condition[index].to_register())]
 
 
 def _masked(form: _Form, truths: Sequence[Any], x: Any, y: Any) -> Any:

@@ -8,18 +8,18 @@ import numpy as np
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.calls import is_recorded
-from vkdispatch.arrays.deferred import (
+from vkdispatch.arrays.deferred_errors import (
     Check,
     journal_of,
     note_error,
-    noted_number,
     raise_if_checked,
+    read_note,
     take_ticket,
 )
-from vkdispatch.arrays.kernels import traced
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.operand import Operand
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.kernels import trace_kernel
+from vkdispatch.arrays.maps.operand import Operand
+from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType
@@ -139,7 +139,7 @@ class _IndexCheck(Check):
 
     def error(self, place: int, words: Any, queue: int, call: str) -> BadIndexError:
         # what was found is the first bad one, if there are fewer than 2**32 indices
-        value = "one" if words is None else str(noted_number(words, 0, self.kind))
+        value = "one" if words is None else str(read_note(words, 0, self.kind))
         where = ", ".join(str(int(each)) for each in np.unravel_index(place, self.shape or (1,)))
         on = f" on queue {queue}" if self.queue_count > 1 else ""
         place_text = f"[{where if self.shape else ''}]{on}"
@@ -247,7 +247,7 @@ def note_bad_places(
                 note_error(journal, ticket, position, [place])
 
 
-@remembered
+@memoize
 def _checking(source: Source, long: bool, numbers: Numbers, negative: bool) -> ShaderFunction:
     buffer: Any = vc.Buff
     constant: Any = vc.Const
@@ -261,7 +261,7 @@ def _checking(source: Source, long: bool, numbers: Numbers, negative: bool) -> S
         with vc.if_block(bad):
             note_error(variables[0], variables[-1], position, [place])
 
-    return traced(
+    return trace_kernel(
         "check_indices",
         body,
         [

@@ -9,15 +9,15 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.aliasing import check_overlap
-from vkdispatch.arrays.axes import around, checked_axis
+from vkdispatch.arrays.axes import parse_axis, split_shape
 from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.kernels import traced
-from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.output import Output, output
-from vkdispatch.arrays.promotion import converted, promoted
-from vkdispatch.arrays.remembering import remembered
-from vkdispatch.arrays.results import result
-from vkdispatch.arrays.words import word_type
+from vkdispatch.arrays.kernels import trace_kernel
+from vkdispatch.arrays.maps.operand import Operand, parse_operand
+from vkdispatch.arrays.maps.output import Output, parse_output
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.results import prepare_result
+from vkdispatch.arrays.values.promotion import convert_value, promote_dtypes
+from vkdispatch.arrays.values.words import word_type
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
@@ -73,7 +73,7 @@ def concatenate(
         shapes = [each.shape for each in found]
         if not shapes[0]:
             raise ArgumentValueError("arrays: those of no axes cannot be joined; axis=None joins them")
-        chosen = checked_axis(axis, len(shapes[0]))
+        chosen = parse_axis(axis, len(shapes[0]))
     first = shapes[0]
     for k, shape in enumerate(shapes):
         others = (*shape[:chosen], *shape[chosen + 1 :])
@@ -121,9 +121,9 @@ def stack(
             raise ArgumentValueError(
                 f"arrays: expected one shape; the first has {first}, number {k} has {each.shape}"
             )
-    chosen = checked_axis(axis, checked_rank(len(first) + 1, "arrays"))
+    chosen = parse_axis(axis, checked_rank(len(first) + 1, "arrays"))
     joined = (*first[:chosen], len(found), *first[chosen:])
-    outer, _, inner = around(joined, chosen)
+    outer, _, inner = split_shape(joined, chosen)
     return _joined(found, joined, outer, [inner] * len(found), out, output_map, graph)
 
 
@@ -132,7 +132,7 @@ def _operands(arrays: Any) -> list[Operand]:
         raise ArgumentTypeError(f"arrays: expected a list or tuple of vd.Buffer, got {given(arrays)}")
     if not arrays:
         raise ArgumentValueError("arrays: expected at least one")
-    return [operand(each, f"arrays[{k}]") for k, each in enumerate(arrays)]
+    return [parse_operand(each, f"arrays[{k}]") for k, each in enumerate(arrays)]
 
 
 def _joined(
@@ -145,12 +145,12 @@ def _joined(
     graph: CommandGraph | None,
 ) -> Buffer[Any]:
     """Lay pieces, of so many elements in each of `outer` rows, one after the other."""
-    kind = promoted([each.var_type for each in arrays], "arrays")
-    target = output(output_map, kind, shape)
-    buffer = result(out, shape, target.out_type, arrays[0].context)
+    kind = promote_dtypes([each.var_type for each in arrays], "arrays")
+    target = parse_output(output_map, kind, shape)
+    buffer = prepare_result(out, shape, target.out_type, arrays[0].context)
     check_overlap([("out", out)], target, elsewhere=arrays)
     plain = target.sink.mapping is None and all(
-        each.source.plain and each.var_type is kind for each in arrays
+        each.source.is_plain and each.var_type is kind for each in arrays
     )
     narrow = joining(len(arrays), outer, kind.item_size) if plain and set(pieces) == {1} else None
     if narrow is not None:
@@ -186,7 +186,7 @@ def _launch(
     kernel(buffer, *x.arguments, *target.arguments, *values, graph=graph)
 
 
-@remembered
+@memoize
 def _kernel(moving: Moving, rows: bool, kind: DType, numbers: Numbers) -> ShaderFunction:
     own = len(moving.arguments)
 
@@ -199,10 +199,10 @@ def _kernel(moving: Moving, rows: bool, kind: DType, numbers: Numbers) -> Shader
         place = (place + number["offset"]).to_register()
         value = moving.load(variables[:own], index)
         if moving.word is None:
-            value = converted(value, kind)
+            value = convert_value(value, kind)
         moving.store(variables[:own], place, value)
 
-    return traced(
+    return trace_kernel(
         f"join_{moving.label}",
         body,
         [*moving.arguments, *numbers.arguments],

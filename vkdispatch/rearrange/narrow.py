@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import traced
-from vkdispatch.arrays.remembering import remembered
-from vkdispatch.arrays.words import word_type
+from vkdispatch.arrays.kernels import trace_kernel
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.values.words import word_type
 from vkdispatch.base.record import record
 from vkdispatch.rearrange.words import Moving, Numbers, numbers_of
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -67,7 +67,7 @@ def joining(planes: int, length: int, item: int) -> tuple[NarrowForm, tuple[int,
     return NarrowForm(item, word, planes, True, _GROUP, numbers, apart=True), values
 
 
-@remembered
+@memoize
 def narrow_kernel(form: NarrowForm) -> ShaderFunction:
     """Trace a kernel; its arguments are the result, the array (or arrays), and `form.numbers`."""
     moving = Moving(word_type(form.word))
@@ -106,7 +106,7 @@ def narrow_kernel(form: NarrowForm) -> ShaderFunction:
             for c, value in enumerate(_parted(words, form)):
                 moving.store(variables, place + number["length"] * c, value)
 
-    return traced(
+    return trace_kernel(
         f"{'interleave' if form.joins else 'part'}_{planes}_{form.item}",
         body,
         [result, *arrays, *form.numbers.arguments],

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.arrays.aliasing import check_overlap
-from vkdispatch.arrays.axes import checked_axis
+from vkdispatch.arrays.axes import parse_axis
 from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.numbers import checked_int
-from vkdispatch.arrays.operand import operand
-from vkdispatch.arrays.output import output
-from vkdispatch.arrays.results import result
+from vkdispatch.arrays.maps.operand import parse_operand
+from vkdispatch.arrays.maps.output import parse_output
+from vkdispatch.arrays.numbers import parse_int
+from vkdispatch.arrays.results import prepare_result
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -68,13 +68,13 @@ def pad(
         A width is negative, an axis of no elements is to be padded with its elements, there is no such mode,
         or `out` does not fit.
     """
-    array = operand(x, "x")
+    array = parse_operand(x, "x")
     if mode not in _MODES:
         known = f"NumPy's {mode!r} is none of the modes here" if mode in _OTHERS else f"got {mode!r}"
         raise ArgumentValueError(f"mode: expected one of {', '.join(map(repr, _MODES))}; {known}")
     shape = array.shape
     widths = [
-        (checked_int(before, "pad_width", least=0), checked_int(after, "pad_width", least=0))
+        (parse_int(before, "pad_width", least=0), parse_int(after, "pad_width", least=0))
         for before, after in _widths(pad_width, len(shape))
     ]
     kind = "constant" if mode == "empty" else mode
@@ -86,8 +86,8 @@ def pad(
                     'mode="constant" does'
                 )
     padded = tuple(size + sum(width) for size, width in zip(shape, widths, strict=True))
-    target = output(output_map, array.var_type, padded)
-    buffer = result(out, padded, target.out_type, array.context)
+    target = parse_output(output_map, array.var_type, padded)
+    buffer = prepare_result(out, padded, target.out_type, array.context)
     check_overlap([("out", out)], target, elsewhere=[array])
     axes = [
         Axis(kind if any(width) else "same", size + sum(width), size, width[0])
@@ -111,7 +111,7 @@ def pad(
     if buffer.size:
         if not array.size:
             # nothing is read of it, but there must be something
-            array = operand(function_buffer((1,) * len(shape), array.var_type, context=array.context))
+            array = parse_operand(function_buffer((1,) * len(shape), array.var_type, context=array.context))
         launch_by_axes(array, axes, target, buffer, graph, filler)
     return buffer
 
@@ -121,7 +121,7 @@ def _widths(given: Any, dimensions: int) -> Sequence[Pair]:
         pairs: list[Pair] = [(0, 0)] * dimensions
         for axis, width in given.items():
             (pair,) = _pairs(width, 1, "pad_width")
-            pairs[checked_axis(axis, dimensions, "pad_width")] = pair
+            pairs[parse_axis(axis, dimensions, "pad_width")] = pair
         return pairs
     return _pairs(given, dimensions, "pad_width")
 

@@ -21,12 +21,12 @@ import numpy as np
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.clearing import cleared
-from vkdispatch.arrays.kernels import traced
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.promotion import converted
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.clearing import clear_buffer
+from vkdispatch.arrays.kernels import trace_kernel
+from vkdispatch.arrays.maps.operand import Operand, parse_operand
+from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.values.promotion import convert_value
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType
@@ -100,7 +100,7 @@ def put(
     x.require_alive()
     if not x.is_writable:
         raise ArgumentValueError("x: the buffer is read-only memory of another library")
-    places = operand(indices, "indices")
+    places = parse_operand(indices, "indices")
     given_values = _values(values, x)
     mode = checked_mode(mode, graph)
     check_indices(places, x.size)
@@ -115,10 +115,10 @@ def put(
 
 def _values(values: Any, x: Buffer[Any]) -> Operand:
     if not isinstance(values, (bool, int, float, complex, np.generic)):
-        return operand(values, "values")
+        return parse_operand(values, "values")
     single: Buffer[Any] = function_buffer(1, x.var_type, context=x.context)
     single.write(as_bytes(checked_number(values, x.var_type, "values"), x.var_type))
-    return operand(single)
+    return parse_operand(single)
 
 
 def _launch(
@@ -136,7 +136,7 @@ def _launch(
         {"length": x.size, "values": values.size, "count": places.size, "shift": 32 - bits}
     )
     word, run = None, 1
-    if values.source.plain and values.var_type is x.var_type:
+    if values.source.is_plain and values.var_type is x.var_type:
         size = largest_word(x.var_type.item_size)
         word, run = word_type(size), x.var_type.item_size // size
     form = _Form(
@@ -156,7 +156,7 @@ def _launch(
         _writing(form)(x, *places.arguments, *values.arguments, *given_numbers, graph=graph)
         return
     slots: Buffer[Any] = function_buffer(x.size if direct else 1 << bits, dtype.uint32, context=x.context)
-    cleared(slots, graph)
+    clear_buffer(slots, graph)
     claiming = _claiming(form.indices, mode, long, direct, numbers)
     claiming(slots, *places.arguments, *given_numbers, graph=graph)
     _writing(form)(x, slots, *places.arguments, *values.arguments, *given_numbers, graph=graph)
@@ -235,7 +235,7 @@ class _Places:
         entry[:] = vc.select(entry == last, 0, entry + 1)
 
 
-@remembered
+@memoize
 def _claiming(source: Source, mode: str, long: bool, direct: bool, numbers: Numbers) -> ShaderFunction:
     buffer: Any = vc.Buff
     last = 1 + len(source.names)
@@ -269,7 +269,7 @@ def _claiming(source: Source, mode: str, long: bool, direct: bool, numbers: Numb
                 with vc.else_block():
                     places.following(entry)
 
-    return traced(
+    return trace_kernel(
         "put_claim",
         body,
         [("slots", buffer[dtype.uint32]), *_index_arguments(source), *numbers.arguments],
@@ -278,7 +278,7 @@ def _claiming(source: Source, mode: str, long: bool, direct: bool, numbers: Numb
     )
 
 
-@remembered
+@memoize
 def _writing(form: _Form) -> ShaderFunction:
     buffer: Any = vc.Buff
     first = 1 if form.unique else 2
@@ -323,7 +323,7 @@ def _writing(form: _Form) -> ShaderFunction:
     def write(variables: Any, number: dict[str, Any], writer: Any, place: Any) -> None:
         source: Any = writer if form.enough else (writer % number["values"]).to_register()
         if form.word is None:
-            value = converted(form.values.value(variables[middle:last], source), form.kind).to_register()
+            value = convert_value(form.values.value(variables[middle:last], source), form.kind).to_register()
             stored = dtype.compute_type(form.kind)
             variables[0][place] = value if value.var_type is stored else value.to_dtype(stored)
             return
@@ -331,7 +331,7 @@ def _writing(form: _Form) -> ShaderFunction:
             word = variables[middle][source * form.run + part if form.run > 1 else source].to_register()
             variables[0][place * form.run + part if form.run > 1 else place] = word
 
-    return traced(
+    return trace_kernel(
         "put_write",
         body,
         [

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from vkdispatch.arrays.aliasing import check_overlap
-from vkdispatch.arrays.axes import checked_axes, checked_axis, several
+from vkdispatch.arrays.axes import as_tuple, parse_axes, parse_axis
 from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.numbers import checked_int
-from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.output import output
-from vkdispatch.arrays.results import result
+from vkdispatch.arrays.maps.operand import Operand, parse_operand
+from vkdispatch.arrays.maps.output import parse_output
+from vkdispatch.arrays.numbers import parse_int
+from vkdispatch.arrays.results import prepare_result
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -56,12 +56,12 @@ def roll(
     ValueError
         There is no such axis, the counts of shifts and axes differ, or `out` does not fit.
     """
-    array = operand(x, "x")
-    shifts = [checked_int(each, "shift") for each in several(shift)]
+    array = parse_operand(x, "x")
+    shifts = [parse_int(each, "shift") for each in as_tuple(shift)]
     if axis is None:
         axes = [Axis("roll", array.size, array.size, sum(shifts) % max(array.size, 1))]
     else:
-        chosen = [checked_axis(each, len(array.shape)) for each in several(axis)]
+        chosen = [parse_axis(each, len(array.shape)) for each in as_tuple(axis)]
         if len(shifts) != len(chosen) and 1 not in (len(shifts), len(chosen)):
             raise ArgumentValueError(f"shift, axis: got {len(shifts)} shifts for {len(chosen)} axes")
         count = max(len(shifts), len(chosen)) if shifts and chosen else 0
@@ -102,8 +102,8 @@ def flip(
     TypeError, ValueError
         As of `roll`; an axis may be named once.
     """
-    array = operand(x, "x")
-    chosen = checked_axes(axis, len(array.shape))
+    array = parse_operand(x, "x")
+    chosen = parse_axes(axis, len(array.shape))
     axes = [Axis("flip" if k in chosen else "same", size, size) for k, size in enumerate(array.shape)]
     return _made(array, array.shape, axes, out, output_map, graph)
 
@@ -134,8 +134,8 @@ def tile(
     TypeError, ValueError
         As of `roll`; or a count is negative, or there are more than three axes.
     """
-    array = operand(x, "x")
-    counts = [checked_int(each, "reps", least=0) for each in several(reps)]
+    array = parse_operand(x, "x")
+    counts = [parse_int(each, "reps", least=0) for each in as_tuple(reps)]
     rank = checked_rank(max(len(counts), len(array.shape)), "reps")
     shape = (1,) * (rank - len(array.shape)) + array.shape
     counts = [1] * (rank - len(counts)) + counts
@@ -174,10 +174,10 @@ def repeat(
     TypeError, ValueError
         As of `roll`; or `repeats` is negative.
     """
-    array = operand(x, "x")
-    times = checked_int(repeats, "repeats", least=0)
+    array = parse_operand(x, "x")
+    times = parse_int(repeats, "repeats", least=0)
     shape = (array.size,) if axis is None else array.shape
-    chosen = 0 if axis is None else checked_axis(axis, len(shape))
+    chosen = 0 if axis is None else parse_axis(axis, len(shape))
     axes = [
         Axis("repeat", size * times, size, times) if k == chosen and times != 1 else Axis("same", size, size)
         for k, size in enumerate(shape)
@@ -193,8 +193,8 @@ def _made(
     output_map: Any,
     graph: CommandGraph | None,
 ) -> Buffer[Any]:
-    target = output(output_map, array.var_type, shape)
-    buffer = result(out, shape, target.out_type, array.context)
+    target = parse_output(output_map, array.var_type, shape)
+    buffer = prepare_result(out, shape, target.out_type, array.context)
     check_overlap([("out", out)], target, elsewhere=[array])
     if buffer.size:
         launch_by_axes(array, axes, target, buffer, graph)

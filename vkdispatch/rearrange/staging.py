@@ -13,9 +13,9 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.kernels import traced
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.kernels import trace_kernel
+from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base.record import record
 from vkdispatch.rearrange.indices import resolved
 from vkdispatch.rearrange.words import Moving, Numbers, numbers_of
@@ -92,7 +92,7 @@ def staged_form(
     outer, length, count = lengths
     held = moving.held.item_size
     rows = staged_rows(outer, length, count, held)
-    processor = device_facts().cpu
+    processor = device_facts().is_cpu
     if not rows or (processor and not tuning.processors):
         return None
     numbers, values = numbers_of({"length": length, "count": count, "rows": outer})
@@ -113,7 +113,7 @@ def staged_rows(rows: int, length: int, count: int, held: int) -> int:
     return together
 
 
-@remembered
+@memoize
 def staged_kernel(form: StagedForm) -> ShaderFunction:
     """Trace a kernel; its arguments are those of `form.moving`, the indices' and `form.numbers`."""
     moving, own, group = form.moving, len(form.moving.arguments), form.group
@@ -157,7 +157,7 @@ def staged_kernel(form: StagedForm) -> ShaderFunction:
                     place = place if row is None else row * length + place
                     moving.store(variables[:own], target + offset, memory[place].to_register())
 
-    return traced(
+    return trace_kernel(
         "take_from_rows",
         body,
         [

@@ -15,15 +15,15 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.aliasing import check_overlap
-from vkdispatch.arrays.axes import around, checked_axis
+from vkdispatch.arrays.axes import parse_axis, split_shape
 from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.deferred import raise_if_checked
-from vkdispatch.arrays.kernels import buffer, constant, traced
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.output import Output, output
-from vkdispatch.arrays.remembering import remembered
-from vkdispatch.arrays.results import result
+from vkdispatch.arrays.deferred_errors import raise_if_checked
+from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.maps.operand import Operand, parse_operand
+from vkdispatch.arrays.maps.output import Output, parse_output
+from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.results import prepare_result
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentValueError
@@ -97,14 +97,14 @@ def take(
         There are indices and nothing to be found by them. With "raise", from a later wait or read: one is out
         of bounds.
     """
-    array = operand(x, "x")
-    places = operand(indices, "indices")
+    array = parse_operand(x, "x")
+    places = parse_operand(indices, "indices")
     if axis is None:
         outer, length, inner = 1, array.size, 1
         shape = places.shape
     else:
-        chosen = checked_axis(axis, len(array.shape))
-        outer, length, inner = around(array.shape, chosen)
+        chosen = parse_axis(axis, len(array.shape))
+        outer, length, inner = split_shape(array.shape, chosen)
         shape = (*array.shape[:chosen], *places.shape, *array.shape[chosen + 1 :])
         checked_rank(len(shape), "indices")
     what = "the array" if axis is None else f"axis {axis}"
@@ -143,8 +143,8 @@ def take_along_axis(
     TypeError, ValueError, IndexError
         As of `take`; or the shapes differ elsewhere than along `axis`.
     """
-    array = operand(x, "x")
-    places = operand(indices, "indices")
+    array = parse_operand(x, "x")
+    places = parse_operand(indices, "indices")
     if axis is None:
         if len(places.shape) != 1:
             raise ArgumentValueError(
@@ -152,7 +152,7 @@ def take_along_axis(
             )
         outer, length, count, inner = 1, array.size, places.size, 1
     else:
-        chosen = checked_axis(axis, len(array.shape))
+        chosen = parse_axis(axis, len(array.shape))
         wanted = (*array.shape[:chosen], *array.shape[chosen + 1 :])
         if len(places.shape) != len(array.shape) or wanted != (
             *places.shape[:chosen],
@@ -161,7 +161,7 @@ def take_along_axis(
             raise ArgumentValueError(
                 f"indices: expected the shape of x, {array.shape}, but for axis {chosen}; got {places.shape}"
             )
-        outer, length, inner = around(array.shape, chosen)
+        outer, length, inner = split_shape(array.shape, chosen)
         count = places.shape[chosen]
     what = "the array" if axis is None else f"axis {axis}"
     lengths = (outer, length, count, inner)
@@ -180,8 +180,8 @@ def _taken(
     out, mode, output_map, graph = options
     mode = checked_mode(mode, graph)
     check_indices(places, lengths[1] if math.prod(shape) else 1)
-    target = output(output_map, array.var_type, shape)
-    buffer = result(out, shape, target.out_type, array.context)
+    target = parse_output(output_map, array.var_type, shape)
+    buffer = prepare_result(out, shape, target.out_type, array.context)
     check_overlap([("out", out)], target, elsewhere=[array, places])
     noted = ("take_along_axis" if along else "take", places, lengths[1], what) if mode == "raise" else None
     if buffer.size:
@@ -259,7 +259,7 @@ class _Form:
     numbers: Numbers
 
 
-@remembered
+@memoize
 def _kernel(form: _Form) -> ShaderFunction:
     moving, own = form.moving, len(form.moving.arguments)
     first = own + len(form.indices.names)
@@ -302,7 +302,7 @@ def _kernel(form: _Form) -> ShaderFunction:
             note_bad_places(given[-2], given[-1], looked_at, length, long=form.long)
 
     what = moving.word.item_size if moving.word is not None else 0
-    return traced(
+    return trace_kernel(
         f"take_{what or 'mapped'}",
         body,
         [

@@ -24,9 +24,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import traced
-from vkdispatch.arrays.remembering import remembered
-from vkdispatch.arrays.words import word_type
+from vkdispatch.arrays.kernels import trace_kernel
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.values.words import word_type
 from vkdispatch.base.record import record
 from vkdispatch.rearrange.words import Moving, Numbers
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -77,7 +77,7 @@ class TileForm:
         return -(-self.shift // self.run)
 
 
-@remembered
+@memoize
 def tile_kernel(form: TileForm) -> ShaderFunction:
     """Trace a kernel; its arguments are those of `form.moving`, then `form.numbers`."""
 
@@ -89,7 +89,7 @@ def tile_kernel(form: TileForm) -> ShaderFunction:
         else:
             tracing.cells()
 
-    return traced(
+    return trace_kernel(
         f"transpose_{form.moving.label}_{form.item or form.run}",
         body,
         [*form.moving.arguments, *form.numbers.arguments],

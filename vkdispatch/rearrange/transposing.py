@@ -19,15 +19,15 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.aliasing import check_overlap
-from vkdispatch.arrays.axes import checked_axes
+from vkdispatch.arrays.axes import parse_axes
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.kernels import traced
-from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.output import Output, output
-from vkdispatch.arrays.remembering import remembered
-from vkdispatch.arrays.results import result
-from vkdispatch.arrays.words import word_type
+from vkdispatch.arrays.kernels import trace_kernel
+from vkdispatch.arrays.maps.operand import Operand, parse_operand
+from vkdispatch.arrays.maps.output import Output, parse_output
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.results import prepare_result
+from vkdispatch.arrays.values.words import word_type
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
@@ -135,11 +135,11 @@ def transpose(
     ValueError
         `axes` does not name every axis once, or `out` does not fit.
     """
-    array = operand(x, "x")
+    array = parse_operand(x, "x")
     order = _checked_order(axes, len(array.shape))
     shape = tuple(array.shape[axis] for axis in order)
-    target = output(output_map, array.var_type, shape)
-    buffer = result(out, shape, target.out_type, array.context)
+    target = parse_output(output_map, array.var_type, shape)
+    buffer = prepare_result(out, shape, target.out_type, array.context)
     check_overlap([("out", out)], target, elsewhere=[array])
     if array.size:
         launch_transpose(array, order, target, buffer, graph)
@@ -149,7 +149,7 @@ def transpose(
 def _checked_order(axes: Any, dimensions: int) -> tuple[int, ...]:
     if axes is None:
         return tuple(reversed(range(dimensions)))
-    order = checked_axes(axes, dimensions, "axes")
+    order = parse_axes(axes, dimensions, "axes")
     if len(order) != dimensions:
         raise ArgumentValueError(
             f"axes: expected each of the {dimensions} axes once, got {axes!r}; None reverses them"
@@ -318,13 +318,13 @@ def _tiles(moving: Moving, words: bool, item: int, plane: Plane) -> tuple[TileFo
 def _group(across: int, down: int, run: int) -> int:
     """Return how many invocations a workgroup has: it moves whole rows of words of both sides, or they it."""
     group = run * across * down
-    while group > max(run, min(tuning.group * 5 // 4, device_facts().group)):
+    while group > max(run, min(tuning.group * 5 // 4, device_facts().max_group)):
         group //= 2
     return group
 
 
 def _most_word() -> int:
-    processor = device_facts().cpu
+    processor = device_facts().is_cpu
     return min(tuning.most, 8) if processor else tuning.most
 
 
@@ -366,7 +366,7 @@ def _gathering(
     return (moving, count, numbers), values
 
 
-@remembered
+@memoize
 def gather_kernel(moving: Moving, count: int, numbers: Numbers) -> ShaderFunction:
     """Trace the kernel of which each invocation moves one word; `count` axes of the result have strides."""
     own = len(moving.arguments)
@@ -386,7 +386,7 @@ def gather_kernel(moving: Moving, count: int, numbers: Numbers) -> ShaderFunctio
             place = place.to_register()
         moving.store(variables[:own], index, moving.load(variables[:own], place))
 
-    return traced(
+    return trace_kernel(
         f"gather_{moving.label}",
         body,
         [*moving.arguments, *numbers.arguments],

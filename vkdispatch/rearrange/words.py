@@ -7,12 +7,12 @@ float16 that keep together are 125 of 16 bytes.
 from collections.abc import Sequence
 from typing import Any
 
-from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.kernels import buffer, constant
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.operand import Operand
-from vkdispatch.arrays.output import Output, Sink
-from vkdispatch.arrays.words import word_type as word_type
+from vkdispatch.arrays.maps.operand import Operand
+from vkdispatch.arrays.maps.output import Output, Sink
+from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.values.elements import wide_type
+from vkdispatch.arrays.values.words import word_type as word_type
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
@@ -92,7 +92,7 @@ class Moving:
 
 def moves_words(x: Operand, target: Output) -> bool:
     """Whether elements reach the result as they are in memory."""
-    return x.source.plain and target.sink.mapping is None
+    return x.source.is_plain and target.sink.mapping is None
 
 
 @record

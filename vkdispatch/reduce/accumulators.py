@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.combining import is_expression
-from vkdispatch.arrays.elements import wide_type
+from vkdispatch.arrays.values.elements import wide_type
+from vkdispatch.arrays.values.operators import is_expression
 from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.record import record
 from vkdispatch.codegen.variables import ShaderVariable

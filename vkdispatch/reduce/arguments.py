@@ -5,8 +5,8 @@ import warnings
 from typing import Any
 
 import vkdispatch_native as native
-from vkdispatch.arrays.axes import checked_axes
-from vkdispatch.arrays.operand import Operand, operand
+from vkdispatch.arrays.axes import parse_axes
+from vkdispatch.arrays.maps.operand import Operand, parse_operand
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, component_type, is_complex, is_matrix, is_vector
@@ -24,15 +24,15 @@ def asked(
     x: Any, axis: Any, out: Any, keepdims: bool, output_map: Any, graph: CommandGraph | None
 ) -> tuple[Operand, Call]:
     """Return the array and what is asked for."""
-    array = operand(x)
-    axes = checked_axes(axis, len(array.shape))
+    array = parse_operand(x)
+    axes = parse_axes(axis, len(array.shape))
     return array, Call(axes, bool(keepdims), out, output_map, graph)
 
 
 def counting_where(array: Operand, x: Any, where: Any, otherwise: Any) -> Operand:
     """Return an array with numbers that change nothing in place of what does not count."""
     mask = checked_mask(where, x)
-    return array if mask is None else operand(masked(x, mask, otherwise))
+    return array if mask is None else parse_operand(masked(x, mask, otherwise))
 
 
 def started(array: Operand, accumulator: Accumulator, call: Call, initial: Any, kind: DType) -> Buffer[Any]:

@@ -7,7 +7,7 @@ found. Partial results are left to a second launch.
 """
 
 from vkdispatch.arrays.facts import DeviceFacts, device_facts
-from vkdispatch.arrays.mapping import Source
+from vkdispatch.arrays.maps.source import Source
 from vkdispatch.base.context import Context
 from vkdispatch.reduce.accumulators import Accumulator
 from vkdispatch.reduce.planning import MOST_ROUNDS, Planner, Shape
@@ -74,5 +74,5 @@ def planner_for(source: Source, accumulator: Accumulator, context: Context, grou
 
     A workgroup of a size that was asked for has barriers, on CPU drivers too.
     """
-    kind = CpuPlanner if group is None and device_facts(context).cpu else Planner
+    kind = CpuPlanner if group is None and device_facts(context).is_cpu else Planner
     return kind(source, accumulator, context, group)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from vkdispatch.arrays.mapping import identity_map
+from vkdispatch.arrays.maps.source import identity_map
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.reduce.operations import ReduceOp
 from vkdispatch.reduce.reduce_function import ReduceFunction

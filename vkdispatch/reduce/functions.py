@@ -3,11 +3,11 @@
 import builtins
 from typing import Any
 
-from vkdispatch.arrays.axes import checked_axis
+from vkdispatch.arrays.axes import parse_axis
 from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.elements import wide_type
+from vkdispatch.arrays.maps.operand import parse_operand
 from vkdispatch.arrays.numbers import is_number
-from vkdispatch.arrays.operand import operand
+from vkdispatch.arrays.values.elements import wide_type
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import bool_, component_type, is_complex, is_matrix
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
@@ -152,7 +152,7 @@ def mean(
     if mask is not None:
         numbers_only("mean with where", array.var_type)
         part = component_type(total)
-        some = operand(counted(x, mask, part))
+        some = parse_operand(counted(x, mask, part))
         return reduced(some, mean_of_some(mask_vector(array.var_type, part), kind), call)
     count = counted_or_warned(array, call, "Mean of empty slice.", 0)
     return reduced(array, adding(array.var_type, total, kind, True), call, (float(count),))
@@ -239,13 +239,13 @@ def _spread(
     if mask is not None:
         numbers_only(f"{name} with where", array.var_type)
         part = component_type(total)
-        some = operand(counted(x, mask, part))
+        some = parse_operand(counted(x, mask, part))
         vectors = mask_vector(array.var_type, part)
         return reduced(
             some, moments(vectors, total, result_kind, masked=True, root=root), call, (float(ddof),)
         )
     count = counted_or_warned(array, call, "Degrees of freedom <= 0 for slice", ddof)
-    accumulator = moments(array.var_type, total, result_kind, root=root, shifted=not array.source.stores)
+    accumulator = moments(array.var_type, total, result_kind, root=root, shifted=not array.source.is_writing)
     return reduced(array, accumulator, call, (builtins.max(float(count - ddof), 0.0),))
 
 
@@ -376,7 +376,7 @@ def _place(
     graph: CommandGraph | None,
 ) -> Buffer[Any]:
     if axis is not None:
-        axis = checked_axis(axis, len(operand(x).shape))
+        axis = parse_axis(axis, len(parse_operand(x).shape))
     array, call = asked(x, axis, out, keepdims, output_map, graph)
     ordered(name, array.var_type, numbers=True)
     kind = index_type(name, array.var_type, kind_given, array.context)

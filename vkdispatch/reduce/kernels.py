@@ -5,10 +5,10 @@ from dataclasses import fields
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.elements import view_type
-from vkdispatch.arrays.kernels import buffer, constant, traced
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.output import Sink
+from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.maps.output import Sink
+from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.values.elements import view_type
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import replace
@@ -68,10 +68,10 @@ def stage_kernel(form: KernelForm, source: Source, accumulator: Accumulator, sin
     def body(*variables: Any) -> None:
         _Tracing(form, source, accumulator, sink, variables, own, inputs, numbers).run()
 
-    plain = source.plain or form.partial
+    plain = source.is_plain or form.partial
     function = source.mapping.mapping_function
     name = accumulator.name if plain else f"{getattr(function, '__name__', 'map')}"
-    return traced(
+    return trace_kernel(
         f"{name}_{form.layout}{SECOND if form.partial else ''}",
         body,
         arguments,
@@ -140,7 +140,7 @@ class _Tracing:
         self._bases = [self._base(number) for number in self._numbers]
         self._origins = [self._origin(base, column) for base in self._bases for column in range(form.columns)]
         self._totals = [self._accumulator.start() for _ in self._origins]
-        if self._source.stores and not form.partial and self._kept[0] is not None:
+        if self._source.is_writing and not form.partial and self._kept[0] is not None:
             # only what is left is reduced, so that nothing is mapped twice
             with vc.if_block(self._kept[0]):
                 self._chunks()
@@ -263,7 +263,7 @@ class _Tracing:
         positions = [[self._position(base, place) for place in places] for base in self._bases]
         if self._form.partial:
             return [[[_at(self._partials, place)] for place in row] for row in positions]
-        words = [[self._source.loaded(self._views, each) for each in row] for row in positions]
+        words = [[self._source.load(self._views, each) for each in row] for row in positions]
         return [
             [
                 self._source.values(self._arguments, position, word)
@@ -306,7 +306,7 @@ class _Tracing:
             places = [
                 begin + vc.select(inside, offset, 0) for inside, offset in zip(kept, offsets, strict=True)
             ]
-            if self._source.stores and not form.partial:
+            if self._source.is_writing and not form.partial:
                 for inside, place in zip(kept, places, strict=True):
                     with vc.if_block(inside):
                         self._add(self._totals, self._gathered(self._loaded([place]), _always(place)))

@@ -3,8 +3,8 @@
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.remembering import remembered
-from vkdispatch.arrays.words import scalars_of
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.values.words import split_scalars
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, compute_type, is_complex, to_vector
@@ -62,7 +62,7 @@ def mask_vector(kind: DType, part: DType) -> DType:
     return to_vector(part, 3 if is_complex(kind) else 2)
 
 
-@remembered
+@memoize
 def _choosing(stored: DType, otherwise: tuple[Any, ...], part: DType | None) -> MappingFunction:
     kind = compute_type(stored)
     target = stored if part is None else mask_vector(stored, part)
@@ -72,7 +72,7 @@ def _choosing(stored: DType, otherwise: tuple[Any, ...], part: DType | None) -> 
         if part is None:
             return vc.select(where, x, vc.to_dtype(kind, *otherwise))
         zero = vc.to_dtype(part, 0)
-        parts = [vc.select(where, converted(each, part), zero) for each in scalars_of(x)]
+        parts = [vc.select(where, converted(each, part), zero) for each in split_scalars(x)]
         return vc.to_dtype(target, *parts, vc.select(where, vc.to_dtype(part, 1), zero))
 
     return MappingFunction([stored, dtype.bool_], target, where)

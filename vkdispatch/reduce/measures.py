@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.elements import wide_type
-from vkdispatch.arrays.mapping import named_position
-from vkdispatch.arrays.remembering import remembered
-from vkdispatch.arrays.words import scalars_of
+from vkdispatch.arrays.maps.source import name_position
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.values.elements import wide_type
+from vkdispatch.arrays.values.words import split_scalars
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import (
     DType,
@@ -52,7 +52,7 @@ def numbers_of(value: Any, kind: DType) -> list[Any]:
     """Return the components of a value in a float type."""
     if value.var_type is dtype.bool_:
         value = converted(value, dtype.uint32)
-    return [converted(part, kind) for part in scalars_of(value)]
+    return [converted(part, kind) for part in split_scalars(value)]
 
 
 def composed(kind: DType, parts: Sequence[Any]) -> Any:
@@ -107,7 +107,7 @@ def _with_nan_beside(values: Sequence[Any], parts: Sequence[Any], nan: Any) -> l
 # ---- sums and products ---------------------------------------------------------------------------
 
 
-@remembered
+@memoize
 def adding(kind: DType, total: DType, out_type: DType, divided_by: bool = False) -> Accumulator:
     """Return the sum of values of `kind` in the type `total`, perhaps divided by a parameter."""
     component = component_type(total)
@@ -116,7 +116,7 @@ def adding(kind: DType, total: DType, out_type: DType, divided_by: bool = False)
         if divided_by and is_matrix(total):
             value = value / numbers[0]
         elif divided_by:
-            parts = [part.to_register() for part in scalars_of(value)]
+            parts = [part.to_register() for part in split_scalars(value)]
             divide = divided_parts if is_complex(total) else _divided_each
             value = composed(total, divide(parts, numbers[0]))
         return narrowed(value, out_type)
@@ -142,7 +142,7 @@ def _narrow_sum(values: Sequence[Any]) -> Any:
     return paired(operator.add, values)
 
 
-@remembered
+@memoize
 def multiplying(kind: DType, total: DType, out_type: DType) -> Accumulator:
     """Return the product of values in the type `total`."""
     if is_complex(total):
@@ -169,7 +169,7 @@ def _complex_product(total: DType, out_type: DType) -> Accumulator:
         factors = [converted(value, total).to_register() for value in values]
         first = vc.new_register(total, factors[0])
         with vc.if_block(place.position(vc.to_uint(0)) == 0):
-            parts = [part.to_register() for part in scalars_of(factors[0])]
+            parts = [part.to_register() for part in split_scalars(factors[0])]
             nan = vc.to_dtype(component_type(total), math.nan)
             first[:] = vc.to_dtype(total, *_with_nan_beside(parts, parts, nan))
         return paired(operator.mul, [first, *factors[1:]], named=True), vc.to_uint(1).to_register()
@@ -200,7 +200,7 @@ def initially(accumulator: Accumulator, kind: DType) -> Accumulator:
     return _initially(accumulator, kind)
 
 
-@remembered
+@memoize
 def _initially(accumulator: Accumulator, kind: DType) -> Accumulator:
     def finish(state: State, numbers: Sequence[Any]) -> Any:
         first = in_registers(accumulator.gather([numbers[-1]], Place(lambda _: vc.to_uint(0))))
@@ -224,7 +224,7 @@ def _initially(accumulator: Accumulator, kind: DType) -> Accumulator:
 # ---- truth and counts ----------------------------------------------------------------------------
 
 
-@remembered
+@memoize
 def truth(of_all: bool) -> Accumulator:
     """Return whether any of the values is not 0, or all are not."""
 
@@ -243,7 +243,7 @@ def truth(of_all: bool) -> Accumulator:
     )
 
 
-@remembered
+@memoize
 def counting(total: DType, out_type: DType) -> Accumulator:
     """Return how many values are not 0, counted in the type `total`."""
 
@@ -296,7 +296,7 @@ def parts_of(value: Any) -> list[Any]:
     """Return the parts of a number, in registers."""
     if value.var_type is dtype.bool_:
         value = converted(value, dtype.uint32)
-    return [part.to_register() for part in scalars_of(value)]
+    return [part.to_register() for part in split_scalars(value)]
 
 
 def _part_kind(kind: DType) -> DType:
@@ -311,7 +311,7 @@ def _restored(kind: DType, parts: Sequence[Any]) -> Any:
     return composed(compute_type(kind), parts)
 
 
-@remembered
+@memoize
 def extreme(kind: DType, largest: bool, out_type: DType | None = None) -> Accumulator:
     """Return the smallest (or the largest) value: NaN where there is one; as `out_type`, its own if None.
 
@@ -379,7 +379,7 @@ def _first_float(columns: Sequence[Sequence[Any]], largest: bool) -> State:
     return best, number
 
 
-@remembered
+@memoize
 def extreme_place(kind: DType, largest: bool, index: DType, out_type: DType) -> Accumulator:
     """Return where the smallest (or the largest) value is: the first of equal ones, or the first NaN.
 
@@ -399,7 +399,7 @@ def extreme_place(kind: DType, largest: bool, index: DType, out_type: DType) -> 
         *parts, number = _first_float(columns, largest) if floats else first_of(columns)
         position = place.position(number)
         if index is dtype.uint64:
-            position = named_position(position).to_dtype(index)
+            position = name_position(position).to_dtype(index)
         return (*parts, position.to_register())
 
     def first_of(values: Sequence[Sequence[Any]]) -> State:

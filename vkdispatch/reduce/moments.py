@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.remembering import remembered
-from vkdispatch.arrays.words import scalars_of
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.values.words import split_scalars
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import (
     DType,
@@ -45,14 +45,14 @@ from vkdispatch.reduce.measures import (
 _LARGEST: dict[DType, float] = {dtype.float32: 0xFFFFFF * 2.0**104, dtype.float64: sys.float_info.max}
 
 
-@remembered
+@memoize
 def mean_of_some(kind: DType, out_type: DType) -> Accumulator:
     """Return the mean of those values, vectors of numbers of `kind`, whose last component is not 0."""
     part = component_type(kind)
     count = component_count(kind)
 
     def gather(values: Sequence[Any], place: Place) -> State:
-        columns = zip(*(scalars_of(value) for value in values), strict=True)
+        columns = zip(*(split_scalars(value) for value in values), strict=True)
         return tuple(paired(operator.add, column) for column in columns)
 
     def finish(state: State, numbers: Sequence[Any]) -> Any:
@@ -77,7 +77,7 @@ def _unmasked(kind: DType) -> DType:
     return part if kind.child_count == 2 else dtype.complex64 if part is dtype.float32 else dtype.complex128
 
 
-@remembered
+@memoize
 def moments(
     kind: DType,
     total: DType,

@@ -5,10 +5,10 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.kernels import buffer, constant
-from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.maps.operand import Operand, parse_operand
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.values.elements import wide_type
 from vkdispatch.base import dtype as dtypes
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType
@@ -103,7 +103,7 @@ def _of_vectors(x: Any, array: Operand, call: Call, power: float, kind: DType) -
             )
         largest = power > 0
         return started(
-            operand(_magnitudes(array.var_type, kind)(x)),
+            parse_operand(_magnitudes(array.var_type, kind)(x)),
             extreme(kind, largest),
             call,
             0 if largest else None,
@@ -114,7 +114,7 @@ def _of_vectors(x: Any, array: Operand, call: Call, power: float, kind: DType) -
     short = short_power(power)
     powers = _powers(array.var_type, total, short)
     mapped = powers(x) if short is not None else powers(x, power)
-    return reduced(operand(mapped), norm_of(total, total, kind, "p"), call, (1 / power,))
+    return reduced(parse_operand(mapped), norm_of(total, total, kind, "p"), call, (1 / power,))
 
 
 def _of_matrices(array: Operand, call: Call, ord: Any, kind: DType) -> Buffer[Any]:
@@ -141,7 +141,7 @@ def _of_matrices(array: Operand, call: Call, ord: Any, kind: DType) -> Buffer[An
             )
     sums = reduced(array, norm_of(array.var_type, total, total, "1"), inner)
     return started(
-        operand(sums),
+        parse_operand(sums),
         extreme(total, largest, kind),
         call,
         0 if largest else None,
@@ -149,13 +149,13 @@ def _of_matrices(array: Operand, call: Call, ord: Any, kind: DType) -> Buffer[An
     )
 
 
-@remembered
+@memoize
 def _magnitudes(kind: DType, out_type: DType) -> MappingFunction:
     total = wide_type(out_type)
     return MappingFunction([kind], out_type, lambda value: magnitude(value, total))
 
 
-@remembered
+@memoize
 def _powers(kind: DType, total: DType, short: float | None) -> MappingFunction:
     if short is not None:
         return MappingFunction(
@@ -201,7 +201,7 @@ def dot(
     TypeError, ValueError
         They are no arrays of numbers, or their shapes do not go together. `vd.matmul` multiplies matrices.
     """
-    first, second = operand(a, "a"), operand(b, "b")
+    first, second = parse_operand(a, "a"), parse_operand(b, "b")
     numbers_only("dot", first.var_type)
     numbers_only("dot", second.var_type)
     if len(second.shape) > 1:
@@ -219,14 +219,14 @@ def dot(
     several = len(first.shape) > 1
     if several and not isinstance(b, Buffer):
         raise ArgumentTypeError("b: expected a vd.Buffer beside an array of several axes, got a map")
-    array = operand(_products(first.var_type, second.var_type, kind, several)(a, b), "dot")
+    array = parse_operand(_products(first.var_type, second.var_type, kind, several)(a, b), "dot")
     call = Call((len(first.shape) - 1,), False, out, output_map, graph)
     if kind is dtypes.bool_:
         return reduced(array, truth(False), call)
     return reduced(array, adding(kind, wide_type(kind), kind), call)
 
 
-@remembered
+@memoize
 def _products(a: DType, b: DType, kind: DType, several: bool) -> MappingFunction:
     wide = wide_type(kind)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.combining import infinity
-from vkdispatch.arrays.elements import integer_limits, wide_type
+from vkdispatch.arrays.values.elements import integer_limits, wide_type
+from vkdispatch.arrays.values.operators import parse_infinity
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import (
     DType,
@@ -94,7 +94,7 @@ def check_operation(operation: ReduceOp, kind: DType) -> None:
 def check_identity(identity: object, kind: DType) -> None:
     """Raise TypeError or ValueError for what is no identity of values of a type."""
     if isinstance(identity, str):
-        infinity(identity, kind)
+        parse_infinity(identity, kind)
         return
     try:
         number = complex(identity)  # type: ignore[call-overload]

@@ -24,10 +24,10 @@ same bits.
 import math
 from dataclasses import astuple, dataclass
 
-from vkdispatch.arrays.axes import checked_axes, several
+from vkdispatch.arrays.axes import as_tuple, parse_axes
 from vkdispatch.arrays.facts import DeviceFacts, device_facts
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.numbers import checked_int, power_below
+from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.numbers import floor_power_of_two, parse_int
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
@@ -194,7 +194,7 @@ def normalized_axes(axes: object) -> tuple[int, ...] | None:
     """
     if axes is None:
         return None
-    result = tuple(checked_int(axis, "axes") for axis in several(axes))
+    result = tuple(parse_int(axis, "axes") for axis in as_tuple(axes))
     if not result:
         raise ArgumentValueError("axes: name at least one axis; None reduces all of them")
     return result
@@ -210,7 +210,7 @@ def shape_of(dimensions: tuple[int, ...], axes: tuple[int, ...] | None) -> Shape
     """
     if axes is None:
         return Shape("rows", 1, math.prod(dimensions))
-    chosen = set(checked_axes(axes, len(dimensions), "axes"))
+    chosen = set(parse_axes(axes, len(dimensions), "axes"))
     # neighbours that are both reduced, or both not, are one axis
     runs: list[tuple[bool, int]] = []
     for axis, size in enumerate(dimensions):
@@ -240,7 +240,7 @@ def shape_of(dimensions: tuple[int, ...], axes: tuple[int, ...] | None) -> Shape
 def _unroll_for(loads: int, most: int) -> int:
     """Return how many loads an invocation has in flight that does so many, and leaves few for the rest."""
     rounds = -(-loads // most) if loads < 4 * most else 1
-    return min(most, power_below(loads // max(rounds, 1)))
+    return min(most, floor_power_of_two(loads // max(rounds, 1)))
 
 
 class Planner:
@@ -262,24 +262,26 @@ class Planner:
             The device has no such workgroups.
         """
         facts = device_facts(context)
-        exchanges = facts.shuffles and facts.same and accumulator.exchanges(facts.features)
-        self._subgroup = facts.subgroup if exchanges else 1
-        self._arithmetic = self._subgroup > 1 and facts.arithmetic and accumulator.subgroup is not None
+        exchanges = (
+            facts.has_shuffle and facts.has_one_subgroup_size and accumulator.exchanges(facts.features)
+        )
+        self._subgroup = facts.subgroup_size if exchanges else 1
+        self._arithmetic = self._subgroup > 1 and facts.has_arithmetic and accumulator.subgroup is not None
         self._source = source
         self._size = accumulator.size
         self._registers = len(accumulator.kinds)
         self._most_columns = accumulator.most_columns
-        self._memory = facts.memory
+        self._memory = facts.shared_memory
         if group is not None:
-            if group % facts.subgroup or not 0 < group <= facts.group:
+            if group % facts.subgroup_size or not 0 < group <= facts.max_group:
                 raise ArgumentValueError(
-                    f"group_size: expected a multiple of the subgroup size {facts.subgroup} of at most "
-                    f"{facts.group}, got {group}"
+                    f"group_size: expected a multiple of the subgroup size {facts.subgroup_size} of at most "
+                    f"{facts.max_group}, got {group}"
                 )
             self.group = group
             return
         # workgroup memory holds a state of each invocation, and a little more
-        held = (facts.memory - _TICKET) // self._size
+        held = (facts.shared_memory - _TICKET) // self._size
         self.group = self._group(facts, held)
 
     def _group(self, facts: DeviceFacts, held: int) -> int:
@@ -315,7 +317,7 @@ class Planner:
     def _unroll(self, item_size: int, together: int, plain: bool, flight: int) -> int:
         most = self._most_elements(plain)
         wanted = min(flight // (item_size * together), most // together, 16)
-        return power_below(wanted)
+        return floor_power_of_two(wanted)
 
     def _most_elements(self, plain: bool) -> int:
         """Return how many elements an invocation has in flight, of a map or as they are."""
@@ -331,7 +333,7 @@ class Planner:
         together = together if whole_loads else 1
         loads = shape.length // together
         size = self._size if partial else source.item_size
-        unroll = self._unroll(size, together, source.plain or partial, tuning.bytes_in_flight)
+        unroll = self._unroll(size, together, source.is_plain or partial, tuning.bytes_in_flight)
         group, lanes = self._team(shape.count, loads, unroll) if many else (self.group, self.group)
         in_use = _unroll_for(loads // lanes, unroll)
         short = lanes <= self._subgroup and many
@@ -376,7 +378,7 @@ class Planner:
         `free` is how many more times it may.
         """
         wanted = min(tuning.bytes_of_short // size, free, tuning.most_results)
-        return 1 if self._source.stores else max(1, wanted)
+        return 1 if self._source.is_writing else max(1, wanted)
 
     def _team(self, rows: int, loads: int, unroll: int) -> tuple[int, int]:
         """Return the invocations of a workgroup, and how many of them reduce a row of so many loads."""
@@ -389,7 +391,7 @@ class Planner:
         together = 1 if partial else self._columns_together(shape)
         size = self._size if partial else source.item_size
         count, inner = shape.count // together, shape.inner // together
-        unroll = self._unroll(size, together, source.plain or partial, tuning.column_flight)
+        unroll = self._unroll(size, together, source.is_plain or partial, tuning.column_flight)
         group, side = self._side(shape, count, inner, unroll, size * together)
         lanes = group // side
         in_use = _unroll_for(shape.length // lanes, unroll)
@@ -435,7 +437,7 @@ class Planner:
         """
         # as many as fill a few lines of the cache
         side = self.group & -self.group
-        wanted = power_below(tuning.column_side // size)
+        wanted = floor_power_of_two(tuning.column_side // size)
         few = max(wanted, self._subgroup) if shape.length >= 4 * unroll else side
         side = min(side, few, 1 << max(count - 1, 0).bit_length())
         # short rows one below the other are neighbours in memory; those side by side are not
@@ -449,7 +451,7 @@ class Planner:
         wanted = self._choose_columns(source.item_size)
         most = min(source.together, wanted, max(1, tuning.column_bytes // source.item_size))
         held = (self._memory - _TICKET) // (self._size * self.group)
-        together = power_below(min(most, held))
+        together = floor_power_of_two(min(most, held))
         # loads of fewer bytes than a word are none
         while together > 1 and (shape.inner % together or together * source.item_size < _WORD):
             together //= 2

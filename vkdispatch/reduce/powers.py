@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base.dtype import DType
 from vkdispatch.codegen.recording import precise_math
 from vkdispatch.reduce.accumulators import Accumulator, paired, single
@@ -36,7 +36,7 @@ def squared(value: Any, kind: DType) -> Any:
     return paired(operator.add, [part * part for part in parts])
 
 
-@remembered
+@memoize
 def norm_of(kind: DType, total: DType, out_type: DType, power: str) -> Accumulator:
     """Return a norm: its accumulator is a sum in the float type `total`, then a root.
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.mapping import Source, identity_map, make_source
-from vkdispatch.arrays.operand import Operand
-from vkdispatch.arrays.output import plain_output
+from vkdispatch.arrays.maps.operand import Operand
+from vkdispatch.arrays.maps.output import plain_output
+from vkdispatch.arrays.maps.source import Source, identity_map, make_source
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import (
     Context,
@@ -170,7 +170,7 @@ class ReduceFunction(Referenced):
             with use_context(context):
                 return self(*args, graph=graph)
         x = self._operand(args)
-        if x.source.stores:
+        if x.source.is_writing:
             check_overlap((), elsewhere=[x])
         launches = self._launches_for(x)
         self.group_size = launches.form.group

@@ -6,12 +6,12 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.aliasing import check_overlap
-from vkdispatch.arrays.kernels import buffer, constant, traced
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.operand import Operand
-from vkdispatch.arrays.output import Sink, output
-from vkdispatch.arrays.remembering import remembered
-from vkdispatch.arrays.results import result
+from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.maps.operand import Operand
+from vkdispatch.arrays.maps.output import Sink, parse_output
+from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.results import prepare_result
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType
@@ -122,8 +122,8 @@ def reduced(x: Operand, accumulator: Accumulator, call: Call, numbers: Sequence[
         The accumulator's parameters.
     """
     shape = call.shape(x.shape)
-    sink = output(call.output_map, accumulator.out_type, shape)
-    buffer = result(call.out, shape, sink.out_type, x.context)
+    sink = parse_output(call.output_map, accumulator.out_type, shape)
+    buffer = prepare_result(call.out, shape, sink.out_type, x.context)
     check_overlap([("out", call.out)], sink, elsewhere=[x])
     if buffer.size == 0:
         return buffer
@@ -209,13 +209,13 @@ def launch(
         second.kernel(buffer, *partials, *second.numbers, *last, graph=graph)
 
 
-@remembered
+@memoize
 def reducing_kernel(form: KernelForm, source: Source, accumulator: Accumulator, sink: Sink) -> ShaderFunction:
     """Return the kernel of a stage; see `stage_kernel`."""
     return stage_kernel(form, source, accumulator, sink)
 
 
-@remembered
+@memoize
 def _filling(accumulator: Accumulator, sink: Sink) -> ShaderFunction:
     """Return the kernel that stores results of no elements at all."""
     count = len(accumulator.parameters)
@@ -230,4 +230,4 @@ def _filling(accumulator: Accumulator, sink: Sink) -> ShaderFunction:
         *sink.parameters,
     ]
     name = f"{accumulator.name}_of_nothing"
-    return traced(name, body, arguments, _FILL_GROUP, exec_size="reduce_result.size")
+    return trace_kernel(name, body, arguments, _FILL_GROUP, exec_size="reduce_result.size")

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.arrays import promotion
 from vkdispatch.arrays.dtypes import parse_dtype
 from vkdispatch.arrays.facts import device_facts
+from vkdispatch.arrays.values import promotion as promotion
 from vkdispatch.base import dtype
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import (

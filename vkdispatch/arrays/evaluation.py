@@ -4,12 +4,12 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.kernels import buffer, traced
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.operand import operand
-from vkdispatch.arrays.output import output
-from vkdispatch.arrays.remembering import remembered
-from vkdispatch.arrays.results import result
+from vkdispatch.arrays.kernels import buffer, trace_kernel
+from vkdispatch.arrays.maps.operand import parse_operand
+from vkdispatch.arrays.maps.output import parse_output
+from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.results import prepare_result
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap, evaluate_with, map, mapped_index
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -22,8 +22,8 @@ _GROUP = 256
 @array_function
 def asbuffer(array: MappedArray) -> Buffer[Any]:
     """Return a buffer of what a map gives: one kernel, recorded where a global graph is set."""
-    values = operand(array, "array")
-    buffer = result(None, values.shape, values.var_type, values.context)
+    values = parse_operand(array, "array")
+    buffer = prepare_result(None, values.shape, values.var_type, values.context)
     if buffer.size:
         _storing(values.source.elementwise())(buffer, *values.arguments)
     return buffer
@@ -32,9 +32,9 @@ def asbuffer(array: MappedArray) -> Buffer[Any]:
 evaluate_with(asbuffer)
 
 
-@remembered
+@memoize
 def _storing(source: Source) -> ShaderFunction:
-    sink = output(None, source.out_type).sink
+    sink = parse_output(None, source.out_type).sink
 
     def body(result: Any, *variables: Any) -> None:
         index = vc.global_invocation_id().x
@@ -44,4 +44,4 @@ def _storing(source: Source) -> ShaderFunction:
         ("result", buffer[source.out_type]),
         *source.parameters,
     ]
-    return traced(f"evaluate_{source.mapping.name}", body, arguments, _GROUP, exec_size="result.size")
+    return trace_kernel(f"evaluate_{source.mapping.name}", body, arguments, _GROUP, exec_size="result.size")

@@ -3,16 +3,16 @@
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.deferred import (
+from vkdispatch.arrays.deferred_errors import (
     Check,
     journal_of,
     note_error,
-    noted_number,
     raise_if_checked,
+    read_note,
     take_ticket,
 )
-from vkdispatch.arrays.kernels import traced
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.kernels import trace_kernel
+from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, int32, int64, is_signed_dtype, uint32
 from vkdispatch.base.errors import ArgumentValueError
@@ -34,11 +34,9 @@ class _StartsCheck(Check):
     def error(self, place: int, words: Any, queue: int, call: str) -> ArgumentValueError:
         ascending = self.length is not None
         wanted = f"ints from 0 to {self.length} in ascending order" if ascending else "ints from 0 on"
-        value: int | str = "another" if words is None else noted_number(words, 0, self.kind)
+        value: int | str = "another" if words is None else read_note(words, 0, self.kind)
         behind = (
-            f", behind {noted_number(words, 1, self.kind)}"
-            if ascending and place and words is not None
-            else ""
+            f", behind {read_note(words, 1, self.kind)}" if ascending and place and words is not None else ""
         )
         on = f" on queue {queue}" if self.queue_count > 1 else ""
         return ArgumentValueError(
@@ -72,7 +70,7 @@ def note_bad_starts(function: str, starts: Buffer[Any], length: int | None = Non
     raise_if_checked(context)
 
 
-@remembered
+@memoize
 def _checking(kind: DType, ascending: bool) -> ShaderFunction:
     buffer: Any = vc.Buff
     constant: Any = vc.Const
@@ -93,4 +91,4 @@ def _checking(kind: DType, ascending: bool) -> ShaderFunction:
     if ascending:
         arguments.append(("most", constant[kind]))
     arguments.append(("ticket", constant[uint32]))
-    return traced("check_segments", body, arguments, _GROUP, exec_size="starts.size")
+    return trace_kernel("check_segments", body, arguments, _GROUP, exec_size="starts.size")

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from vkdispatch.arrays.lowering import Number, Stored, Tree, Whole, lowered, spread
-from vkdispatch.arrays.mapping import Source, identity_map, make_source
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.maps.lowering import Number, Stored, Tree, Whole, find_spread, lower_map
+from vkdispatch.arrays.maps.source import Source, identity_map, make_source
+from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType
@@ -48,7 +48,7 @@ class Operand:
         return tuple(self.arguments[position] for position, _ in self.source.views)
 
 
-def operand(x: object, name: str = "x") -> Operand:
+def parse_operand(x: object, name: str = "x") -> Operand:
     """Return an array as kernels take it.
 
     Parameters
@@ -63,35 +63,35 @@ def operand(x: object, name: str = "x") -> Operand:
     """
     if isinstance(x, Buffer):
         x.require_alive()
-        source = fitting(plain_source(x.var_type), x.size)
+        source = fit_source(plain_source(x.var_type), x.size)
         return Operand(x.shape, x.size, x.var_type, x.context, source, (x,), name)
     if not isinstance(x, MappedArray):
         raise ArgumentTypeError(
             f"{name}: expected a vd.Buffer or a map called with its arguments, got {given(x)}; make a buffer "
             "with vd.asbuffer(...)"
         )
-    tree, arguments = tree_of(x)
-    source = fitting(_mapped_source(tree), x.size)
+    tree, arguments = build_tree(x)
+    source = fit_source(_mapped_source(tree), x.size)
     if any(_lacks(arguments[position], kind, x.size) for position, kind in _viewed(source)):
         source = source.elementwise()
     return Operand(x.shape, x.size, x.var_type, x.context, source, arguments, name)
 
 
-def fitting(source: Source, size: int) -> Source:
+def fit_source(source: Source, size: int) -> Source:
     """Return the source as arrays of a size allow: a checked kernel's views must have an element."""
     return source.elementwise() if size < source.together and checks_of(None) else source
 
 
-@remembered
+@memoize
 def plain_source(kind: DType) -> Source:
     """Return the source of a buffer's elements as they are."""
     return make_source(identity_map(kind), kind, plain=True)
 
 
-@remembered
+@memoize
 def _mapped_source(tree: Tree) -> Source:
     assert tree.mapping.return_type is not None
-    return make_source(lowered(tree), tree.mapping.return_type, plain=False)
+    return make_source(lower_map(tree), tree.mapping.return_type, plain=False)
 
 
 def _viewed(source: Source) -> list[tuple[int, DType]]:
@@ -103,13 +103,13 @@ def _lacks(buffer: Any, kind: DType, size: int) -> bool:
     return bool(buffer.mem_size < size * kind.item_size)
 
 
-def tree_of(x: MappedArray) -> tuple[Tree, tuple[Any, ...]]:
+def build_tree(x: MappedArray) -> tuple[Tree, tuple[Any, ...]]:
     """Return what the kernels of a map depend on, and the arguments of their launches."""
     children, arguments, sizes = _parts_of(x.mapping.buffer_types, x.arguments, x.shape)
     return Tree(x.mapping, children, x.size == 1), (*arguments, *sizes)
 
 
-def children_of(
+def build_children(
     annotations: Any, values: tuple[Any, ...], shape: tuple[int, ...]
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """Return the parts of a tree for some parameters of a map to a shape, and the arguments of launches."""
@@ -126,7 +126,7 @@ def _parts_of(
     sizes: list[int] = []
     for annotation, value in zip(annotations, values, strict=True):
         if isinstance(value, MappedArray):
-            kinds, own = spread(shape, value.shape)
+            kinds, own = find_spread(shape, value.shape)
             inner, leaves, spreads = _parts_of(value.mapping.buffer_types, value.arguments, value.shape)
             children.append(Tree(value.mapping, inner, value.size == 1, kinds))
             arguments += leaves
@@ -136,7 +136,7 @@ def _parts_of(
             children.append(Whole(annotation))
         elif isinstance(value, Buffer):
             value.require_alive()
-            kinds, own = spread(shape, value.shape)
+            kinds, own = find_spread(shape, value.shape)
             children.append(Stored(value.var_type, value.size == 1, kinds))
             sizes += own
         else:

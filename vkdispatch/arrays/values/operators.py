@@ -34,7 +34,7 @@ def is_expression(function: Callable[[Any, Any], Any], kind: DType, who: str) ->
     return plain[0]
 
 
-def infinity(identity: str, kind: DType) -> float:
+def parse_infinity(identity: str, kind: DType) -> float:
     """Return what "inf" or "-inf" stands for. Raises ValueError for another text, or a complex type."""
     if identity not in ("inf", "-inf"):
         raise ArgumentValueError(f"identity: expected a number, 'inf' or '-inf', got {identity!r}")

@@ -21,7 +21,7 @@ def word_type(size: int) -> DType:
     return _WORDS[size]
 
 
-def scalars_of(value: Any) -> list[Any]:
+def split_scalars(value: Any) -> list[Any]:
     """Return the scalars that a GPU value is made of, those of a matrix column by column."""
     kind = value.var_type
     if is_complex(kind):
@@ -31,10 +31,10 @@ def scalars_of(value: Any) -> list[Any]:
     return [value[i] for i in range(kind.child_count)] if is_vector(kind) else [value]
 
 
-def words_of(value: Any) -> list[Any]:
+def split_words(value: Any) -> list[Any]:
     """Return the bits of a GPU value, 32 in each word, the lowest first; a uint16 has a word of its own."""
     words = []
-    for part in scalars_of(value):
+    for part in split_scalars(value):
         if part.var_type is dtype.uint32:
             words.append(part)
         elif part.var_type is dtype.uint16:
@@ -47,8 +47,8 @@ def words_of(value: Any) -> list[Any]:
     return words
 
 
-def value_of(kind: DType, words: Sequence[Any]) -> Any:
-    """Return the GPU value of these words; see `words_of`."""
+def join_words(kind: DType, words: Sequence[Any]) -> Any:
+    """Return the GPU value of these words; see `split_words`."""
     part = component_type(kind)
     parts = list(words)
     if part.item_size == 8:
@@ -62,5 +62,5 @@ def value_of(kind: DType, words: Sequence[Any]) -> Any:
 
 
 def word_count(kind: DType) -> int:
-    """Return how many words `words_of` gives."""
+    """Return how many words `split_words` gives."""
     return max(1, kind.item_size // 4)

@@ -11,17 +11,17 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _MOST = 1024
 
 
-def remembered(function: _Function) -> _Function:
+def memoize(function: _Function) -> _Function:
     """Call a function once for equal arguments, which must be hashable."""
     return cast(_Function, lru_cache(_MOST)(function))
 
 
-def remembered_exactly(function: _Function) -> _Function:
+def memoize_by_type(function: _Function) -> _Function:
     """Do so for arguments that are equal and of the same type: 1, 1.0 and True are three. See the next."""
     return cast(_Function, lru_cache(_MOST, typed=True)(function))
 
 
-def call_remembered(function: Callable[..., _Result], *args: Any) -> _Result:
+def call_memoized(function: Callable[..., _Result], *args: Any) -> _Result:
     """Call a remembered function with arguments of any kind; what is told apart by more than == is new."""
     for each in args:
         plain = type(each) is int or isinstance(each, type) or (type(each) is float and each != 0)

@@ -5,7 +5,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.elements import most_together, unpacked, view_type, wide_type, wrapped
+from vkdispatch.arrays.values.elements import (
+    count_per_load,
+    unpack_elements,
+    view_type,
+    wide_type,
+    wrap_integer,
+)
 from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record, replace
@@ -61,7 +67,7 @@ class Source:
     ----------
     mapping
         What gives a value for each index.
-    plain
+    is_plain
         Whether it gives the elements of its one buffer as they are.
     out_type
         The result's dtype; `wide_type` of it is what values are combined in.
@@ -69,7 +75,7 @@ class Source:
         How many elements one load takes.
     views
         Positions of the arguments that are loaded so, and the types of the loads.
-    stores
+    is_writing
         Whether the mapping function writes to its buffers: then it runs exactly once for each element.
     named
         Whether it does more with the index than to look there: then that is a register, so that in kernels
@@ -77,11 +83,11 @@ class Source:
     """
 
     mapping: MappingFunction
-    plain: bool
+    is_plain: bool
     out_type: DType
     together: int = 1
     views: tuple[tuple[int, DType], ...] = ()
-    stores: bool = False
+    is_writing: bool = False
     named: bool = False
 
     @property
@@ -115,7 +121,7 @@ class Source:
         `known` are the elements there of the arguments with views.
         """
         wide = wide_type(self.out_type)
-        if self.plain:
+        if self.is_plain:
             if known:
                 return known[0]
             element = arguments[0][index].to_register()
@@ -126,13 +132,13 @@ class Source:
             if element.var_type is not narrow:
                 element = element.to_dtype(narrow)
             variables[position] = _Element(arguments[position], element)
-        return self.traced(variables, index)
+        return self.trace(variables, index)
 
-    def traced(self, variables: Sequence[Any], index: Any) -> Any:
+    def trace(self, variables: Sequence[Any], index: Any) -> Any:
         """Trace the mapping function for an index, on variables for its arguments."""
         wide, narrow = wide_type(self.out_type), compute_type(self.out_type)
         register = vc.new_register(wide)
-        with vc.scope_block(), mapped_at(named_position(index) if self.named else index):
+        with vc.scope_block(), mapped_at(name_position(index) if self.named else index):
             result = self.mapping.trace(*variables)
             if result is None:
                 raise ArgumentValueError(
@@ -144,10 +150,10 @@ class Source:
                 result = stored.to_dtype(wide)
             register[:] = result
             # what is not stored is no larger than what would be
-            register[:] = wrapped(register, self.out_type)
+            register[:] = wrap_integer(register, self.out_type)
         return register
 
-    def loaded(self, views: Sequence[Any], position: Any) -> list[Any]:
+    def load(self, views: Sequence[Any], position: Any) -> list[Any]:
         """Load from every view at a position, counted in loads."""
         return [view[position].to_register() for view in views]
 
@@ -156,7 +162,7 @@ class Source:
         if self.together == 1:
             return [self.value(arguments, position)]
         known = [
-            unpacked(_kind(self.mapping, argument), self.together, word)
+            unpack_elements(_kind(self.mapping, argument), self.together, word)
             for (argument, _), word in zip(self.views, words, strict=True)
         ]
         return [
@@ -178,8 +184,8 @@ def make_source(mapping: MappingFunction, out_type: DType, *, plain: bool) -> So
     single = replace(single, named=named)
     if stores:
         # what is loaded ahead would be out of date
-        return replace(single, stores=True)
-    together = most_together([_kind(mapping, position) for position in asked])
+        return replace(single, is_writing=True)
+    together = count_per_load([_kind(mapping, position) for position in asked])
     views = tuple(
         (position, view)
         for position in asked
@@ -208,7 +214,7 @@ def _asked(source: Source) -> tuple[list[int], bool, bool]:
         def probe(*variables: Any) -> None:
             index = vc.global_invocation_id().x.to_register()
             registers.append(index.expr.value)
-            source.traced(variables, ShaderVariable(index.expr))
+            source.trace(variables, ShaderVariable(index.expr))
 
         kernel(probe, rewrite=True)(*wrapped)
         description = context.get_description("probe")
@@ -217,7 +223,7 @@ def _asked(source: Source) -> tuple[list[int], bool, bool]:
     return asked, stores, _used(description.kernel, registers[0])
 
 
-def named_position(index: Any) -> ShaderVariable:
+def name_position(index: Any) -> ShaderVariable:
     """Return an index in a register that is known to be a position."""
     builder = vc.get_builder()
     return ShaderVariable(builder.declare(index.var_type, index.expr, "mapped_index", position=True))
@@ -243,7 +249,7 @@ def argument_names(mapping: MappingFunction) -> list[str]:
     return [*map(MapName, names if len(names) == count else [f"param{i}" for i in range(count)])]
 
 
-def distinct_names(names: Sequence[str]) -> list[str]:
+def make_distinct(names: Sequence[str]) -> list[str]:
     """Return unique names: parameters of maps are renamed where they clash."""
     own = {name for name in names if not isinstance(name, MapName)}
     taken: set[str] = set()

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.elements import wide_type
+from vkdispatch.arrays.values.elements import wide_type
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import (
     DType,
@@ -42,7 +42,7 @@ def sum_type(kind: DType) -> DType:
     return _SUMS.get(kind, kind)
 
 
-def promoted(kinds: Sequence[DType | bool | int | float | complex], name: str) -> DType:
+def promote_dtypes(kinds: Sequence[DType | bool | int | float | complex], name: str) -> DType:
     """Return the dtype in which arrays of these dtypes, and Python numbers, meet.
 
     As `numpy.result_type`: a Python number gives way to the dtype of an array if its kind allows. bfloat16
@@ -94,7 +94,7 @@ def _of_parts(kinds: Sequence[Any], dtypes: Sequence[DType], name: str) -> DType
         raise ArgumentTypeError(f"{name}: {error}") from None
 
 
-def converted(value: Any, kind: DType) -> Any:
+def convert_value(value: Any, kind: DType) -> Any:
     """Return a GPU value as one of `wide_type(kind)`."""
     wide = wide_type(kind)
     if value.var_type is wide:

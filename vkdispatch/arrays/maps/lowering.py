@@ -7,7 +7,7 @@ Stored, Stored
 Number
 scaled_(x: Buff, w: Buff, factor: Const)     its lowered map, of the leaves in order
 
-Arguments that broadcast have a `spread`: the axes of the mapped array, those of size 1 left out and
+Arguments that broadcast have a `find_spread`: the axes of the mapped array, those of size 1 left out and
 neighbours of a kind joined, as a text of "k" (the argument has the axis, it is kept) and "b" (it is broadcast
 along it). The kernel depends on that alone. The sizes it computes with are constants of launches, behind all
 leaves.
@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from typing import Any, Union
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.elements import wrapped
-from vkdispatch.arrays.mapping import any_element, named_position
+from vkdispatch.arrays.maps.source import any_element, name_position
+from vkdispatch.arrays.values.elements import wrap_integer
 from vkdispatch.base.dtype import DType, compute_type, uint32
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
@@ -66,7 +66,7 @@ _constant: Any = vc.Const
 _SIZES = {"": 0, "kb": 1, "bk": 1, "kbk": 2, "bkb": 2}
 
 
-def spread(shape: tuple[int, ...], own: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
+def find_spread(shape: tuple[int, ...], own: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
     """Return how an array of the shape `own` broadcasts to `shape`, and the sizes that kernels need for it.
 
     "" and no sizes where flat indices are the same, or `shape` has no elements.
@@ -109,10 +109,10 @@ def _place(kinds: str, index: Any, sizes: Iterator[Any]) -> Any:
         place = (index // inner) % rest[0]
     else:
         place = (index // inner) // rest[0] * inner + index % inner
-    return named_position(place)
+    return name_position(place)
 
 
-def lowered(tree: Tree) -> MappingFunction:
+def lower_map(tree: Tree) -> MappingFunction:
     """Return the map of a tree's leaves. A map that takes what kernels take is returned as it is."""
     whole = len(tree.children) == len(tree.mapping.buffer_types)
     if whole and all(isinstance(child, Whole) for child in tree.children):
@@ -161,7 +161,7 @@ def _argument(child: Any, annotation: Any, variables: Iterator[Any], sizes: Iter
             if result is None:
                 raise ArgumentValueError(f"map {child.mapping.name!r} must return a value, got None")
             register[:] = result
-            register[:] = wrapped(register, child.mapping.return_type)
+            register[:] = wrap_integer(register, child.mapping.return_type)
         return _converted(register, annotation, child.mapping.return_type)
     variable = next(variables)
     if isinstance(child, Stored):
@@ -183,7 +183,7 @@ def _converted(value: Any, annotation: Any, known: DType | None = None) -> Any:
     value = value.to_register()
     if value.var_type is not kind:
         value = value.to_dtype(kind)
-    return value if known is annotation else wrapped(value, annotation).to_register()
+    return value if known is annotation else wrap_integer(value, annotation).to_register()
 
 
 def _annotations(tree: Tree) -> Iterator[Any]:

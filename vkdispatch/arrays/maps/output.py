@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.accesses import Access, find_accesses
-from vkdispatch.arrays.elements import wide_type
-from vkdispatch.arrays.lowering import Tree, lowered
-from vkdispatch.arrays.mapping import argument_names, named_position
-from vkdispatch.arrays.operand import children_of
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.maps.accesses import Access, find_accesses
+from vkdispatch.arrays.maps.lowering import Tree, lower_map
+from vkdispatch.arrays.maps.operand import build_children
+from vkdispatch.arrays.maps.source import argument_names, name_position
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.values.elements import wide_type
 from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record, replace
@@ -24,13 +24,13 @@ from vkdispatch.shader.parameters import given
 class Sink:
     """How a kernel stores values of `value_type`: as they are, or what a map makes of them.
 
-    `stores`: whether the map writes to its buffers.
+    `is_writing`: whether the map writes to its buffers.
     """
 
     value_type: DType
     out_type: DType
     mapping: MappingFunction | None = None
-    stores: bool = False
+    is_writing: bool = False
 
     @property
     def annotations(self) -> list[Any]:
@@ -53,7 +53,7 @@ class Sink:
         if self.mapping is None:
             return value if value.var_type is kind else value.to_dtype(kind)
         register = vc.new_register(kind)
-        with vc.scope_block(), mapped_at(named_position(index)):
+        with vc.scope_block(), mapped_at(name_position(index)):
             result = self.mapping.trace(value, *variables)
             if result is None:
                 raise ArgumentValueError(
@@ -90,7 +90,7 @@ class Output:
         return self.sink.names
 
 
-def output(
+def parse_output(
     output_map: object, value_type: DType, shape: tuple[int, ...] = (), *, most: int | None = None
 ) -> Output:
     """Return how a kernel stores what it computes.
@@ -140,7 +140,7 @@ def output(
         _check_broadcasts(output_map, shape)
     else:
         _check_reaches(output_map, most)
-    children, arguments = children_of(mapping.buffer_types[1:], output_map.arguments, target)
+    children, arguments = build_children(mapping.buffer_types[1:], output_map.arguments, target)
     return Output(_sink(Tree(mapping, children), value_type), arguments)
 
 
@@ -174,19 +174,19 @@ def plain_output(value_type: DType) -> Output:
     return Output(_plain(value_type))
 
 
-@remembered
+@memoize
 def _plain(value_type: DType) -> Sink:
     return Sink(value_type, value_type)
 
 
-@remembered
+@memoize
 def _sink(tree: Tree, value_type: DType) -> Sink:
     assert tree.mapping.return_type is not None
-    sink = Sink(value_type, tree.mapping.return_type, lowered(tree))
-    return replace(sink, stores=any(access.written for access in accesses_of_sink(sink)))
+    sink = Sink(value_type, tree.mapping.return_type, lower_map(tree))
+    return replace(sink, is_writing=any(access.written for access in accesses_of_sink(sink)))
 
 
-@remembered
+@memoize
 def accesses_of_sink(sink: Sink) -> tuple[Access, ...]:
     """Return how the map uses its arguments beyond the value."""
     if not any(getattr(kind, "__origin__", None) is vc.Buffer for kind in sink.annotations):

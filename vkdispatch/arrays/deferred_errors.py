@@ -122,7 +122,7 @@ def note_error(journal: Any, ticket: Any, place: Any, values: list[Any]) -> None
                     journal[at + 3 + 2 * index] = (value >> 32).to_dtype(uint32)
 
 
-def noted_number(words: _Words, index: int, kind: DType) -> int:
+def read_note(words: _Words, index: int, kind: DType) -> int:
     """Return one of the numbers that `note_error` was given, of a 32- or 64-bit integer type."""
     low, high = (int(word) for word in words[2 * index : 2 * index + 2])
     bits = 64 if kind in (int64, uint64) else 32

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.words import word_type
+from vkdispatch.arrays.values.words import word_type
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import (
     DType,
@@ -51,7 +51,7 @@ def integer_limits(kind: DType) -> tuple[int, int]:
     return 0, (1 << bits) - 1
 
 
-def wrapped(value: Any, kind: DType) -> Any:
+def wrap_integer(value: Any, kind: DType) -> Any:
     """Return an integer as a buffer of `kind` would hold it, of `value`'s type; all else as it is."""
     if kind in _SIGNED and value.var_type is dtype.int32:
         return (value << _SIGNED[kind]) >> _SIGNED[kind]
@@ -60,7 +60,7 @@ def wrapped(value: Any, kind: DType) -> Any:
     return value
 
 
-def most_together(kinds: Sequence[DType]) -> int:
+def count_per_load(kinds: Sequence[DType]) -> int:
     """Return how many elements of each of some buffers go into one load; 1 if there is nothing to gain."""
     if not kinds:
         return 1
@@ -75,7 +75,7 @@ def view_type(kind: DType, count: int) -> DType | None:
     return word_type(size) if size in _VIEWS else None
 
 
-def unpacked(kind: DType, count: int, word: Any) -> list[Any]:
+def unpack_elements(kind: DType, count: int, word: Any) -> list[Any]:
     """Return `count` elements that were loaded at once, each of the type `wide_type(kind)`."""
     words = [word] if word.var_type is dtype.uint32 else [word[i] for i in range(len(word))]
     component = component_type(kind)

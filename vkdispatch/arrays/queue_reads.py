@@ -18,12 +18,12 @@ def read_queues(buffer: Buffer[Any], start: int = 0, stop: int | None = None) ->
     return [buffer._read(start, (end - start,), queue) for queue in range(buffer.context.queue_count)]
 
 
-def on_queue(queue: int, context: Context) -> str:
+def describe_queue(queue: int, context: Context) -> str:
     """Return what messages add about a queue: nothing where there is one only."""
     return f" on queue {queue}" if context.queue_count > 1 else ""
 
 
-def agreed_size(sizes: Sequence[int], name: str, remedy: str) -> int:
+def agree_on_size(sizes: Sequence[int], name: str, remedy: str) -> int:
     """Return the size of a result, which has to be the same on each queue.
 
     Parameters
