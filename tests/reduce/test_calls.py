@@ -18,11 +18,12 @@ from vkdispatch.reduce import (
     SubgroupAdd,
     SubgroupMax,
     SubgroupMul,
+    kernels,
+    launching,
     mapped_io_index,
     planning,
-    reducing,
 )
-from vkdispatch.reduce.planning import ReductionParams, Shape
+from vkdispatch.reduce.layouts import ReductionParams, Shape
 
 from .reductions import answer, plain
 
@@ -157,10 +158,10 @@ def test_one_launch_or_two(
         expected = data.sum(axis=None if axes is None else tuple(axes)).ravel()
         assert all((answer(each) == expected).all() for each in results)
         launches = reduction._launches_for(reduction._operand((buffer,)))
-        assert launches.form.segmented
+        assert launches.form.is_segmented
         assert (launches.second is None) == bool(finishing)
         # the counters are as they were
-        counters = reducing._held_for(vd.get_context()).counters
+        counters = launching._state_of(vd.get_context()).counters
         assert not any(zeros.read(0).any() for turns in counters.turns.values() for zeros in turns)
 
 
@@ -174,16 +175,16 @@ def test_checks_that_are_switched_on_between_calls_find_nothing_of_the_calls_bef
         monkeypatch.setenv("VKDISPATCH_CHECK", checks)
         assert answer(reduction(buffer)) == 300_007
         # a check that ends invocations would leave the counters of a single launch wrong
-        assert reduction._launches_for(x).form.finishing == finishing
+        assert reduction._launches_for(x).form.is_finishing == finishing
 
 
 def test_what_calls_do_is_kept_for_a_number_of_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reducing, "_MOST_KEPT", 4)
+    monkeypatch.setattr(launching, "_MOST_KEPT", 4)
     with vd.use_context(vd.Context([0], [[0]])) as context:
         for size in range(1, 11):
             assert answer(total(vd.asbuffer(np.ones(size, np.float32)))) == size
             assert vd.sum(vd.asbuffer(np.ones(size, np.float32))).read(0) == size
-        assert len(reducing._held_for(context).launches) == 4
+        assert len(launching._state_of(context).launches) == 4
 
 
 @pytest.mark.parametrize("size", [10, 300_007])
@@ -359,10 +360,10 @@ def test_a_stage_by_itself() -> None:
 
 def test_kernels_are_shared_by_shapes() -> None:
     reduction = plain(SubgroupAdd, vd.float32)
-    before = reducing.reducing_kernel.cache_info().misses  # type: ignore[attr-defined]
+    before = kernels.stage_kernel.cache_info().misses  # type: ignore[attr-defined]
     for size in range(5000, 5100):
         assert answer(reduction(vd.asbuffer(np.ones(size, np.float32)))) == size
-    assert reducing.reducing_kernel.cache_info().misses <= before + 2  # type: ignore[attr-defined]
+    assert kernels.stage_kernel.cache_info().misses <= before + 2  # type: ignore[attr-defined]
 
 
 def test_steps_that_need_more_than_32_bits_are_refused() -> None:

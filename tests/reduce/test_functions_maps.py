@@ -139,12 +139,12 @@ def test_calls_in_kernels_are_refused() -> None:
 
 
 def test_kernels_are_shared_by_calls() -> None:
-    from vkdispatch.reduce import reducing
+    from vkdispatch.reduce import kernels
 
     x: list[vd.Buffer[Any]] = [vd.asbuffer(np.ones(size, np.float32)) for size in range(6000, 6020)]
     vd.sum(x[0])
     vd.sum(x[1])
-    before = reducing.reducing_kernel.cache_info().misses
+    before = kernels.stage_kernel.cache_info().misses
     for buffer in x:
         assert vd.sum(buffer).read(0) == buffer.size
-    assert reducing.reducing_kernel.cache_info().misses <= before + 1
+    assert kernels.stage_kernel.cache_info().misses <= before + 1

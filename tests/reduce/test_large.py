@@ -14,8 +14,8 @@ from vkdispatch.arrays.maps.output import plain_output
 from vkdispatch.codegen.abbreviations import *  # noqa: F403
 from vkdispatch.codegen.variant import Variant
 from vkdispatch.reduce import SubgroupAdd, SubgroupMax, mapped_io_index
-from vkdispatch.reduce.planning import Plan, shape_of
-from vkdispatch.reduce.reducing import reducing_kernel
+from vkdispatch.reduce.kernels import stage_kernel
+from vkdispatch.reduce.layouts import Plan, find_shape
 
 from .reductions import answer, plain
 
@@ -67,13 +67,13 @@ def _planned(reduction: vd.reduce.ReduceFunction, shape: tuple[int, ...]) -> Pla
     """Plan for a buffer that need not exist."""
     source = reduction._operand((vd.Buffer(1, vd.uint8),)).source
     planner = reduction._planner(source, vd.get_context())
-    return planner.plan(shape_of(shape, reduction._axes))
+    return planner.plan(find_shape(shape, reduction._axes))
 
 
 def _wide_source(plan: Plan, reduction: vd.reduce.ReduceFunction) -> str:
     x = reduction._operand((vd.Buffer(1, vd.uint8),))
     sink = plain_output(reduction.out_type).sink
-    kernel = reducing_kernel(plan.first.form, x.source, reduction._accumulator(x.context), sink)
+    kernel = stage_kernel(plan.first.form, x.source, reduction._accumulator(x.context), sink)
     form = Variant(addressed=True, wide=True)
     return kernel.shader_description.shader_source((plan.first.form.group, 1, 1), form).code
 
@@ -89,10 +89,10 @@ def test_plans_of_more_elements_than_32_bits_count(shape: tuple[int, ...], axes:
     form, numbers = plan.first.form, plan.first.params
     numbers.checked()
     loads = numbers.full * form.lanes * form.unroll + numbers.rest
-    assert loads * (form.together // form.columns) + numbers.tail == shape_of(shape, axes).length
+    assert loads * (form.together // form.columns) + numbers.tail == find_shape(shape, axes).length
     results = form.group // form.lanes * form.results
     columns = (numbers.blocks - 1) * results + numbers.last
-    assert columns * form.columns == shape_of(shape, axes).count
+    assert columns * form.columns == find_shape(shape, axes).count
     # no address is made of 32 bits
     lines = [
         line for line in _wide_source(plan, reduction).splitlines() if ".data[" in line and "[]" not in line

@@ -9,6 +9,8 @@ from vkdispatch.base.context import as_int
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.shader.parameters import given
 
+Number = bool | int | float | complex | np.generic
+
 
 def is_int(value: object) -> bool:
     """Whether a value is a Python or NumPy integer; truth values are not."""

@@ -15,11 +15,13 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from vkdispatch.base.record import replace
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.reduce.arguments import asked, check_not_empty, started
-from vkdispatch.reduce.measures import adding, converted, extreme, truth
-from vkdispatch.reduce.powers import magnitude, norm_of, raised, short_power
-from vkdispatch.reduce.reducing import Call, reduced
-from vkdispatch.reduce.result_types import common_type, norm_type, numbers_only
+from vkdispatch.reduce.accumulators.extremes import make_extreme
+from vkdispatch.reduce.accumulators.norms import find_short_power, magnitude, make_norm, raise_to
+from vkdispatch.reduce.accumulators.sums import make_sum, make_truth
+from vkdispatch.reduce.accumulators.values import cast_value
+from vkdispatch.reduce.arguments import check_not_empty, parse_call, reduce_from
+from vkdispatch.reduce.launching import Call, reduce_array
+from vkdispatch.reduce.result_types import common_type, norm_type, require_numbers
 from vkdispatch.shader.map import MappingFunction, mapped_index
 
 
@@ -68,12 +70,12 @@ def norm(
     NotImplementedError
         The norm takes singular values, or the device lacks float64; give a `dtype`.
     """
-    array, call = asked(x, axis, out, keepdims, output_map, graph)
-    numbers_only("norm", array.var_type)
+    array, call = parse_call(x, axis, out, keepdims, output_map, graph)
+    require_numbers("norm", array.var_type)
     kind = norm_type(array.var_type, dtype, array.context)
     total = wide_type(kind)
     if ord is None:
-        return reduced(array, norm_of(array.var_type, total, kind, "2"), call)
+        return reduce_array(array, make_norm(array.var_type, total, kind, "2"), call)
     if len(call.axes) == 1:
         return _of_vectors(x, array, call, _power(ord, "vectors"), kind)
     if len(call.axes) == 2:
@@ -102,25 +104,25 @@ def _of_vectors(x: Any, array: Operand, call: Call, power: float, kind: DType) -
                 array, call, "zero-size array to reduction operation minimum which has no identity"
             )
         largest = power > 0
-        return started(
+        return reduce_from(
             parse_operand(_magnitudes(array.var_type, kind)(x)),
-            extreme(kind, largest),
+            make_extreme(kind, largest),
             call,
             0 if largest else None,
             total,
         )
     if power in (0, 1, 2):
-        return reduced(array, norm_of(array.var_type, total, kind, str(int(power))), call)
-    short = short_power(power)
+        return reduce_array(array, make_norm(array.var_type, total, kind, str(int(power))), call)
+    short = find_short_power(power)
     powers = _powers(array.var_type, total, short)
     mapped = powers(x) if short is not None else powers(x, power)
-    return reduced(parse_operand(mapped), norm_of(total, total, kind, "p"), call, (1 / power,))
+    return reduce_array(parse_operand(mapped), make_norm(total, total, kind, "p"), call, (1 / power,))
 
 
 def _of_matrices(array: Operand, call: Call, ord: Any, kind: DType) -> Buffer[Any]:
     total = wide_type(kind)
     if isinstance(ord, str) and ord in ("fro", "f"):
-        return reduced(array, norm_of(array.var_type, total, kind, "2"), call)
+        return reduce_array(array, make_norm(array.var_type, total, kind, "2"), call)
     if (isinstance(ord, str) and ord == "nuc") or (not isinstance(ord, str) and abs(_power(ord, "")) == 2):
         raise UnsupportedError(
             f"norm: ord={ord!r} of matrices takes their singular values, which vkdispatch does not compute; "
@@ -139,10 +141,10 @@ def _of_matrices(array: Operand, call: Call, ord: Any, kind: DType) -> Buffer[An
             raise ArgumentValueError(
                 "x: zero-size array to reduction operation minimum which has no identity"
             )
-    sums = reduced(array, norm_of(array.var_type, total, total, "1"), inner)
-    return started(
+    sums = reduce_array(array, make_norm(array.var_type, total, total, "1"), inner)
+    return reduce_from(
         parse_operand(sums),
-        extreme(total, largest, kind),
+        make_extreme(total, largest, kind),
         call,
         0 if largest else None,
         total,
@@ -159,11 +161,11 @@ def _magnitudes(kind: DType, out_type: DType) -> MappingFunction:
 def _powers(kind: DType, total: DType, short: float | None) -> MappingFunction:
     if short is not None:
         return MappingFunction(
-            [kind], total, lambda value: raised(magnitude(value, total).to_register(), short)
+            [kind], total, lambda value: raise_to(magnitude(value, total).to_register(), short)
         )
 
     def powers(value: Any, power: Any) -> Any:
-        return raised(magnitude(value, total).to_register(), power)
+        return raise_to(magnitude(value, total).to_register(), power)
 
     return MappingFunction([kind, constant[total]], total, powers)
 
@@ -202,8 +204,8 @@ def dot(
         They are no arrays of numbers, or their shapes do not go together. `vd.matmul` multiplies matrices.
     """
     first, second = parse_operand(a, "a"), parse_operand(b, "b")
-    numbers_only("dot", first.var_type)
-    numbers_only("dot", second.var_type)
+    require_numbers("dot", first.var_type)
+    require_numbers("dot", second.var_type)
     if len(second.shape) > 1:
         raise ArgumentValueError(
             f"b: expected a vector, got an array of the shape {second.shape}; vd.matmul multiplies matrices"
@@ -222,8 +224,8 @@ def dot(
     array = parse_operand(_products(first.var_type, second.var_type, kind, several)(a, b), "dot")
     call = Call((len(first.shape) - 1,), False, out, output_map, graph)
     if kind is dtypes.bool_:
-        return reduced(array, truth(False), call)
-    return reduced(array, adding(kind, wide_type(kind), kind), call)
+        return reduce_array(array, make_truth(False), call)
+    return reduce_array(array, make_sum(kind, wide_type(kind), kind), call)
 
 
 @memoize
@@ -233,7 +235,7 @@ def _products(a: DType, b: DType, kind: DType, several: bool) -> MappingFunction
     def product(x: Any, y: Any) -> Any:
         if kind is dtypes.bool_:
             return vc.all(x, y)
-        return converted(x, wide).to_register() * converted(y, wide).to_register()
+        return cast_value(x, wide).to_register() * cast_value(y, wide).to_register()
 
     # messages name these as the caller does
     def dot(a: Any, b: Any) -> Any:

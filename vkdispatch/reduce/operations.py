@@ -138,14 +138,14 @@ def number_of_type(number: Any, kind: DType) -> Any:
     return vc.to_dtype(kind, number)
 
 
-def combines_in_subgroups(operation: ReduceOp, kind: DType, features: frozenset[str]) -> bool:
+def can_combine_in_subgroups(operation: ReduceOp, kind: DType, features: frozenset[str]) -> bool:
     """Whether a device combines values of a type over a subgroup in one operation."""
     if operation.subgroup_reduction is None or not (is_scalar(kind) or is_vector(kind)):
         return False
-    return exchanges(kind, features)
+    return can_exchange(kind, features)
 
 
-def exchanges(kind: DType, features: frozenset[str]) -> bool:
+def can_exchange(kind: DType, features: frozenset[str]) -> bool:
     """Whether the invocations of a device can exchange values of a type."""
     if is_matrix(kind):
         return False

@@ -25,12 +25,13 @@ from vkdispatch.codegen import Buffer as BufferAnnotation
 from vkdispatch.codegen import ShaderSource
 from vkdispatch.codegen.recording import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.reduce.accumulators import Accumulator, accumulator_of
+from vkdispatch.reduce.accumulators.accumulator import Accumulator, make_accumulator
 from vkdispatch.reduce.cpu_planning import planner_for
 from vkdispatch.reduce.kernels import stage_kernel
+from vkdispatch.reduce.launching import Launches, find_launches, launch, plan_launches
+from vkdispatch.reduce.layouts import find_shape, read_axes
 from vkdispatch.reduce.operations import ReduceOp, check_identity, check_operation
-from vkdispatch.reduce.planning import Planner, normalized_axes, shape_of
-from vkdispatch.reduce.reducing import Launches, launch, launches_for, plan_launches, reducing_kernel
+from vkdispatch.reduce.planning import Planner
 from vkdispatch.shader.map import MappingFunction, check_elements
 from vkdispatch.shader.parameters import WrongBufferError, given
 from vkdispatch.shader.references import Home, Referenced
@@ -118,7 +119,7 @@ class ReduceFunction(Referenced):
         self.map_func = None if plain else mapping_function
         self.input_types = mapping_function.buffer_types
         self.axes = axes
-        self._axes = normalized_axes(axes)
+        self._axes = read_axes(axes)
         self.stage1: ShaderFunction | None = None
         self.stage2: ShaderFunction | None = None
         self.name = name or getattr(mapping_function.mapping_function, "__name__", "reduction")
@@ -212,10 +213,10 @@ class ReduceFunction(Referenced):
 
     def _launches_for(self, x: Operand) -> Launches:
         key = (self._key, x.shape, len(x.source.views))
-        return launches_for(x.context, key, lambda: self._plan(x))
+        return find_launches(x.context, key, lambda: self._plan(x))
 
     def _plan(self, x: Operand) -> Launches:
-        accumulator, shape = self._accumulator(x.context), shape_of(x.shape, self._axes)
+        accumulator, shape = self._accumulator(x.context), find_shape(x.shape, self._axes)
         planner = self._planner(x.source, x.context)
         return plan_launches(planner, shape, x.source, accumulator, plain_output(self.out_type).sink)
 
@@ -226,7 +227,7 @@ class ReduceFunction(Referenced):
         features = device_facts(context).features
         found = self._accumulators.get(features)
         if found is None:
-            made = accumulator_of(self.reduction, self.out_type, features)
+            made = make_accumulator(self.reduction, self.out_type, features)
             found = self._accumulators.setdefault(features, made)
         return found
 
@@ -244,7 +245,7 @@ class ReduceFunction(Referenced):
         planner = self._planner(source, context)
         accumulator, sink = self._accumulator(context), plain_output(self.out_type).sink
         self.stage1, self.stage2 = (
-            reducing_kernel(form, source, accumulator, sink) for form in planner.whole()
+            stage_kernel(form, source, accumulator, sink) for form in planner.large_forms()
         )
         self.group_size = planner.group
 
@@ -293,8 +294,8 @@ def make_reduction_stage(
         )
     source = make_source(mapping, out_type, plain=map_func is None)
     context = get_context()
-    accumulator = accumulator_of(reduction, out_type, device_facts(context).features)
-    first, second = planner_for(source, accumulator, context, group_size).whole()
+    accumulator = make_accumulator(reduction, out_type, device_facts(context).features)
+    first, second = planner_for(source, accumulator, context, group_size).large_forms()
     form = second if output_is_input else first
     return stage_kernel(form, source, accumulator, plain_output(out_type).sink)
 

@@ -36,7 +36,7 @@ def sum_type(function: str, kind: DType, given: Any, context: Context) -> DType:
     """Return the dtype of a sum or product: integers of fewer bits become int64 or uint64."""
     chosen = promotion.sum_type(kind) if given is None else parse_dtype(given)
     check_conversion(function, kind, chosen)
-    return supported(function, kind, chosen, context, given, "vd.int32")
+    return require_support(function, kind, chosen, context, given, "vd.int32")
 
 
 def mean_type(function: str, kind: DType, given: Any, context: Context) -> DType:
@@ -49,7 +49,7 @@ def mean_type(function: str, kind: DType, given: Any, context: Context) -> DType
     if component_type(chosen) not in _FLOATS:
         raise ArgumentValueError(f"dtype: {function} has fractions; expected floats, got {chosen.name}")
     check_conversion(function, kind, chosen)
-    return supported(function, kind, chosen, context, given, "vd.float32")
+    return require_support(function, kind, chosen, context, given, "vd.float32")
 
 
 def check_real(function: str, kind: DType, given: Any) -> None:
@@ -66,10 +66,12 @@ def index_type(function: str, kind: DType, given: Any, context: Context) -> DTyp
     chosen = dtype.int64 if given is None else parse_dtype(given)
     if chosen not in _INTEGERS:
         raise ArgumentValueError(f"dtype: {function} gives integers, got {chosen.name}")
-    return supported(function, kind, chosen, context, given, "vd.int32")
+    return require_support(function, kind, chosen, context, given, "vd.int32")
 
 
-def supported(function: str, kind: DType, chosen: DType, context: Context, given: Any, instead: str) -> DType:
+def require_support(
+    function: str, kind: DType, chosen: DType, context: Context, given: Any, instead: str
+) -> DType:
     """Return a dtype. Raises NotImplementedError where a device cannot compute with it."""
     if component_type(chosen) is dtype.float64 and "shaderFloat64" not in device_facts(context).features:
         if is_complex(chosen):
@@ -106,13 +108,13 @@ def real_type(kind: DType) -> DType:
     return component_type(kind) if is_complex(kind) else kind
 
 
-def ordered(function: str, kind: DType, *, numbers: bool = False) -> None:
+def require_order(function: str, kind: DType, *, numbers: bool = False) -> None:
     """Raise ValueError for what has no order; `numbers`: for vectors, too."""
     if is_matrix(kind) or (numbers and is_vector(kind)):
         raise ArgumentValueError(f"x: {kind.name} has no order, which {function} needs; map it to a number")
 
 
-def numbers_only(function: str, kind: DType) -> None:
+def require_numbers(function: str, kind: DType) -> None:
     """Raise ValueError for vectors and matrices."""
     if not (is_scalar(kind) or is_complex(kind)):
         raise ArgumentValueError(f"x: {function} takes numbers, got {kind.name}; map its elements to numbers")
@@ -124,7 +126,7 @@ def norm_type(kind: DType, given: Any, context: Context) -> DType:
     chosen = (real if real in _FLOATS else dtype.float64) if given is None else parse_dtype(given)
     if chosen not in _FLOATS:
         raise ArgumentValueError(f"dtype: norm has fractions; expected a float, got {chosen.name}")
-    return supported("norm", kind, chosen, context, given, "vd.float32")
+    return require_support("norm", kind, chosen, context, given, "vd.float32")
 
 
 def common_type(a: DType, b: DType) -> DType:

@@ -19,6 +19,9 @@ from vkdispatch.base.record import record, replace
 from vkdispatch.shader.map import MappingFunction, OutputMap, is_value, mapped_at
 from vkdispatch.shader.parameters import given
 
+# What functions on arrays take as `output_map`.
+OutputLike = MappingFunction | OutputMap | None
+
 
 @record
 class Sink:

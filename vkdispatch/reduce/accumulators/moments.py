@@ -30,33 +30,34 @@ from vkdispatch.base.dtype import (
     compute_type,
     is_complex,
 )
-from vkdispatch.reduce.accumulators import Accumulator, Place, State, paired
-from vkdispatch.reduce.measures import (
-    TINY,
-    composed,
-    converted,
-    divided,
-    divided_parts,
-    narrowed,
-    numbers_of,
-    parts_of,
+from vkdispatch.reduce.accumulators.accumulator import Accumulator, Place, State, combine_pairwise
+from vkdispatch.reduce.accumulators.values import (
+    cast_value,
+    compose,
+    divide,
+    divide_parts,
+    narrow,
+    split_floats,
+    split_parts,
 )
 
+# Integers of which 32 bits hold the sum of squares of a chunk.
+_TINY = (dtype.bool_, dtype.int8, dtype.uint8)
 _LARGEST: dict[DType, float] = {dtype.float32: 0xFFFFFF * 2.0**104, dtype.float64: sys.float_info.max}
 
 
 @memoize
-def mean_of_some(kind: DType, out_type: DType) -> Accumulator:
+def make_masked_mean(kind: DType, out_type: DType) -> Accumulator:
     """Return the mean of those values, vectors of numbers of `kind`, whose last component is not 0."""
     part = component_type(kind)
     count = component_count(kind)
 
     def gather(values: Sequence[Any], place: Place) -> State:
         columns = zip(*(split_scalars(value) for value in values), strict=True)
-        return tuple(paired(operator.add, column) for column in columns)
+        return tuple(combine_pairwise(operator.add, column) for column in columns)
 
     def finish(state: State, numbers: Sequence[Any]) -> Any:
-        return narrowed(composed(_unmasked(kind), divided_parts(state[:-1], state[-1])), out_type)
+        return narrow(compose(_unmasked_type(kind), divide_parts(state[:-1], state[-1])), out_type)
 
     return Accumulator(
         "mean",
@@ -71,14 +72,14 @@ def mean_of_some(kind: DType, out_type: DType) -> Accumulator:
     )
 
 
-def _unmasked(kind: DType) -> DType:
+def _unmasked_type(kind: DType) -> DType:
     """Return the type of a number that lies in a vector together with whether it counts."""
     part = component_type(kind)
     return part if kind.child_count == 2 else dtype.complex64 if part is dtype.float32 else dtype.complex128
 
 
 @memoize
-def moments(
+def make_moments(
     kind: DType,
     total: DType,
     out_type: DType,
@@ -95,20 +96,20 @@ def moments(
     part = component_type(total)
     count = component_count(total)
     sums = 1 if is_complex(total) else count
-    tiny = kind in TINY and not masked
+    tiny = kind in _TINY and not masked
     largest = _LARGEST[part]
 
     def gather(values: Sequence[Any], place: Place) -> State:
         if tiny:
-            return _of_integers(values, part)
-        rows = [numbers_of(value, part) for value in values]
+            return _find_integer_moments(values, part)
+        rows = [split_floats(value, part) for value in values]
         keep = [row.pop() for row in rows] if masked else None
         if place.origin is None:
-            return _of_chunk(rows, rows, None, keep, part, sums)
+            return _find_moments(rows, rows, None, keep, part, sums)
         rows = [[each.to_register() for each in row] for row in rows]
-        origin = [each.to_register() for each in numbers_of(place.origin, part)]
+        origin = [each.to_register() for each in split_floats(place.origin, part)]
         steps = [[(a - b).to_register() for a, b in zip(row, origin, strict=True)] for row in rows]
-        return _of_chunk(rows, steps, origin, keep, part, sums)
+        return _find_moments(rows, steps, origin, keep, part, sums)
 
     def combine(x: State, y: State) -> State:
         n = (x[0] + y[0]).to_register()
@@ -121,7 +122,7 @@ def moments(
             means.append(vc.select(x[0] == 0, b, vc.clamp(a + step * share, -largest, largest)))
             squares.append((step * step * weight).to_register())
         if sums < count:
-            squares = [paired(operator.add, squares)]
+            squares = [combine_pairwise(operator.add, squares)]
         sides = zip(x[1 + count :], y[1 + count :], squares, strict=True)
         return (n, *means, *(a + b + c for a, b, c in sides))
 
@@ -131,10 +132,10 @@ def moments(
             divisor = vc.max(state[0] - numbers[0], 0).to_register()
         parts = []
         for square in state[1 + count :]:
-            without = vc.select(square > 0, _number(math.inf, part), _number(math.nan, part))
-            value = vc.select(divisor > 0, divided(square, divisor), without).to_register()
+            without = vc.select(square > 0, _constant(math.inf, part), _constant(math.nan, part))
+            value = vc.select(divisor > 0, divide(square, divisor), without).to_register()
             parts.append(vc.sqrt(value) if root else value)
-        return composed(compute_type(out_type), parts)
+        return compose(compute_type(out_type), parts)
 
     return Accumulator(
         "std" if root else "var",
@@ -149,7 +150,7 @@ def moments(
     )
 
 
-def _number(value: float, kind: DType) -> Any:
+def _constant(value: float, kind: DType) -> Any:
     return vc.to_dtype(kind, value)
 
 
@@ -157,7 +158,7 @@ def _not_finite(value: Any) -> Any:
     return vc.any(vc.isnan(value), vc.isinf(value))
 
 
-def _of_chunk(
+def _find_moments(
     values: Sequence[Sequence[Any]],
     rows: Sequence[Sequence[Any]],
     origin: Sequence[Any] | None,
@@ -169,13 +170,13 @@ def _of_chunk(
 
     `rows` are the numbers less their origin, and `values` themselves.
     """
-    zero = _number(0, kind)
+    zero = _constant(0, kind)
     kept = [] if keep is None else [each.to_register() for each in keep]
     if keep is None:
-        n = _number(len(rows), kind)
-        share = _number(1 / len(rows), kind)
+        n = _constant(len(rows), kind)
+        share = _constant(1 / len(rows), kind)
     else:
-        n = paired(operator.add, kept)
+        n = combine_pairwise(operator.add, kept)
         share = vc.select(n > 0, 1 / vc.max(n, 1), zero).to_register()
     means, squares = [], []
     for number, column in enumerate(map(list, zip(*rows, strict=True))):
@@ -183,32 +184,32 @@ def _of_chunk(
             column = [
                 vc.select(k > 0, each, zero).to_register() for k, each in zip(kept, column, strict=True)
             ]
-        total = paired(operator.add, column)
+        total = combine_pairwise(operator.add, column)
         mean = vc.new_register(kind, total * share)
         steps = [(each - mean).to_register() for each in column]
         if keep is not None:
             steps = [vc.select(k > 0, each, zero).to_register() for k, each in zip(kept, steps, strict=True)]
-        square = vc.new_register(kind, paired(operator.add, [step * step for step in steps]))
+        square = vc.new_register(kind, combine_pairwise(operator.add, [step * step for step in steps]))
         odd = [total] if origin is None else [total, origin[number]]
         with vc.if_block(vc.any(*(_not_finite(each) for each in odd))):
             # compilers may take the difference of two infinities for 0
             mean[:] = zero
-            square[:] = _number(math.inf, kind)
+            square[:] = _constant(math.inf, kind)
             bad = column if keep is not None else [row[number] for row in values]
             bad = bad if origin is None else [*bad, origin[number]]
             with vc.if_block(vc.any(*(_not_finite(each) for each in bad))):
-                square[:] = _number(math.nan, kind)
+                square[:] = _constant(math.nan, kind)
         means.append(mean)
         squares.append(square)
     if sums < len(squares):
-        squares = [paired(operator.add, squares)]
+        squares = [combine_pairwise(operator.add, squares)]
     return (n.to_register(), *means, *squares)
 
 
-def _of_integers(values: Sequence[Any], kind: DType) -> State:
+def _find_integer_moments(values: Sequence[Any], kind: DType) -> State:
     """Return the moments of integers of 8 bits, whose squares add up to less than 32 bits hold."""
-    values = [parts_of(value)[0] for value in values]
-    total = converted(paired(operator.add, values), kind).to_register()
-    square = converted(paired(operator.add, [each * each for each in values]), kind)
-    mean = (total * _number(1 / len(values), kind)).to_register()
-    return (_number(len(values), kind).to_register(), mean, (square - total * mean).to_register())
+    values = [split_parts(value)[0] for value in values]
+    total = cast_value(combine_pairwise(operator.add, values), kind).to_register()
+    square = cast_value(combine_pairwise(operator.add, [each * each for each in values]), kind)
+    mean = (total * _constant(1 / len(values), kind)).to_register()
+    return (_constant(len(values), kind).to_register(), mean, (square - total * mean).to_register())

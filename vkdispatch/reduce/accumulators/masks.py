@@ -1,26 +1,29 @@
-"""The argument `where`: maps that leave the elements out that do not count."""
+"""The argument `where`: maps that leave out the elements that do not count."""
 
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.maps.operand import ArrayLike
 from vkdispatch.arrays.memoize import memoize
 from vkdispatch.arrays.values.words import split_scalars
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, compute_type, is_complex, to_vector
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.reduce.measures import converted
+from vkdispatch.reduce.accumulators.values import cast_value
 from vkdispatch.shader.map import MappedArray, MappingFunction
 from vkdispatch.shader.parameters import given
 
+Mask = bool | ArrayLike
 
-def checked_mask(where: object, x: Any) -> "Buffer[Any] | MappedArray | None":
-    """Return the mask; None where all elements count.
+
+def parse_mask(where: Mask, x: ArrayLike) -> ArrayLike | None:
+    """Return the mask; None if all elements count.
 
     Raises
     ------
     TypeError, ValueError
-        It is no array of truth values, or its shape does not go with that of `x`.
+        `where` is not an array of truth values, or does not broadcast to the shape of `x`.
     """
     if where is True:
         return None
@@ -41,38 +44,38 @@ def checked_mask(where: object, x: Any) -> "Buffer[Any] | MappedArray | None":
     return where
 
 
-def masked(x: Any, where: Any, otherwise: Any) -> MappedArray:
-    """Return an array with a number, or two parts of one, in place of the elements that do not count."""
+def fill_masked(x: ArrayLike, where: ArrayLike, otherwise: Any) -> MappedArray:
+    """Return an array in which a number, or its two parts, replaces the elements that do not count."""
     parts = otherwise if isinstance(otherwise, tuple) else (otherwise,)
-    array: MappedArray = _choosing(x.var_type, parts, None)(x, where)
+    array: MappedArray = _make_mask_map(x.var_type, parts, None)(x, where)
     return array
 
 
-def counted(x: Any, where: Any, kind: DType) -> MappedArray:
-    """Return an array of vectors: the components of each element as `kind`, and 1 where it counts, or 0.
+def pair_with_mask(x: ArrayLike, where: ArrayLike, kind: DType) -> MappedArray:
+    """Return an array of vectors: the components of each element as `kind`, then 1.
 
-    Elements that do not count have components 0.
+    Elements that do not count become vectors of zeros.
     """
-    array: MappedArray = _choosing(x.var_type, (), kind)(x, where)
+    array: MappedArray = _make_mask_map(x.var_type, (), kind)(x, where)
     return array
 
 
-def mask_vector(kind: DType, part: DType) -> DType:
-    """Return the dtype of the vectors that `counted` makes of numbers."""
+def mask_vector_type(kind: DType, part: DType) -> DType:
+    """Return the dtype of the vectors that `pair_with_mask` makes of numbers."""
     return to_vector(part, 3 if is_complex(kind) else 2)
 
 
 @memoize
-def _choosing(stored: DType, otherwise: tuple[Any, ...], part: DType | None) -> MappingFunction:
+def _make_mask_map(stored: DType, otherwise: tuple[Any, ...], part: DType | None) -> MappingFunction:
     kind = compute_type(stored)
-    target = stored if part is None else mask_vector(stored, part)
+    target = stored if part is None else mask_vector_type(stored, part)
 
-    # messages name the parameters as the caller does
+    # error messages name the parameters as the caller does
     def where(x: Any, where: Any) -> Any:
         if part is None:
             return vc.select(where, x, vc.to_dtype(kind, *otherwise))
         zero = vc.to_dtype(part, 0)
-        parts = [vc.select(where, converted(each, part), zero) for each in split_scalars(x)]
+        parts = [vc.select(where, cast_value(each, part), zero) for each in split_scalars(x)]
         return vc.to_dtype(target, *parts, vc.select(where, vc.to_dtype(part, 1), zero))
 
     return MappingFunction([stored, dtype.bool_], target, where)
