@@ -130,7 +130,7 @@ def test_twice_the_same() -> None:
 
 FORMS = """
 import os, numpy as np, vkdispatch as vd
-from vkdispatch.rearrange import words
+from vkdispatch.rearrange import moves
 if os.environ["LARGE"] == "yes":
     words._TOO_LARGE = 1
 rng = np.random.default_rng(0)

@@ -57,7 +57,7 @@ def test_take_shapes(shape: tuple[int, ...], count: tuple[int, ...]) -> None:
 
 
 def test_several_words_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(taking, "_FEW", 0)
+    monkeypatch.setattr(taking, "tuning", replace(taking.tuning, few=0))
     for kind in (vd.float32, vd.vec3):
         x, host = filled((7, 30, 11), kind)
         where = np.random.default_rng(0).integers(-7, 7, 40)
@@ -69,7 +69,7 @@ def test_several_words_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("kind", [vd.uint8, vd.float32, vd.complex128], ids=lambda kind: kind.name)
 def test_rows_in_workgroup_memory(monkeypatch: pytest.MonkeyPatch, kind: DType) -> None:
-    monkeypatch.setattr(staging, "tuning", replace(staging.tuning, processors=True))
+    monkeypatch.setattr(staging, "tuning", replace(staging.tuning, on_cpus=True))
     most = (1 << 15) // max(4, kind.item_size)
     cases = ((2, 32, 32), (70, 33, 50), (3, 1500, 1024), (5, most, 2000), (4, most + 1, 999), (130, 40, 20))
     for rows, length, count in cases:
@@ -123,10 +123,10 @@ def test_the_first_index_out_of_bounds_is_named() -> None:
         vd.take(filled((0,), vd.float32)[0], vd.asbuffer(np.int32([0])))
 
 
-@pytest.mark.parametrize("few", [0, taking._FEW])
+@pytest.mark.parametrize("few", [0, taking.tuning.few])
 @pytest.mark.parametrize("kind", [vd.float32, vd.vec3, vd.complex128], ids=lambda kind: kind.name)
 def test_who_takes_names_the_first_bad_index(monkeypatch: pytest.MonkeyPatch, kind: DType, few: int) -> None:
-    monkeypatch.setattr(taking, "_FEW", few)
+    monkeypatch.setattr(taking, "tuning", replace(taking.tuning, few=few))
     x, host = filled((2, 3, 9), kind)
     for bad in (0, 1234, 2570):
         where = np.random.default_rng(bad).integers(-54, 54, 2571)

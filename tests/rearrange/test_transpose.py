@@ -15,7 +15,7 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import replace
 from vkdispatch.codegen.abbreviations import *  # noqa: F403
 from vkdispatch.rearrange import transposing
-from vkdispatch.rearrange.transposing import merged
+from vkdispatch.rearrange.transposing import merge_axes
 
 from .arrays import KINDS, Array, filled, same
 
@@ -134,11 +134,11 @@ def test_result_given() -> None:
 
 
 def test_axes_that_stay_neighbours_are_one() -> None:
-    assert merged((2, 3, 4), (0, 1, 2)) == ((24,), (0,))
-    assert merged((2, 3, 4), (2, 0, 1)) == ((6, 4), (1, 0))
-    assert merged((2, 1, 4), (2, 1, 0)) == ((2, 4), (1, 0))
-    assert merged((2, 3, 4), (2, 1, 0)) == ((2, 3, 4), (2, 1, 0))
-    assert merged((1, 1), (1, 0)) == ((), ())
+    assert merge_axes((2, 3, 4), (0, 1, 2)) == ((24,), (0,))
+    assert merge_axes((2, 3, 4), (2, 0, 1)) == ((6, 4), (1, 0))
+    assert merge_axes((2, 1, 4), (2, 1, 0)) == ((2, 4), (1, 0))
+    assert merge_axes((2, 3, 4), (2, 1, 0)) == ((2, 3, 4), (2, 1, 0))
+    assert merge_axes((1, 1), (1, 0)) == ((), ())
 
 
 @pytest.mark.parametrize("most", [128, 256])

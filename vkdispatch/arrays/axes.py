@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.arrays.numbers import parse_int
-from vkdispatch.base.errors import AxisError
+from vkdispatch.base.errors import ArgumentValueError, AxisError
+
+_MOST_AXES = 3
 
 
 def as_tuple(axes: object) -> tuple[Any, ...]:
@@ -58,3 +60,12 @@ def parse_axes(axes: object, dimensions: int, name: str = "axis") -> tuple[int, 
 def split_shape(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
     """Return how many elements there are before, along, and after an axis."""
     return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+
+
+def check_rank(count: int, name: str) -> int:
+    """Return how many axes a result has. Raises ValueError if buffers have fewer."""
+    if count > _MOST_AXES:
+        raise ArgumentValueError(
+            f"{name}: the result would have {count} axes; buffers have at most {_MOST_AXES}"
+        )
+    return count

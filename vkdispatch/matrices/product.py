@@ -6,8 +6,8 @@ from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.dtypes import parse_dtype
 from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.maps.operand import Operand, parse_operand
-from vkdispatch.arrays.maps.output import Output, parse_output
+from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
+from vkdispatch.arrays.maps.output import Output, OutputLike, parse_output
 from vkdispatch.arrays.results import prepare_result
 from vkdispatch.arrays.values.promotion import promote_dtypes
 from vkdispatch.base.buffer import Buffer, function_buffer
@@ -20,21 +20,20 @@ from vkdispatch.matrices.factors import Sizes
 from vkdispatch.matrices.packing import has_words, packed, queue_words, words_across
 from vkdispatch.matrices.panels import queue_panels
 from vkdispatch.matrices.plans import Asked, Plan, plan_for
-from vkdispatch.shader.map import MappedArray
 
 _MOST = 0xFFFFFFFF
 
 
 @array_function
 def matmul(
-    a: Buffer[Any] | MappedArray,
-    b: Buffer[Any] | MappedArray,
+    a: ArrayLike,
+    b: ArrayLike,
     out: Buffer[Any] | None = None,
     *,
     transpose_a: bool = False,
     transpose_b: bool = False,
     dtype: DType | None = None,
-    output_map: Any = None,
+    output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
     """Return the product of two matrices, like `numpy.matmul`.

@@ -8,16 +8,15 @@ import numpy as np
 from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.axes import parse_axis
 from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.maps.operand import parse_operand
-from vkdispatch.arrays.maps.output import parse_output
+from vkdispatch.arrays.maps.operand import ArrayLike, parse_operand
+from vkdispatch.arrays.maps.output import OutputLike, parse_output
 from vkdispatch.arrays.numbers import parse_int
 from vkdispatch.arrays.results import prepare_result
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.rearrange.axes import Axis, launch_by_axes
-from vkdispatch.rearrange.fillers import Filler, checked_number
-from vkdispatch.shader.map import MappedArray
+from vkdispatch.rearrange.axis_kernels import Axis, launch_by_axes
+from vkdispatch.rearrange.fillers import Filler, cast_number
 
 _MODES = ("constant", "edge", "reflect", "symmetric", "wrap", "empty")
 # Those of NumPy that need more than one element of the array for one of the result.
@@ -28,13 +27,13 @@ Pair = tuple[Any, Any]
 
 @array_function
 def pad(
-    x: Buffer[Any] | MappedArray,
+    x: ArrayLike,
     pad_width: Any,
     mode: str = "constant",
     *,
     constant_values: Any = 0,
     out: Buffer[Any] | None = None,
-    output_map: Any = None,
+    output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
     """Return an array with more elements at the ends of its axes, as `numpy.pad`.
@@ -75,7 +74,7 @@ def pad(
     shape = array.shape
     widths = [
         (parse_int(before, "pad_width", least=0), parse_int(after, "pad_width", least=0))
-        for before, after in _widths(pad_width, len(shape))
+        for before, after in _parse_widths(pad_width, len(shape))
     ]
     kind = "constant" if mode == "empty" else mode
     if kind != "constant":
@@ -96,9 +95,9 @@ def pad(
     filler = None
     if kind == "constant":
         numbers = [
-            checked_number(value, array.var_type, "constant_values")
+            cast_number(value, array.var_type, "constant_values")
             for pair, width in zip(
-                _pairs(constant_values, len(shape), "constant_values"), widths, strict=True
+                _parse_pairs(constant_values, len(shape), "constant_values"), widths, strict=True
             )
             for value in pair
             if any(width)
@@ -107,27 +106,27 @@ def pad(
             same = all(np.array_equal(number, numbers[0]) for number in numbers)
             filler = Filler(array.var_type, tuple(numbers[:1] if same else numbers))
         elif numbers:
-            filler = Filler(array.var_type, (checked_number(0, array.var_type, "constant_values"),))
+            filler = Filler(array.var_type, (cast_number(0, array.var_type, "constant_values"),))
     if buffer.size:
         if not array.size:
-            # nothing is read of it, but there must be something
+            # the kernel reads nothing of it, but needs a buffer
             array = parse_operand(function_buffer((1,) * len(shape), array.var_type, context=array.context))
         launch_by_axes(array, axes, target, buffer, graph, filler)
     return buffer
 
 
-def _widths(given: Any, dimensions: int) -> Sequence[Pair]:
+def _parse_widths(given: Any, dimensions: int) -> Sequence[Pair]:
     if isinstance(given, Mapping):
         pairs: list[Pair] = [(0, 0)] * dimensions
         for axis, width in given.items():
-            (pair,) = _pairs(width, 1, "pad_width")
+            (pair,) = _parse_pairs(width, 1, "pad_width")
             pairs[parse_axis(axis, dimensions, "pad_width")] = pair
         return pairs
-    return _pairs(given, dimensions, "pad_width")
+    return _parse_pairs(given, dimensions, "pad_width")
 
 
-def _pairs(given: Any, dimensions: int, name: str) -> list[Pair]:
-    """Return a pair for each axis, as NumPy understands numbers, pairs, and pairs of each axis."""
+def _parse_pairs(given: Any, dimensions: int, name: str) -> list[Pair]:
+    """Return a pair for each axis, given a number, a pair, or pairs for each axis, as in NumPy."""
     try:
         array = np.asarray(given)
         pairs: Any = np.broadcast_to(array, (dimensions, 2))

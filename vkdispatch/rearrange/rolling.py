@@ -4,30 +4,26 @@ from collections.abc import Sequence
 from typing import Any
 
 from vkdispatch.arrays.aliasing import check_overlap
-from vkdispatch.arrays.axes import as_tuple, parse_axes, parse_axis
+from vkdispatch.arrays.axes import as_tuple, check_rank, parse_axes, parse_axis
 from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.maps.operand import Operand, parse_operand
-from vkdispatch.arrays.maps.output import parse_output
+from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
+from vkdispatch.arrays.maps.output import OutputLike, parse_output
 from vkdispatch.arrays.numbers import parse_int
 from vkdispatch.arrays.results import prepare_result
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.rearrange.axes import Axis, launch_by_axes
-from vkdispatch.rearrange.checking import checked_rank
-from vkdispatch.shader.map import MappedArray
-
-Array = Buffer[Any] | MappedArray
+from vkdispatch.rearrange.axis_kernels import Axis, launch_by_axes
 
 
 @array_function
 def roll(
-    x: Array,
+    x: ArrayLike,
     shift: int | Sequence[int],
     axis: int | Sequence[int] | None = None,
     *,
     out: Buffer[Any] | None = None,
-    output_map: Any = None,
+    output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
     """Return an array whose elements are moved on along axes; what leaves at one end enters at the other.
@@ -74,16 +70,16 @@ def roll(
         ]
     if all(each.at == 0 for each in axes):
         axes = [Axis("same", each.result, each.x) for each in axes]
-    return _made(array, array.shape, axes, out, output_map, graph)
+    return _move_by_axes(array, array.shape, axes, out, output_map, graph)
 
 
 @array_function
 def flip(
-    x: Array,
+    x: ArrayLike,
     axis: int | Sequence[int] | None = None,
     *,
     out: Buffer[Any] | None = None,
-    output_map: Any = None,
+    output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
     """Return an array whose elements are in reverse order along axes, as `numpy.flip`.
@@ -105,16 +101,16 @@ def flip(
     array = parse_operand(x, "x")
     chosen = parse_axes(axis, len(array.shape))
     axes = [Axis("flip" if k in chosen else "same", size, size) for k, size in enumerate(array.shape)]
-    return _made(array, array.shape, axes, out, output_map, graph)
+    return _move_by_axes(array, array.shape, axes, out, output_map, graph)
 
 
 @array_function
 def tile(
-    x: Array,
+    x: ArrayLike,
     reps: int | Sequence[int],
     *,
     out: Buffer[Any] | None = None,
-    output_map: Any = None,
+    output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
     """Return an array laid out next to itself along axes, as `numpy.tile`.
@@ -136,24 +132,24 @@ def tile(
     """
     array = parse_operand(x, "x")
     counts = [parse_int(each, "reps", least=0) for each in as_tuple(reps)]
-    rank = checked_rank(max(len(counts), len(array.shape)), "reps")
+    rank = check_rank(max(len(counts), len(array.shape)), "reps")
     shape = (1,) * (rank - len(array.shape)) + array.shape
     counts = [1] * (rank - len(counts)) + counts
     axes = [
         Axis("tile" if count != 1 else "same", size * count, size)
         for size, count in zip(shape, counts, strict=True)
     ]
-    return _made(array, tuple(each.result for each in axes), axes, out, output_map, graph)
+    return _move_by_axes(array, tuple(each.result for each in axes), axes, out, output_map, graph)
 
 
 @array_function
 def repeat(
-    x: Array,
+    x: ArrayLike,
     repeats: int,
     axis: int | None = None,
     *,
     out: Buffer[Any] | None = None,
-    output_map: Any = None,
+    output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
     """Return an array with each element several times in a row, as `numpy.repeat` with one count for all.
@@ -182,15 +178,15 @@ def repeat(
         Axis("repeat", size * times, size, times) if k == chosen and times != 1 else Axis("same", size, size)
         for k, size in enumerate(shape)
     ]
-    return _made(array, tuple(each.result for each in axes), axes, out, output_map, graph)
+    return _move_by_axes(array, tuple(each.result for each in axes), axes, out, output_map, graph)
 
 
-def _made(
+def _move_by_axes(
     array: Operand,
     shape: tuple[int, ...],
     axes: Sequence[Axis],
     out: Buffer[Any] | None,
-    output_map: Any,
+    output_map: OutputLike,
     graph: CommandGraph | None,
 ) -> Buffer[Any]:
     target = parse_output(output_map, array.var_type, shape)

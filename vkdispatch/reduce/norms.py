@@ -1,12 +1,15 @@
 """Norms of vectors and matrices, and dot products."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.calls import array_function
+from vkdispatch.arrays.dtypes import DTypeLike
 from vkdispatch.arrays.kernels import buffer, constant
-from vkdispatch.arrays.maps.operand import Operand, parse_operand
+from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
+from vkdispatch.arrays.maps.output import OutputLike
 from vkdispatch.arrays.memoize import memoize
 from vkdispatch.arrays.values.elements import wide_type
 from vkdispatch.base import dtype as dtypes
@@ -27,14 +30,14 @@ from vkdispatch.shader.map import MappingFunction, mapped_index
 
 @array_function
 def norm(
-    x: Any,
-    ord: Any = None,
-    axis: Any = None,
+    x: ArrayLike,
+    ord: float | str | None = None,
+    axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
     *,
-    dtype: Any = None,
+    dtype: DTypeLike = None,
     out: Buffer[Any] | None = None,
-    output_map: Any = None,
+    output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
     """Return a norm of vectors or matrices: `numpy.linalg.norm`, less what takes singular values.
@@ -172,11 +175,11 @@ def _powers(kind: DType, total: DType, short: float | None) -> MappingFunction:
 
 @array_function
 def dot(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     out: Buffer[Any] | None = None,
     *,
-    output_map: Any = None,
+    output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
     """Return the dot product of two vectors, or of each row of an array with a vector.

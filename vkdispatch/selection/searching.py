@@ -31,7 +31,7 @@ from vkdispatch.base.dtype import DType, from_numpy_dtype, is_integer_dtype, is_
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.rearrange.indices import is_long, note_bad_index, resolved
+from vkdispatch.rearrange.indices import is_long, note_bad_index, resolve_index
 from vkdispatch.selection.binning import converted, is_below
 from vkdispatch.selection.histogram import host_type
 from vkdispatch.selection.streams import group_size
@@ -240,7 +240,7 @@ def _search(form: _Form, sources: list[Source], variables: Any) -> None:
 
     def element(place: Any) -> Any:
         if form.sorter is not None:
-            place = resolved(
+            place = resolve_index(
                 form.sorter.value(own[2], place),
                 array_length.to_dtype,
                 mode="clip",

@@ -111,6 +111,10 @@ class Source:
         """Names and annotations of the mapping function's arguments, as `traced` takes them."""
         return list(zip(self.names, self.annotations, strict=True))
 
+    def prefix_parameters(self, prefix: str) -> list[tuple[str, Any]]:
+        """Return the parameters with names that begin with `prefix` and an underscore."""
+        return [(f"{prefix}_{name}", annotation) for name, annotation in self.parameters]
+
     def elementwise(self) -> "Source":
         """Return the same source, loaded element by element."""
         return replace(self, together=1, views=())

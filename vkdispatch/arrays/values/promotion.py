@@ -106,3 +106,12 @@ def convert_value(value: Any, kind: DType) -> Any:
         part = value.to_dtype(component_type(wide))
         return vc.to_dtype(wide, *[part] * component_count(wide))
     return value.to_dtype(wide)
+
+
+def is_nonzero(value: Any) -> Any:
+    """Return whether a number is not 0; NaN is not 0, as in NumPy."""
+    if value.var_type is dtype.bool_:
+        return value
+    if is_complex(value.var_type):
+        return vc.any(value.real != 0, value.imag != 0)
+    return value != 0

@@ -11,6 +11,7 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.values.promotion import is_nonzero
 from vkdispatch.arrays.values.words import split_scalars
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType, component_type, is_complex, is_matrix
@@ -29,7 +30,6 @@ from vkdispatch.reduce.accumulators.values import (
     compose,
     divide_each,
     divide_parts,
-    is_nonzero,
     narrow,
     set_nan_beside,
 )

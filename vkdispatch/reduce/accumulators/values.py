@@ -36,15 +36,6 @@ def compose(kind: DType, parts: Sequence[Any]) -> Any:
     return parts[0] if len(parts) == 1 else vc.to_dtype(kind, *parts)
 
 
-def is_nonzero(value: Any) -> Any:
-    """Return whether a number is not 0; NaN is not 0, as in NumPy."""
-    if value.var_type is dtype.bool_:
-        return value
-    if is_complex(value.var_type):
-        return vc.any(value.real != 0, value.imag != 0)
-    return value != 0
-
-
 def divide(value: Any, divisor: Any) -> Any:
     """Return a correctly rounded quotient, also on devices whose division is not; 0 / 0 is NaN."""
     quotient = (value / divisor).to_register()

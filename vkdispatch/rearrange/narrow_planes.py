@@ -1,13 +1,12 @@
-"""The kernel that transposes planes of a few long rows, or columns: colours out of pixels, and into them.
+"""The kernel that transposes planes of a few long rows or columns, such as the colours of pixels.
 
     interleaved    r g b r g b r g b r g b ...         one run of 3 words of 4 bytes is 4 pixels
     planes         r r r r ...  g g g g ...  b b b b ...
 
-An invocation takes one word of each plane: as many elements of each as a word holds, which are as many words
-that lie together on the interleaved side. There they pass through workgroup memory, so that neighbouring
-invocations load and store neighbouring words; in registers elements go from where they are in words to where
-they belong. Invariant: the long side is a multiple of the elements of a word, so that every plane begins with
-a word of its own.
+An invocation takes one word of each plane, which on the interleaved side are as many neighbouring words.
+These pass through workgroup memory, so that neighbouring invocations load and store neighbouring words. The
+elements of words are rearranged in registers. Invariant: the long side is a multiple of the elements of a
+word, so that every plane begins with a word of its own.
 """
 
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from vkdispatch.arrays.kernels import trace_kernel
 from vkdispatch.arrays.memoize import memoize
 from vkdispatch.arrays.values.words import word_type
 from vkdispatch.base.record import record
-from vkdispatch.rearrange.words import Moving, Numbers, numbers_of
+from vkdispatch.rearrange.moves import Move, Numbers, pack_numbers
 from vkdispatch.shader.shader_function import ShaderFunction
 
 _GROUP = 256
@@ -34,15 +33,15 @@ class NarrowForm:
     item, word
         Bytes of an element, and of the words that are moved.
     planes
-        How many planes there are.
+        Number of planes.
     joins
-        Whether it goes from planes to what is interleaved.
+        Whether the kernel interleaves planes.
     apart
-        Whether each plane that is joined is a buffer of its own.
+        Whether each plane that is interleaved is a buffer of its own.
     group
         Invocations of a workgroup.
     numbers
-        How lengths are given: `length`, words of a plane; `total`, those of one plane of each batch.
+        The numbers of a launch: `length`, the words of a plane; `total`, those of one plane of each batch.
     """
 
     item: int
@@ -54,8 +53,8 @@ class NarrowForm:
     apart: bool = False
 
 
-def joining(planes: int, length: int, item: int) -> tuple[NarrowForm, tuple[int, ...]] | None:
-    """Return what interleaves arrays of so many elements each, and its numbers; None where nothing does."""
+def plan_interleave(planes: int, length: int, item: int) -> tuple[NarrowForm, tuple[int, ...]] | None:
+    """Return the form and numbers of a launch that interleaves arrays of `length` elements, or None."""
     if not 2 <= planes <= _MOST_PLANES or item > 4 or not length:
         return None
     most = 16 if planes <= 4 else 8
@@ -63,21 +62,21 @@ def joining(planes: int, length: int, item: int) -> tuple[NarrowForm, tuple[int,
     if not word:
         return None
     words = length * item // word
-    numbers, values = numbers_of({"length": words, "total": words})
+    numbers, values = pack_numbers({"length": words, "total": words})
     return NarrowForm(item, word, planes, True, _GROUP, numbers, apart=True), values
 
 
 @memoize
 def narrow_kernel(form: NarrowForm) -> ShaderFunction:
     """Trace a kernel; its arguments are the result, the array (or arrays), and `form.numbers`."""
-    moving = Moving(word_type(form.word))
+    move = Move(word_type(form.word))
     planes, group = form.planes, form.group
-    result, plain = moving.arguments
+    result, plain = move.arguments
     arrays = [(f"x{c}", plain[1]) for c in range(planes)] if form.apart else [plain]
 
     def body(*variables: Any) -> None:
         number = form.numbers.read(variables[1 + len(arrays) :])
-        memory = vc.shared_buffer(moving.held, group * planes)
+        memory = vc.shared_buffer(move.register_type, group * planes)
         lane = vc.local_invocation_index()
         first = (vc.workgroup_id().x * group).to_register("first")
         unit = vc.min(first + lane, number["total"] - 1).to_register("unit")
@@ -87,24 +86,24 @@ def narrow_kernel(form: NarrowForm) -> ShaderFunction:
         count = (number["total"] * planes).to_register("count")
         if form.joins:
             if form.apart:
-                words = [moving.load((variables[0], variables[1 + c]), unit) for c in range(planes)]
+                words = [move.load((variables[0], variables[1 + c]), unit) for c in range(planes)]
             else:
-                words = [moving.load(variables, place + number["length"] * c) for c in range(planes)]
-            for c, value in enumerate(_joined(words, form)):
+                words = [move.load(variables, place + number["length"] * c) for c in range(planes)]
+            for c, value in enumerate(_join_planes(words, form)):
                 memory[lane * planes + c] = value
             vc.barrier()
             for each in together:
                 with vc.if_block(first * planes + each < count):
-                    moving.store(variables, first * planes + each, memory[each].to_register())
+                    move.store(variables, first * planes + each, memory[each].to_register())
             return
-        loaded = [moving.load(variables, vc.min(first * planes + each, count - 1)) for each in together]
+        loaded = [move.load(variables, vc.min(first * planes + each, count - 1)) for each in together]
         for each, value in zip(together, loaded, strict=True):
             memory[each] = value
         vc.barrier()
         words = [memory[lane * planes + c].to_register() for c in range(planes)]
         with vc.if_block(first + lane < number["total"]):
-            for c, value in enumerate(_parted(words, form)):
-                moving.store(variables, place + number["length"] * c, value)
+            for c, value in enumerate(_split_planes(words, form)):
+                move.store(variables, place + number["length"] * c, value)
 
     return trace_kernel(
         f"{'interleave' if form.joins else 'part'}_{planes}_{form.item}",
@@ -115,40 +114,40 @@ def narrow_kernel(form: NarrowForm) -> ShaderFunction:
     )
 
 
-def _parted(words: Sequence[Any], form: NarrowForm) -> list[Any]:
-    """Return the words of planes, given those that lie together on the interleaved side."""
-    elements = _elements(words, form)
-    return [_word(elements[c :: form.planes], form) for c in range(form.planes)]
+def _split_planes(words: Sequence[Any], form: NarrowForm) -> list[Any]:
+    """Return a word of each plane, given the words of the interleaved side."""
+    elements = _split_elements(words, form)
+    return [_join_elements(elements[c :: form.planes], form) for c in range(form.planes)]
 
 
-def _joined(words: Sequence[Any], form: NarrowForm) -> list[Any]:
+def _join_planes(words: Sequence[Any], form: NarrowForm) -> list[Any]:
     """Return the words of the interleaved side, given one of each plane."""
-    each = [_elements([word], form) for word in words]
+    each = [_split_elements([word], form) for word in words]
     elements = [plane[i] for i in range(form.word // form.item) for plane in each]
     run = form.word // form.item
-    return [_word(elements[first : first + run], form) for first in range(0, len(elements), run)]
+    return [_join_elements(elements[first : first + run], form) for first in range(0, len(elements), run)]
 
 
-def _elements(words: Sequence[Any], form: NarrowForm) -> list[tuple[Any, int]]:
-    """Return elements in order, each as the 32 bits that hold it and the lowest bit."""
+def _split_elements(words: Sequence[Any], form: NarrowForm) -> list[tuple[Any, int]]:
+    """Return elements in order, each as the 32 bits that hold it and its lowest bit in them."""
     parts = [word if form.word == 4 else word[i] for word in words for i in range(form.word // 4)]
     return [(part, shift) for part in parts for shift in range(0, 32, 8 * form.item)]
 
 
-def _word(elements: Sequence[tuple[Any, int]], form: NarrowForm) -> Any:
+def _join_elements(elements: Sequence[tuple[Any, int]], form: NarrowForm) -> Any:
     """Return a word of these elements."""
     bits, each = 8 * form.item, 4 // form.item
     parts: list[Any] = []
     for first in range(0, len(elements), each):
         part: Any = None
         for k, (held, shift) in enumerate(elements[first : first + each]):
-            moved = _moved(held, shift, bits * k, bits)
+            moved = _move_bits(held, shift, bits * k, bits)
             part = moved if part is None else part | moved
         parts.append(part.to_register())
     return parts[0] if form.word == 4 else vc.to_dtype(word_type(form.word), *parts)
 
 
-def _moved(held: Any, shift: int, wanted: int, bits: int) -> Any:
+def _move_bits(held: Any, shift: int, wanted: int, bits: int) -> Any:
     """Return 32 bits of which `bits` from `wanted` on are those from `shift` on, and others 0."""
     if bits == 32:
         return held
