@@ -10,7 +10,7 @@ import pytest
 import vkdispatch as vd
 from vkdispatch.arrays.facts import device_facts
 from vkdispatch.codegen.abbreviations import Buff, f16, f32
-from vkdispatch.matrices import planning
+from vkdispatch.matrices import tuning
 
 from .products import check, numbers, plan_for
 
@@ -141,4 +141,4 @@ def test_plans_for_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def small_tile() -> Any:
     """Return a tile that compiles soon."""
-    return planning.Tile(16, 16, 16, 2, 2, 1, 1.0)
+    return tuning.Tile(16, 16, 16, 2, 2, 1, 1.0)

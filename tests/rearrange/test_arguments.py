@@ -132,7 +132,7 @@ FORMS = """
 import os, numpy as np, vkdispatch as vd
 from vkdispatch.rearrange import moves
 if os.environ["LARGE"] == "yes":
-    words._TOO_LARGE = 1
+    moves._TOO_LARGE = 1
 rng = np.random.default_rng(0)
 def same(got, expected):
     assert got.read(0).tobytes() == np.ascontiguousarray(expected).tobytes(), (got.shape, expected.shape)

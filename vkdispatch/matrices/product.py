@@ -17,9 +17,9 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.matrices import planning
 from vkdispatch.matrices.arithmetic import check_numbers, sum_type
 from vkdispatch.matrices.factors import Sizes
-from vkdispatch.matrices.packing import has_words, packed, queue_words, words_across
+from vkdispatch.matrices.packing import evaluate, has_words, queue_words, words_across
 from vkdispatch.matrices.panels import queue_panels
-from vkdispatch.matrices.plans import Asked, Plan, plan_for
+from vkdispatch.matrices.plans import Plan, Request, find_plan
 
 _MOST = 0xFFFFFFFF
 
@@ -74,9 +74,13 @@ def matmul(
     left, right = parse_operand(a, "a"), parse_operand(b, "b")
     check_numbers(left.var_type, "a")
     check_numbers(right.var_type, "b")
-    swap_a, swap_b = _flag(transpose_a, "transpose_a"), _flag(transpose_b, "transpose_b")
-    sizes, shape = _sizes(left.shape, right.shape, swap_a, swap_b)
-    kind = promote_dtypes([left.var_type, right.var_type], "a, b") if dtype is None else _checked_dtype(dtype)
+    swap_a, swap_b = _parse_flag(transpose_a, "transpose_a"), _parse_flag(transpose_b, "transpose_b")
+    sizes, shape = _find_sizes(left.shape, right.shape, swap_a, swap_b)
+    kind = (
+        promote_dtypes([left.var_type, right.var_type], "a, b")
+        if dtype is None
+        else _parse_number_dtype(dtype)
+    )
     check_converts((left.var_type, right.var_type), kind)
     target = parse_output(output_map, kind, shape)
     buffer = prepare_result(out, shape, target.out_type, left.context)
@@ -85,52 +89,54 @@ def matmul(
         return buffer
     if max(sizes.rows, sizes.columns, sizes.batches) > _MOST:
         raise ArgumentValueError(f"a, b: sides of more than {_MOST} elements are not supported")
-    # maps that write run once for each element
-    left, right = (packed(array, graph) if array.source.is_writing else array for array in (left, right))
+    # a map that writes must run once for each element
+    left, right = (evaluate(array, graph) if array.source.is_writing else array for array in (left, right))
     device = device_facts()
     sources = left.source, right.source, swap_a, swap_b
-    asked = Asked(*sources, sizes, sum_type(kind), target.sink, device, planning.tuning)
-    _queue(left, right, asked, target, buffer, graph)
+    request = Request(*sources, sizes, sum_type(kind), target.sink, device, planning.tuning)
+    _queue(left, right, request, target, buffer, graph)
     return buffer
 
 
-def _queue(a: Operand, b: Operand, asked: Asked, target: Output, buffer: Buffer[Any], graph: Any) -> None:
-    """Queue the launches of a product that has elements."""
-    plan = plan_for(asked)
+def _queue(
+    a: Operand, b: Operand, request: Request, target: Output, buffer: Buffer[Any], graph: CommandGraph | None
+) -> None:
+    """Queue the launches of a product."""
+    plan = find_plan(request)
     rest = target.arguments
     operands = _operands(a, b, plan, graph)
     if plan.parts is None:
         assert plan.kernel is not None
         plan.kernel(buffer, *plan.numbers, *operands, *rest, graph=graph)
         return
-    scratch: Buffer[Any] = function_buffer(plan.splits * buffer.size, asked.kind, context=buffer.context)
+    scratch: Buffer[Any] = function_buffer(plan.splits * buffer.size, request.kind, context=buffer.context)
     if plan.kernel is not None:
         plan.kernel(scratch, *plan.numbers, *operands, graph=graph)
     plan.parts(buffer, scratch, plan.splits, *rest, graph=graph)
 
 
 def _operands(a: Operand, b: Operand, plan: Plan, graph: CommandGraph | None) -> list[Any]:
-    """Return the arguments of the kernel that are the operands."""
+    """Return the operands as arguments of the kernel."""
     if plan.words is not None:
-        return _words(a, b, plan, graph)
+        return _queue_operand_words(a, b, plan, graph)
     if plan.panels is not None:
-        asked = plan.asked
+        request = plan.request
         return [
-            queue_panels(a, plan.panels, asked.sizes, of_b=False, swapped=asked.transpose_a, graph=graph),
-            queue_panels(b, plan.panels, asked.sizes, of_b=True, swapped=asked.transpose_b, graph=graph),
+            queue_panels(a, plan.panels, request.sizes, of_b=False, swapped=request.transpose_a, graph=graph),
+            queue_panels(b, plan.panels, request.sizes, of_b=True, swapped=request.transpose_b, graph=graph),
         ]
     first = [*a.arguments, *(a.views if plan.views[0] else ())]
     return [*first, *b.arguments, *(b.views if plan.views[1] else ())]
 
 
-def _words(a: Operand, b: Operand, plan: Plan, graph: CommandGraph | None) -> list[Any]:
+def _queue_operand_words(a: Operand, b: Operand, plan: Plan, graph: CommandGraph | None) -> list[Any]:
     """Return the operands with rows of whole words: as they are, or in scratch buffers."""
-    sizes, asked = plan.asked.sizes, plan.asked
+    sizes, request = plan.request.sizes, plan.request
     of_a, of_b = (sizes.rows, sizes.length), (sizes.length, sizes.columns)
     found: list[Any] = []
     for array, matrices, sides in (
-        (a, sizes.a_batches, of_a[::-1] if asked.transpose_a else of_a),
-        (b, sizes.b_batches, of_b[::-1] if asked.transpose_b else of_b),
+        (a, sizes.a_batches, of_a[::-1] if request.transpose_a else of_a),
+        (b, sizes.b_batches, of_b[::-1] if request.transpose_b else of_b),
     ):
         assert plan.words is not None
         if has_words(array, sides[1]):
@@ -143,16 +149,16 @@ def _words(a: Operand, b: Operand, plan: Plan, graph: CommandGraph | None) -> li
     return found
 
 
-# ---- what is given -------------------------------------------------------------------------------
+# ---- arguments -----------------------------------------------------------------------------------
 
 
-def _flag(value: object, name: str) -> bool:
+def _parse_flag(value: object, name: str) -> bool:
     if not isinstance(value, bool):
         raise ArgumentTypeError(f"{name}: expected True or False, got {value!r}")
     return value
 
 
-def _checked_dtype(kind: Any) -> DType:
+def _parse_number_dtype(kind: Any) -> DType:
     found = parse_dtype(kind)
     if not (is_scalar(found) or is_complex(found)):
         raise ArgumentTypeError(f"dtype: expected a dtype of numbers such as vd.float32, got {found.name}")
@@ -165,7 +171,7 @@ def check_converts(kinds: tuple[DType, ...], kind: DType) -> None:
         raise ArgumentTypeError(f"dtype: products of complex numbers do not fit into {kind.name}")
 
 
-def _sizes(
+def _find_sizes(
     a: tuple[int, ...], b: tuple[int, ...], swap_a: bool, swap_b: bool
 ) -> tuple[Sizes, tuple[int, ...]]:
     """Return the sizes of a product, and the shape of its result."""
@@ -180,8 +186,8 @@ def _sizes(
     inner, columns = (second[-1], second[-2]) if swap_b else (second[-2], second[-1])
     if inner != length:
         raise ArgumentValueError(
-            f"a, b: a of the shape {a}{_swapped(swap_a)} has rows of {length} elements, b of the shape "
-            f"{b}{_swapped(swap_b)} columns of {inner}; they must have as many"
+            f"a, b: a of the shape {a}{_describe_swap(swap_a)} has rows of {length} elements, b of the shape "
+            f"{b}{_describe_swap(swap_b)} columns of {inner}; they must have as many"
         )
     a_batches, b_batches = (shape[0] if len(shape) == 3 else 1 for shape in (first, second))
     if a_batches != b_batches and 1 not in (a_batches, b_batches):
@@ -193,10 +199,10 @@ def _sizes(
     shape = (batches,) if max(len(first), len(second)) == 3 else ()
     shape += (rows,) * (len(a) > 1) + (columns,) * (len(b) > 1)
     if swap_a is swap_b is False and batches > 1 and b_batches == 1 and a_batches == batches:
-        # many matrices by the same one: their rows are those of one
+        # many matrices times one: their rows are the rows of one matrix
         return Sizes(1, batches * rows, columns, length, 1, 1), shape
     return Sizes(batches, rows, columns, length, a_batches, b_batches), shape
 
 
-def _swapped(swap: bool) -> str:
+def _describe_swap(swap: bool) -> str:
     return ", transposed," if swap else ""

@@ -1,4 +1,4 @@
-"""Products of many small matrices: each element of a result by one invocation."""
+"""Products of many small matrices: one invocation computes each element of the result."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from vkdispatch.arrays.kernels import trace_kernel
 from vkdispatch.arrays.memoize import memoize
 from vkdispatch.arrays.values.promotion import convert_value
 from vkdispatch.base.dtype import int32
-from vkdispatch.matrices.arithmetic import add_product, zero
+from vkdispatch.matrices.arithmetic import add_product, make_zero
 from vkdispatch.matrices.factors import PREFIX, Factors, Variables, store_sum
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -29,7 +29,7 @@ def small_kernel(factors: Factors) -> ShaderFunction:
             row, batch = (rest % rows).to_register("row"), (rest // rows).to_register("batch")
             a_base = ((batch % number["a_batches"]) * rows * length).to_register("a_base")
             b_base = ((batch % number["b_batches"]) * columns * length).to_register("b_base")
-            total = zero(factors.kind).to_register("total")
+            total = make_zero(factors.kind).to_register("total")
             with vc.for_block(0, length) as k:
                 a = a_base + (k * rows + row if factors.transpose_a else row * length + k)
                 b = b_base + (column * length + k if factors.transpose_b else k * columns + column)
