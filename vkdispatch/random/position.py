@@ -1,29 +1,29 @@
-"""Where a generator stands in its stream, as the host counts it."""
+"""The position of a generator in its stream, as the host counts it."""
 
 import threading
 from typing import Any
 
 import numpy as np
 
-from vkdispatch.random.launching import Stream
-from vkdispatch.random.seeding import Origin, state_of, word_at
+from vkdispatch.random.seeding import Origin, make_state, word_at
+from vkdispatch.random.stream import Stream
 
 _Waiting = tuple[int, int | None]
 
 
-class Place:
-    """A stream, and how much of it is taken; any number of threads may take from it."""
+class StreamPosition:
+    """A stream and a position in it. Any number of threads may take words."""
 
     def __init__(self, start: Origin) -> None:
         self._stream = start.stream
         self._place = start.place
-        # a word of 32 bits that waits for the next draw of such: its place, and itself where that is unknown
-        self._waiting = _waiting(start.stream, start.place, start.pending)
+        # a word of 32 bits for the next draw of such: its place, and the word if the place is unknown
+        self._waiting = _find_waiting(start.stream, start.place, start.pending)
         self._seeds = start.seeds
         self._lock = threading.Lock()
         # draws that are recorded in graphs
         self._recorded = start.recorded
-        # numbers of 16 bits that are left of the words before the place, if the last draw was of such
+        # numbers of 16 bits left of the words before the place, if the last draw was of such
         self._halves = start.halves
 
     @property
@@ -32,14 +32,14 @@ class Place:
         return self._stream
 
     def spawn(self, count: int) -> list[np.random.SeedSequence] | None:
-        """Return seeds for other streams; None where this one was made from a key."""
+        """Return seeds for other streams; None if a key made this one."""
         if self._seeds is None:
             return None
         with self._lock:
             return self._seeds.spawn(count)
 
     def origin(self) -> Origin:
-        """Return where another generator begins that is to go on as this one."""
+        """Return the origin of a generator that continues as this one."""
         with self._lock:
             stream, place, waiting, recorded = self._stream, self._place, self._waiting, self._recorded
             halves = self._halves
@@ -50,29 +50,29 @@ class Place:
         return Origin(stream, place, self._seeds, pending, recorded, halves)
 
     def state(self) -> dict[str, Any]:
-        """Return what `set_state` takes, in NumPy's words."""
+        """Return the state in the form of NumPy's."""
         origin = self.origin()
-        return state_of(origin.stream, origin.place, origin.pending, origin.halves)
+        return make_state(origin.stream, origin.place, origin.pending, origin.halves)
 
     def set_state(self, stream: Stream, place: int, pending: int | None, halves: int) -> None:
-        """Go on there."""
+        """Continue at a place of a stream."""
         with self._lock:
             self._stream, self._place = stream, place
-            self._waiting = _waiting(stream, place, pending)
+            self._waiting = _find_waiting(stream, place, pending)
             self._halves = halves
 
-    def jumped(self, jumps: int) -> Origin:
-        """Return a place so many times 2**(twice the bits of a word) blocks behind this one."""
+    def jump(self, jumps: int) -> Origin:
+        """Return the origin that lies `jumps` times 2**(twice the bits of a word) blocks further on."""
         with self._lock:
             stream, place = self._stream, self._place
-        if stream.wide:
-            # as NumPy, which begins a new block
+        if stream.is_wide:
+            # NumPy begins a new block
             place = -(-place // stream.block) * stream.block
         far = jumps * stream.block << 2 * stream.word_bits
         return Origin(stream, (place + far) % stream.period, self._seeds)
 
     def take_halves(self, count: int) -> tuple[Stream, int, bool]:
-        """Take a piece of the stream for so many numbers of 16 bits each, on from the last of such.
+        """Take a piece of the stream for `count` numbers of 16 bits, after the last such number.
 
         Returns
         -------
@@ -92,9 +92,9 @@ class Place:
             return stream, start // 2, bool(start % 2)
 
     def take(self, bits: int, count: int, *, halves: bool) -> tuple[Stream, int, int | None]:
-        """Take a piece of the stream for so many numbers, of 32 or 64 bits each.
+        """Take a piece of the stream for `count` numbers of 32 or 64 bits.
 
-        `halves` says whether numbers of 32 bits take half of a word of Philox4x64 each, as in NumPy.
+        `halves` says whether each number of 32 bits takes half of a word of Philox4x64, as in NumPy.
 
         Returns
         -------
@@ -103,16 +103,16 @@ class Place:
         int
             Where the piece begins, counted in words of 32 bits.
         int or None
-            The word for the first number, where it is not the one at that place.
+            The word for the first number, if it is not the word at that place.
         """
         with self._lock:
             stream, place = self._stream, self._place
             self._halves = 0
-            if not (stream.wide and bits == 32 and halves):
+            if not (stream.is_wide and bits == 32 and halves):
                 taken = -(-count * bits // stream.word_bits) * (stream.word_bits // 32)
                 self._place = (place + taken) % stream.period
                 return stream, place, None
-            # NumPy's way: half of a word waits for the next number of 32 bits, whatever is drawn between
+            # as in NumPy, half of a word is kept for the next number of 32 bits, whatever is drawn in between
             word, start = None, place
             if self._waiting is not None:
                 count, start = count - 1, place - 1
@@ -126,10 +126,10 @@ class Place:
             return stream, start, word
 
     def record(self) -> tuple[Stream, int]:
-        """Take a stream for a draw that is recorded in a graph; returns it, and where it begins.
+        """Return a stream for a draw that is recorded in a graph, and where it begins.
 
-        It has as many blocks as fit two words of the counter. The draw's number is the fourth word, the third
-        is the generator's own.
+        Two words of the counter count its blocks. The fourth word is the number of the draw, the third that
+        of the generator.
         """
         with self._lock:
             self._recorded += 1
@@ -139,7 +139,7 @@ class Place:
         return stream, (upper << bits) * stream.block % stream.period
 
 
-def _waiting(stream: Stream, place: int, pending: int | None) -> _Waiting | None:
+def _find_waiting(stream: Stream, place: int, pending: int | None) -> _Waiting | None:
     if pending is None:
         return None
     before = (place - 1) % stream.period
