@@ -119,7 +119,7 @@ def _forget_calls() -> None:
         return
     current.calls.clear()
     known = current.kept.get(facts._KEPT)
-    if known is not None and _values(known) != _values(facts._gathered(current)):
+    if known is not None and _values(known) != _values(facts._gather_facts(current)):
         del current.kept[facts._KEPT]
 
 

@@ -355,7 +355,7 @@ def test_a_stage_by_itself() -> None:
     for second in (False, True):
         stage = vd.reduce.make_reduction_stage(SubgroupAdd, vd.float32, None, second)
         assert isinstance(stage, vd.ShaderFunction)
-    assert len(ReductionParams().checked()) == 8
+    assert len(ReductionParams().as_arguments()) == 8
 
 
 def test_kernels_are_shared_by_shapes() -> None:
@@ -372,4 +372,4 @@ def test_steps_that_need_more_than_32_bits_are_refused() -> None:
     planner = reduction._planner(x.source, x.context)
     plan = planner.plan(Shape("columns", 1 << 36, 4, 1 << 36))
     with pytest.raises(ValueError, match="axes"):
-        plan.first.params.checked()
+        plan.first.params.as_arguments()

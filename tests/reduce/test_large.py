@@ -87,7 +87,7 @@ def test_plans_of_more_elements_than_32_bits_count(shape: tuple[int, ...], axes:
     reduction = plain(SubgroupMax, vd.uint8, axes)
     plan = _planned(reduction, shape)
     form, numbers = plan.first.form, plan.first.params
-    numbers.checked()
+    numbers.as_arguments()
     loads = numbers.full * form.lanes * form.unroll + numbers.rest
     assert loads * (form.together // form.columns) + numbers.tail == find_shape(shape, axes).length
     results = form.group // form.lanes * form.results

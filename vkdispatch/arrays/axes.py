@@ -1,4 +1,4 @@
-"""Axes of arrays, as arguments give them: one rule for all functions."""
+"""Axes as arguments: one rule for all functions."""
 
 import math
 from collections.abc import Iterable
@@ -13,20 +13,20 @@ _MOST_AXES = 3
 
 
 def as_tuple(axes: object) -> tuple[Any, ...]:
-    """Return what is given for axes, one or several, as a tuple."""
+    """Return one axis or several axes as a tuple."""
     alone = isinstance(axes, (str, bytes)) or (isinstance(axes, np.ndarray) and not axes.ndim)
     return tuple(axes) if isinstance(axes, Iterable) and not alone else (axes,)
 
 
 def parse_axis(axis: object, dimensions: int, name: str = "axis") -> int:
-    """Return an axis as an int from 0 on; negative ones count from the end.
+    """Return an axis as a nonnegative int; negative axes count from the end.
 
     Raises
     ------
     TypeError
-        It is no int: a truth value is none, a NumPy integer is one.
+        The axis is not an int. NumPy integers are ints, truth values are not.
     AxisError
-        An array of so many dimensions has no such axis.
+        The axis is out of range.
     """
     number = parse_int(axis, name)
     if not -dimensions <= number < dimensions:
@@ -40,14 +40,14 @@ def parse_axis(axis: object, dimensions: int, name: str = "axis") -> int:
 
 
 def parse_axes(axes: object, dimensions: int, name: str = "axis") -> tuple[int, ...]:
-    """Return axes, given as an int or several, as ints from 0 on, in the order given; None: all of them.
+    """Return one axis or several axes as nonnegative ints in the given order; None for all of them.
 
     Raises
     ------
     TypeError
-        They are no ints.
+        An axis is not an int.
     AxisError
-        There is no such axis, or one is named twice.
+        An axis is out of range or repeated.
     """
     if axes is None:
         return tuple(range(dimensions))
@@ -58,7 +58,7 @@ def parse_axes(axes: object, dimensions: int, name: str = "axis") -> tuple[int, 
 
 
 def split_shape(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
-    """Return how many elements there are before, along, and after an axis."""
+    """Return the numbers of elements before, along, and after an axis."""
     return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
 
 

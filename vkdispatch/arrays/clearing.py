@@ -1,4 +1,4 @@
-"""Zeros in buffers, written on the device."""
+"""Zeros written to buffers on the device."""
 
 from typing import Any
 
@@ -14,16 +14,16 @@ _GROUP = 256
 
 
 def clear_buffer(buffer: Buffer[Any], graph: CommandGraph | None) -> None:
-    """Fill a buffer of numbers with zeros: as words, whatever they are, unless elements are smaller."""
+    """Fill a buffer of numbers with zeros: as words of 32 bits unless elements are smaller."""
     size = buffer.var_type.item_size
     if size % 4 == 0:
-        _clearing(uint32)(buffer, graph=graph, exec_size=buffer.size * size // 4)
+        _clear_kernel(uint32)(buffer, graph=graph, exec_size=buffer.size * size // 4)
     else:
-        _clearing(buffer.var_type)(buffer, graph=graph, exec_size=buffer.size)
+        _clear_kernel(buffer.var_type)(buffer, graph=graph, exec_size=buffer.size)
 
 
 @memoize
-def _clearing(kind: DType) -> ShaderFunction:
+def _clear_kernel(kind: DType) -> ShaderFunction:
     def clear(words: Any) -> None:
         words[vc.global_invocation_id().x] = vc.to_dtype(kind, 0)
 

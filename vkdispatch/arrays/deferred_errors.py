@@ -1,9 +1,9 @@
-"""Errors that kernels find: noted on the device, and raised by whoever waits for the device next.
+"""Errors found by kernels: noted on the device, and raised by the next wait for the device.
 
-A call that can go wrong on the device takes a ticket, and gives it to a kernel as a number. The kernel notes
-what it finds under the ticket, in host memory, the journal (see vkdispatch_native/objects/journal.hpp). Each
-wait, read and close has a glance at the journal when it is over. An error is raised once in each thread: in
-all that come before the calling thread was told of it, and in those that were running by then.
+A call that can fail on the device takes a ticket and passes its number to a kernel. The kernel notes errors
+under the ticket in the journal, which is host memory (see vkdispatch_native/objects/journal.hpp). Each wait,
+read and close then looks into the journal. An error is raised once in each thread: in every thread that waits
+before the calling thread has got it, and in those that were running then.
 """
 
 import os
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
 
 _KEPT = "deferred errors"
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-# As in journal.hpp: tickets, the first place found under each, and behind them a ring of notes.
+# As in journal.hpp: the first place found for each ticket, and behind them a ring of notes.
 _TICKETS = 1024
 _HALF = _TICKETS // 2
 _NOTES = 128
 _NOTE_WORDS = 8
 _NONE = 0xFFFFFFFF
-# Beyond, the oldest are forgotten: some thread may never wait.
+# The most errors kept: some threads never wait, so the oldest are dropped.
 _MOST_FINDINGS = 64
 
 _Words = np.ndarray[Any, np.dtype[np.uint32]]
-# What is checked, the caller's code and line, and the thread.
+# The check, the code and line of the caller, and the thread.
 _Note = tuple["Check", CodeType, int, int]
 
 
 class Check:
-    """What a call checks on the device, and the error if it does not hold. Equal calls may share one."""
+    """What a call checks on the device, and the error if the check fails. Equal calls may share one."""
 
     __slots__ = ()
 
@@ -53,13 +53,13 @@ class Check:
         Parameters
         ----------
         place
-            The first place that is wrong.
+            The first wrong place.
         words
-            The numbers that were noted there, two words each; None where that is not known any more.
+            The numbers noted there, two words each; None if they were overwritten.
         queue
             The queue that found it.
         call
-            Where the call was made, as messages say it.
+            The function and the place of the call, as messages name them.
         """
         raise NotImplementedError
 
@@ -72,10 +72,10 @@ class Check:
 def take_ticket(context: Context, check: Check) -> int:
     """Return the number under which a kernel notes what it finds: an argument of type uint32.
 
-    It belongs to one call, and calls that are repeated take their own. The kernel is to be launched at once;
-    `journal_of` is its other argument.
+    A ticket belongs to one call; repeated calls take their own. The kernel has to be launched at once, with
+    `journal_of` as another argument.
     """
-    engine, findings = context._native, _desk_of(context).findings
+    engine, findings = context._native, _state_of(context).findings
 
     def take() -> int:
         frame = sys._getframe(1)
@@ -92,12 +92,12 @@ def take_ticket(context: Context, check: Check) -> int:
 
 
 def journal_of(context: Context) -> Buffer[Any]:
-    """Return the buffer of uint32 that kernels note errors in."""
-    return _desk_of(context).journal
+    """Return the buffer of uint32 in which kernels note errors."""
+    return _state_of(context).journal
 
 
 def raise_if_checked(context: Context) -> None:
-    """Wait, and raise what was found, if checks are on (VKDISPATCH_CHECK)."""
+    """Wait for the device and raise errors, if checks are on (VKDISPATCH_CHECK)."""
     if checks_of(None):
         context._native.wait_idle()
 
@@ -106,11 +106,11 @@ def raise_if_checked(context: Context) -> None:
 
 
 def note_error(journal: Any, ticket: Any, place: Any, values: list[Any]) -> None:
-    """Note, in a kernel being traced, that a place is wrong, with up to three integers in registers."""
+    """Note, in a kernel being traced, a wrong place with up to three integers in registers."""
     position = place.to_dtype(uint32).to_register()
     with vc.if_block(position < journal[ticket]):
         before = vc.atomic_min(journal[ticket], position).to_register()
-        # only the first place counts: the last to get here
+        # the first place counts, whose note is written last
         with vc.if_block(position < before):
             number = vc.atomic_add(journal[0], 1).to_register()
             at = ((number & (_NOTES - 1)) * _NOTE_WORDS + _TICKETS).to_register()
@@ -133,8 +133,8 @@ def read_note(words: _Words, index: int, kind: DType) -> int:
 # ---- on the host
 
 
-class _Desk:
-    """What a context keeps: the journal, and what was found in it."""
+class _ContextState:
+    """What a context keeps: the journal, and the errors found in it."""
 
     __slots__ = ("findings", "journal")
 
@@ -142,32 +142,32 @@ class _Desk:
         self.findings = _Findings(context.queue_count)
         memory = context._native.open_journal(self.findings.tell)
         self.journal: Buffer[Any] = Buffer.of_memory(context, memory, _TICKETS + _NOTES * _NOTE_WORDS, uint32)
-        # it ends with the device, after the last look
+        # the device destroys it after the last look
         context._disown(self.journal)
 
 
-_desks_lock = RLock()
+_states_lock = RLock()
 
 
-def _desk_of(context: Context) -> _Desk:
-    found: _Desk | None = context.kept.get(_KEPT)
+def _state_of(context: Context) -> _ContextState:
+    found: _ContextState | None = context.kept.get(_KEPT)
     if found is None:
-        with _desks_lock:
+        with _states_lock:
             found = context.kept.get(_KEPT)
             if found is None:
-                found = context.kept[_KEPT] = _Desk(context)
+                found = context.kept[_KEPT] = _ContextState(context)
     return found
 
 
 class _Finding:
-    """An error, and who has been told of it."""
+    """An error, and the threads in which it was raised."""
 
     def __init__(self, note: _Note) -> None:
         self.check, self.code, self.line, self.caller = note
         self.points: dict[int, int] = {}
         self.detail: tuple[int, int, _Words | None] | None = None
         self._told: WeakSet[Thread] = WeakSet()
-        # Those who are still to be told; None: everybody else.
+        # The threads in which it is still to be raised; None for all others.
         self._audience: WeakSet[Thread] | None = None
 
     @property
@@ -180,11 +180,11 @@ class _Finding:
         return self.check.error(place, words, queue, self.call)
 
     def concerns(self, thread: "Thread") -> bool:
-        """Whether a thread is still to be told."""
+        """Whether the error is still to be raised in a thread."""
         return thread not in self._told if self._audience is None else thread in self._audience
 
     def tell(self, thread: "Thread", running: "list[Thread]") -> None:
-        """Note that a thread is told, of those that are running."""
+        """Note that the error is raised in a thread, given the running threads."""
         self._told.add(thread)
         if self._audience is not None:
             self._audience.discard(thread)
@@ -192,12 +192,12 @@ class _Finding:
             self._audience = WeakSet(each for each in running if each not in self._told)
 
     def is_open(self) -> bool:
-        """Whether somebody is still to be told."""
+        """Whether there is a thread in which the error is still to be raised."""
         return self._audience is None or any(each.is_alive() for each in self._audience)
 
 
 class _Findings:
-    """What kernels of a context have found. It does not refer to the context, which refers to it."""
+    """The errors found by kernels of a context. It does not refer to the context, which refers to it."""
 
     def __init__(self, queue_count: int) -> None:
         self._queue_count = queue_count
@@ -206,8 +206,8 @@ class _Findings:
         self._open: list[_Finding] = []
 
     def tell(self, engine: native.Engine, slot: int, value: int) -> None:
-        """Raise what was found up to a batch of a slot (see `note_of`), unless this thread was told of it."""
-        from threading import current_thread  # few programs come here, and all would pay for the import
+        """Raise the errors found up to a batch of a slot (see `note_of`) that this thread has not got yet."""
+        from threading import current_thread  # imported here, as few programs need it
         from threading import enumerate as running_threads
 
         thread, running = current_thread(), running_threads()
@@ -226,10 +226,10 @@ class _Findings:
             self._open = [each for each in self._open if each.is_open()][-_MOST_FINDINGS:]
             engine.keep_telling(bool(self._open))
         if mine:
-            raise _one_error(mine)
+            raise _combine_errors(mine)
 
     def renew(self, engine: native.Engine) -> None:
-        """Wait for the calls that have the tickets which are next, and take note of what they found."""
+        """Wait for the calls with the tickets that come next, and collect their errors."""
         with self._lock:
             half = engine.stale_tickets()
             if half < 0:
@@ -247,7 +247,7 @@ class _Findings:
             engine.renew_tickets(half)
 
     def _look(self, engine: native.Engine) -> list[_Words]:
-        """Return the journals of all queues, after a look for what is new in them."""
+        """Collect new errors from the journals of all queues, and return the journals."""
         journals = []
         for queue in range(self._queue_count):
             complete, octets = engine.journal(queue)
@@ -271,8 +271,8 @@ class _Findings:
         finding.detail = (queue, place, found[0, 2:] if len(found) else None)
 
 
-def _one_error(findings: list[_Finding]) -> VkDispatchError:
-    """Return the error of the first of several, which names the others."""
+def _combine_errors(findings: list[_Finding]) -> VkDispatchError:
+    """Return the error of the first finding, whose message names the others."""
     error = findings[0].error()
     if len(findings) > 1:
         others = ", ".join(each.call for each in findings[1:])

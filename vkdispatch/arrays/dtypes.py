@@ -13,14 +13,14 @@ DTypeLike = DType | type[Any] | np.dtype[Any] | str | None
 
 
 def parse_dtype(value: Any, name: str = "dtype") -> DType:
-    """Return the dtype that an argument names: vkdispatch's, NumPy's, or Python's bool, int, float, complex.
+    """Return the dtype for an argument: one of vkdispatch or NumPy, or bool, int, float, complex.
 
     Raises
     ------
     TypeError
-        It is none.
+        The value is not a dtype.
     ValueError
-        Buffers have no such elements.
+        Buffers cannot have elements of this dtype.
     """
     if isinstance(value, type) and issubclass(value, dtype.dtype) and hasattr(value, "name"):
         return value

@@ -1,4 +1,4 @@
-"""Maps called with their arguments, as buffers of what they give."""
+"""Evaluation of mapped arrays into buffers."""
 
 from typing import Any
 
@@ -21,11 +21,11 @@ _GROUP = 256
 
 @array_function
 def asbuffer(array: MappedArray) -> Buffer[Any]:
-    """Return a buffer of what a map gives: one kernel, recorded where a global graph is set."""
+    """Return a buffer of the values of a mapped array, computed by one kernel or recorded in a global graph."""
     values = parse_operand(array, "array")
     buffer = prepare_result(None, values.shape, values.var_type, values.context)
     if buffer.size:
-        _storing(values.source.elementwise())(buffer, *values.arguments)
+        _store_kernel(values.source.elementwise())(buffer, *values.arguments)
     return buffer
 
 
@@ -33,7 +33,7 @@ evaluate_with(asbuffer)
 
 
 @memoize
-def _storing(source: Source) -> ShaderFunction:
+def _store_kernel(source: Source) -> ShaderFunction:
     sink = parse_output(None, source.out_type).sink
 
     def body(result: Any, *variables: Any) -> None:

@@ -1,4 +1,4 @@
-"""What kernels are planned by of a context's devices, gathered once."""
+"""Facts about the devices of a context that plans of kernels depend on, gathered once."""
 
 from vkdispatch.arrays.numbers import floor_power_of_two
 from vkdispatch.base.context import Context, get_context
@@ -11,14 +11,14 @@ _KEPT = "arrays.facts"
 _PLAN_VARIABLE = "VKDISPATCH_PLAN"
 _BALLOT, _SHUFFLE, _SHIFT = 0x8, 0x10, 0x20
 NVIDIA, AMD, INTEL = 0x10DE, 0x1002, 0x8086
-# Others may run a kernel with subgroups that are smaller than they say.
+# Drivers of other vendors may run kernels with smaller subgroups than they report.
 _WHOLE_SUBGROUPS = (NVIDIA, AMD)
 
 
-# Each context has one, which is a key of plans: compared and hashed by identity.
+# A key of plans, of which each context has one; so it is compared and hashed by identity.
 @record(eq=False)
 class DeviceFacts:
-    """What the devices of a context can do: of several, what all of them can.
+    """What all devices of a context can do.
 
     Attributes
     ----------
@@ -63,17 +63,17 @@ class DeviceFacts:
     products: tuple[MatrixProduct, ...]
 
     def power_group(self, wanted: int) -> int:
-        """Return the largest power of two that a workgroup may have, and that is not above what is wanted."""
+        """Return the largest power of two up to `wanted` invocations that a workgroup may have."""
         return floor_power_of_two(min(wanted, self.max_group))
 
 
 def device_facts(context: Context | None = None) -> DeviceFacts:
-    """Return the facts of a context's devices; None: of the current one's."""
+    """Return the facts about the devices of a context; None for the current one."""
     context = get_context() if context is None else context
     if not context.runs:
-        return _gathered(context)  # limits of the dummy backend may be changed
+        return _gather_facts(context)  # the limits of the dummy backend may change
     found: DeviceFacts | None = context.kept.get(_KEPT)
-    return context._keep(_KEPT, lambda: _gathered(context)) if found is None else found
+    return context._keep(_KEPT, lambda: _gather_facts(context)) if found is None else found
 
 
 def _plans_for_cpu(context: Context) -> bool:
@@ -83,7 +83,7 @@ def _plans_for_cpu(context: Context) -> bool:
     return "cpu" in chosen or (context.is_cpu() and not chosen)
 
 
-def _gathered(context: Context) -> DeviceFacts:
+def _gather_facts(context: Context) -> DeviceFacts:
     infos = context.device_infos
     operations = -1 if context.subgroup_enabled else 0
     for info in infos:

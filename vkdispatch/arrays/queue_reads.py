@@ -1,7 +1,7 @@
-"""Numbers that a call waits for before it goes on: from the device, and from every queue of a context.
+"""Numbers that a call reads from the device before it continues, from every queue of a context.
 
-A context of several queues has a copy of each buffer for each queue, and a call runs on all of them. What the
-call decides by such a number is either decided for each queue by itself, or has to be the same on all.
+A context with several queues has a copy of each buffer for each queue, and a call runs on all queues. What
+such a number decides is either decided for each queue separately, or has to be the same on all queues.
 """
 
 from collections.abc import Sequence
@@ -13,30 +13,30 @@ from vkdispatch.base.errors import ArgumentValueError
 
 
 def read_queues(buffer: Buffer[Any], start: int = 0, stop: int | None = None) -> list[Array]:
-    """Wait for a buffer, and return its elements from `start` to `stop`, flat, as each queue has them."""
+    """Wait for a buffer and return its flat elements from `start` to `stop`, for each queue."""
     end = buffer.size if stop is None else stop
     return [buffer._read(start, (end - start,), queue) for queue in range(buffer.context.queue_count)]
 
 
 def describe_queue(queue: int, context: Context) -> str:
-    """Return what messages add about a queue: nothing where there is one only."""
+    """Return the text that messages add about a queue: nothing if there is only one."""
     return f" on queue {queue}" if context.queue_count > 1 else ""
 
 
 def agree_on_size(sizes: Sequence[int], name: str, remedy: str) -> int:
-    """Return the size of a result, which has to be the same on each queue.
+    """Return the size of a result, which has to be the same on all queues.
 
     Parameters
     ----------
     name
-        The argument that decides it.
+        The argument that decides the size.
     remedy
-        What the caller may give in place of waiting, such as "size=".
+        The argument that avoids the wait, such as "size=".
 
     Raises
     ------
     ValueError
-        The queues differ.
+        The sizes differ.
     """
     for queue, size in enumerate(sizes):
         if size != sizes[0]:

@@ -1,8 +1,8 @@
-"""Calls that are repeated: the first of a kind is recorded, equal ones are made by one native call.
+"""Repeated calls: the first call of a kind is recorded, and one native call repeats it for equal calls.
 
-Calls are equal if all that a function decides by is equal: the function, options, dtypes, shapes, maps,
-which arguments are one memory, and the context. What the first one gives to the queues, and which buffers it
-makes, is bound to the buffers of the others. A call that waits for the device is never bound.
+Calls are equal if all that a function depends on is equal: the function, options, dtypes, shapes, maps, which
+arguments are the same memory, and the context. The launches and new buffers of the first call are bound to
+the buffers of the others. A call that waits for the device is never bound.
 """
 
 import functools
@@ -29,7 +29,7 @@ native.set_repeated_types(
 
 
 def repeatable(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Decorate a part of a function on arrays that waits for nothing, where the whole may wait."""
+    """Decorate a part of a function on arrays that does not wait, while the function may."""
 
     @functools.wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -42,7 +42,7 @@ def repeatable(function: Callable[_P, _R]) -> Callable[_P, _R]:
 def call_repeatedly(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], plain: bool = False
 ) -> Any:
-    """Call a function on arrays, or do what an equal call came to; with `plain`, or in graphs, call it."""
+    """Call a function on arrays, or repeat an equal call unless it is `plain` or in a graph."""
     found = None if plain or current.chosen is not None else native.repeat(function, args, kwargs)
     if found is None:
         return function(*args, **kwargs)
@@ -60,9 +60,9 @@ def call_repeatedly(
 def call_with_parameters(
     function: Callable[..., Any], args: tuple[Any, ...], parameters: tuple[int, ...], context: Context
 ) -> Any:
-    """Call a function that gives its last arguments, the parameters, to kernels as they are.
+    """Call a function that passes its last arguments, the parameters, to kernels unchanged.
 
-    Calls are equal although these differ.
+    Calls with other parameters are equal.
     """
     found = native.repeat(function, args, {}, parameters, context)
     if found is None:
@@ -79,7 +79,7 @@ def call_with_parameters(
 
 
 def _keep(recorder: native.CallRecorder, result: Any) -> None:
-    """Bind a call that was recorded, if what it returned can be made again."""
+    """Bind a recorded call, if its result can be made again."""
     made: list[Buffer[Any]] = []
     parts = [
         _part(each, recorder.arguments, made) for each in (result if isinstance(result, tuple) else (result,))
@@ -92,11 +92,11 @@ def _keep(recorder: native.CallRecorder, result: Any) -> None:
 
 
 def _nothing(*_: object) -> None:
-    """Make no result."""
+    """Return None, the result of a function without one."""
 
 
 def _part(result: Any, arguments: Sequence[Any], made: list[Buffer[Any]]) -> _Finish | None:
-    """Return what makes a part of a result; None: it cannot be made."""
+    """Return the function that makes a part of a result; None if there is none."""
     if result is None:
         return _nothing
     for position, argument in enumerate(arguments):

@@ -1,4 +1,4 @@
-"""Where segments begin, as integers in device memory: checked there."""
+"""Checks, on the device, of the integers that say where segments begin."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from vkdispatch.arrays.deferred_errors import (
     read_note,
     take_ticket,
 )
-from vkdispatch.arrays.kernels import trace_kernel
+from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
 from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, int32, int64, is_signed_dtype, uint32
@@ -24,7 +24,7 @@ _GROUP = 256
 
 @record
 class _StartsCheck(Check):
-    """That segments begin where they may."""
+    """The check that segments begin where they may."""
 
     function: str
     kind: DType
@@ -45,19 +45,19 @@ class _StartsCheck(Check):
 
 
 def note_bad_starts(function: str, starts: Buffer[Any], length: int | None = None) -> None:
-    """Have the device check that segments begin where they may.
+    """Let the device check that segments begin where they may.
 
-    If one does not, whoever waits for the device next gets a ValueError, which names the first such place and
-    where it is: in this call, if checks are on (VKDISPATCH_CHECK).
+    If a segment does not, the next wait for the device raises a ValueError that names the first such start
+    and its position: this call does if checks are on (VKDISPATCH_CHECK).
 
     Parameters
     ----------
     function
-        The function that was called.
+        The name of the function that was called.
     starts
-        A buffer of (u)int32 or (u)int64, the argument `segments`.
+        The argument `segments`, a buffer of (u)int32 or (u)int64.
     length
-        The largest that there may be, where they have to ascend; None: they only must not be negative.
+        The largest start, if starts have to ascend; None if they only have to be nonnegative.
     """
     kind = starts.var_type
     if not starts.size or (length is None and not is_signed_dtype(kind)):
@@ -66,15 +66,14 @@ def note_bad_starts(function: str, starts: Buffer[Any], length: int | None = Non
     most = (1 << 8 * kind.item_size - (kind in (int32, int64))) - 1
     numbers = () if length is None else (min(length, most),)
     check = _StartsCheck(function, kind, length, context.queue_count)
-    _checking(kind, length is not None)(journal_of(context), starts, *numbers, take_ticket(context, check))
+    _check_kernel(kind, length is not None)(
+        journal_of(context), starts, *numbers, take_ticket(context, check)
+    )
     raise_if_checked(context)
 
 
 @memoize
-def _checking(kind: DType, ascending: bool) -> ShaderFunction:
-    buffer: Any = vc.Buff
-    constant: Any = vc.Const
-
+def _check_kernel(kind: DType, ascending: bool) -> ShaderFunction:
     def body(journal: Any, starts: Any, *numbers: Any) -> None:
         position = vc.global_invocation_id().x
         start = starts[position].to_register()

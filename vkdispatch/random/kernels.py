@@ -321,7 +321,7 @@ class _Tracing:
         sink = self._form.sink
         if sink.mapping is None:
             return value
-        return sink.mapped(self._mapping, index, value.to_dtype(compute_type(sink.value_type)))
+        return sink.map_value(self._mapping, index, value.to_dtype(compute_type(sink.value_type)))
 
     def _element(self, index: Any, value: Any) -> None:
         sink = self._form.sink

@@ -20,27 +20,27 @@ def reduce(
 ) -> Callable[[Callable[..., Any]], ReduceFunction]:
     """Turn the decorated function, which combines two values, into a reduction.
 
-    Its return annotation is the result's dtype. Values of fewer than 32 bits are combined in 32 (float16 in
-    float32), and the result is stored as annotated. In which order values are combined is fixed for a shape
-    and a device, but not said: the function must be associative and commutative.
+    Its return annotation is the dtype of the result. Values of fewer than 32 bits are combined in 32 bits
+    (float16 in float32), and the result is stored as annotated. The order in which values are combined is
+    fixed for a shape and a device, but unspecified: the function must be associative and commutative.
 
     Parameters
     ----------
     identity
-        The number that changes nothing when combined; "inf" and "-inf" are infinities, of integers the
+        The number that changes nothing when combined; "inf" and "-inf" are infinities; for integers, the
         largest and the smallest number.
     axes
         The axes to reduce, negative ones from the end; None reduces all.
     group_size
-        Invocations of a workgroup, a multiple of the device's subgroup size; None chooses.
+        Invocations of a workgroup, a multiple of the subgroup size of the device; None chooses.
     mapping_function
         A `vd.map` that gives the value of each element; None takes the elements themselves.
 
     Raises
     ------
     TypeError, ValueError
-        The function lacks its return annotation, which must be the mapping function's too, or an argument is
-        not what it should be.
+        The function has no return annotation or another one than the mapping function, or an argument is
+        invalid.
     """
 
     def decorate(function: Callable[..., Any]) -> ReduceFunction:
@@ -91,7 +91,7 @@ def map_reduce(
     Raises
     ------
     TypeError, ValueError
-        The function lacks an annotation, or an argument is not what it should be.
+        The function lacks an annotation, or an argument is invalid.
     """
     if not isinstance(reduction, ReduceOp):
         raise ArgumentTypeError(

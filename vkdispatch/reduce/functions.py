@@ -62,9 +62,9 @@ def sum(
     axis
         An axis or several; None: all.
     dtype
-        Of the result and of the additions; types of fewer than 32 bits are added in 32 bits. With bool, the
-        sum says whether any element is true, and the product whether all are. None: int64 or uint64 for bool
-        and integers of fewer than 64 bits, else the dtype of `x`.
+        The dtype of the result and of the additions; types of fewer than 32 bits are added in 32 bits. With
+        bool, the sum says whether any element is true, and the product whether all are. None is int64 or
+        uint64 for bool and integers of fewer than 64 bits, else the dtype of `x`.
     out
         A buffer for the result, of its shape and dtype; None makes one.
     keepdims
@@ -72,7 +72,7 @@ def sum(
     initial
         A number to start with; None is 0.
     where
-        A mask of bool: only elements where it is true count. It broadcasts to the shape of `x`, as in NumPy.
+        A mask of bool: only elements where it is true count. It broadcasts to the shape of `x`.
     output_map
         A `vd.map` for the results, whose first parameter gets the value.
     graph
@@ -81,13 +81,14 @@ def sum(
     Returns
     -------
     Buffer
-        Of the shape of `x` without the reduced axes: `.read(0)` of a sum of all gives an array of no
-        dimensions. Work is queued, and not waited for. The sum of nothing is `initial`, or 0.
+        Of the shape of `x` without the reduced axes: `.read(0)` of the sum of all elements is an array of no
+        dimensions. The call queues the work and does not wait for it. The sum of no elements is `initial`,
+        or 0.
 
     Raises
     ------
     TypeError, ValueError
-        An argument is not what it should be, or there is no such axis.
+        An argument is invalid, or there is no such axis.
     NotImplementedError
         The device lacks the integers of the result; give a `dtype`.
     """
@@ -111,9 +112,10 @@ def prod(
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Multiply elements, along axes or all of them: of vectors component by component.
+    """Multiply elements, along axes or all of them; vectors component by component.
 
-    Parameters, dtypes and errors are those of `sum`; `initial` None is 1, and so is the product of nothing.
+    Parameters, dtypes and errors are those of `sum`. `initial` None is 1, and so is the product of no
+    elements.
     """
     array, call = parse_call(x, axis, out, keepdims, output_map, graph)
     if is_matrix(array.var_type):
@@ -140,9 +142,9 @@ def mean(
 ) -> Buffer[Any]:
     """Return the mean of elements, along axes or of all.
 
-    Parameters are those of `sum`. The result's dtype is float64 for integers and truth values, else that of
-    the elements; float16 and bfloat16 are added up in float32. The mean of nothing is NaN, with a
-    RuntimeWarning where that is known beforehand.
+    Parameters are those of `sum`. The dtype of the result is float64 for integers and truth values, else that
+    of the elements; float16 and bfloat16 are added up in float32. The mean of no elements is NaN, with a
+    RuntimeWarning unless a mask decides the number of elements.
     """
     array, call = parse_call(x, axis, out, keepdims, output_map, graph)
     kind = mean_type("mean", array.var_type, dtype, array.context)
@@ -173,20 +175,20 @@ def var(
 ) -> Buffer[Any]:
     """Return the variance of elements: the mean square of their distances from the mean.
 
-    One pass over the memory, whose result is as exact as one about the exact mean: a mean that is large
-    beside the deviations does no harm.
+    It takes one pass over the memory, and is as exact as with the exact mean, also if the mean is much larger
+    than the deviations.
 
     Parameters
     ----------
     x, axis, dtype, out, keepdims, where, output_map, graph
-        As of `mean`. Complex numbers have a real variance; vectors one of each component.
+        As of `mean`. Complex numbers have a real variance, vectors one for each component.
     ddof, correction
-        The sum of squares is divided by the count of elements less this number; `correction` is another name.
+        The divisor is the number of elements less this number; `correction` is another name for `ddof`.
 
     Raises
     ------
     TypeError, ValueError, NotImplementedError
-        As `mean`; both names are used.
+        As of `mean`; or both `ddof` and `correction` are given.
     """
     ddof = _parse_ddof("var", ddof, correction)
     array, call = parse_call(x, axis, out, keepdims, output_map, graph)
@@ -207,7 +209,7 @@ def std(
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return the standard deviation of elements: the square root of `var`, whose parameters it has."""
+    """Return the standard deviation of elements: the square root of `var`, with the same parameters."""
     ddof = _parse_ddof("std", ddof, correction)
     array, call = parse_call(x, axis, out, keepdims, output_map, graph)
     return _reduce_moments("std", x, array, call, dtype, ddof, where)
@@ -257,16 +259,16 @@ def min(
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return the smallest element, along axes or of all: NaN where there is one.
+    """Return the smallest element, along axes or of all; NaN if there is one.
 
-    Complex numbers are ordered by their real parts, then their imaginary parts; the components of vectors
-    are looked at one by one. Parameters are those of `sum`; `initial` is needed for a `where`, and for what
-    has no elements.
+    Complex numbers are ordered by their real parts, then by their imaginary parts. Vectors are compared
+    component by component. Parameters are those of `sum`; a `where`, or an array without elements, needs an
+    `initial`.
 
     Raises
     ------
     TypeError, ValueError
-        As `sum`; there are no elements and no `initial`.
+        As of `sum`; or there are no elements and no `initial`.
     """
     array, call = parse_call(x, axis, out, keepdims, output_map, graph)
     return _reduce_extreme("min", x, array, call, initial, where)
@@ -318,21 +320,21 @@ def argmin(
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return where the smallest element is: the first of equal ones, or the first NaN.
+    """Return the position of the smallest element: the first of equal ones, or the first NaN.
 
     Parameters
     ----------
     axis
-        The axis to look along; None: the place is one in the array as one row.
+        The axis to search along; None searches the flat array.
     dtype
-        Of the result; None is int64.
+        The dtype of the result; None is int64.
     x, out, keepdims, output_map, graph
         As of `sum`.
 
     Raises
     ------
     TypeError, ValueError
-        As `sum`; there are no elements.
+        As of `sum`; or there are no elements.
     NotImplementedError
         The device lacks 64-bit integers; give a `dtype`.
     """
@@ -351,7 +353,7 @@ def argmax(
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return where the largest element is; see `argmin`."""
+    """Return the position of the largest element; see `argmin`."""
     array, call = parse_call(x, _parse_line_axis(x, axis), out, keepdims, output_map, graph)
     return _reduce_to_index("argmax", array, call, dtype)
 
@@ -380,7 +382,7 @@ def any(
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return whether any element is true: not 0 (NaN is not). Parameters are those of `sum`."""
+    """Return whether any element is nonzero; NaN is nonzero. Parameters are those of `sum`."""
     array, call = parse_call(x, axis, out, keepdims, output_map, graph)
     return _reduce_truth(x, array, call, where, of_all=False)
 
@@ -396,7 +398,7 @@ def all(
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return whether all elements are true: not 0 (NaN is not). Parameters are those of `sum`."""
+    """Return whether all elements are nonzero; NaN is nonzero. Parameters are those of `sum`."""
     array, call = parse_call(x, axis, out, keepdims, output_map, graph)
     return _reduce_truth(x, array, call, where, of_all=True)
 
@@ -418,12 +420,12 @@ def count_nonzero(
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Count the elements that are not 0 (NaN is not).
+    """Count the nonzero elements; NaN is nonzero.
 
     Parameters
     ----------
     dtype
-        Of the result; None is int64.
+        The dtype of the result; None is int64.
     x, axis, out, keepdims, output_map, graph
         As of `sum`.
     """

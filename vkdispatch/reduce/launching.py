@@ -207,7 +207,7 @@ def plan_launches(
     plan = planner.plan(shape)
 
     def make_launch(planned: Pass) -> _Launch:
-        return _Launch(stage_kernel(planned.form, source, accumulator, sink), planned.params.checked())
+        return _Launch(stage_kernel(planned.form, source, accumulator, sink), planned.params.as_arguments())
 
     first, second = make_launch(plan.first), None if plan.second is None else make_launch(plan.second)
     counters = plan.first.params.blocks if plan.first.form.is_finishing else 0

@@ -46,7 +46,7 @@ class ReductionParams:
     inner: int = 1
     outer: int = 1
 
-    def checked(self) -> tuple[int, ...]:
+    def as_arguments(self) -> tuple[int, ...]:
         """Return the numbers in order. Raises ValueError where one needs more than 32 bits."""
         values: tuple[int, ...] = astuple(self)
         if max(values) > MOST_NARROW:

@@ -40,23 +40,24 @@ def norm(
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return a norm of vectors or matrices: `numpy.linalg.norm`, less what takes singular values.
+    """Return a norm of vectors or matrices, as `numpy.linalg.norm` without those that take singular values.
 
     Parameters
     ----------
     x
         A buffer of numbers, or a map called with its arguments.
     ord
-        None: the root of the sum of squared magnitudes, over any axes. Of vectors (one axis) also `inf` and
-        `-inf`, the largest and the smallest magnitude, 0, how many are not 0, and any number p: the sum of
-        magnitudes to the power p, to the power 1/p. Of matrices (two axes) "fro", as None, and 1, -1, `inf`,
-        -`inf`: the largest or smallest sum of magnitudes of a column, or of a row.
+        None is the root of the sum of squared magnitudes, over any axes. For vectors (one axis): `inf` and
+        `-inf` are the largest and the smallest magnitude, 0 is the number of nonzero elements, and any other
+        number p is the sum of magnitudes to the power p, to the power 1/p. For matrices (two axes): "fro" is
+        the same as None; 1 and -1 are the largest and the smallest sum of magnitudes of a column, `inf` and
+        `-inf` of a row.
     axis
-        The axis of vectors, or the axes of the rows and the columns of matrices; None: all.
+        The axis of vectors, or the axes of the rows and the columns of matrices; None for all.
     keepdims
         Whether these axes stay, with one element.
     dtype
-        Of the result, a float. None: that of the magnitudes; float64 of integers.
+        The dtype of the result, a float. None is that of the magnitudes, float64 for integers.
     out, output_map, graph
         As of `vd.sum`.
 
@@ -64,12 +65,12 @@ def norm(
     -------
     Buffer
         A norm for each vector or matrix. Sums are not scaled: squares of numbers beyond the root of the
-        largest float are infinite, as NumPy's are.
+        largest float are infinite, as in NumPy.
 
     Raises
     ------
     TypeError, ValueError
-        An argument is not what it should be, or there is nothing to take the smallest of.
+        An argument is invalid, or there are no elements for a minimum.
     NotImplementedError
         The norm takes singular values, or the device lacks float64; give a `dtype`.
     """
@@ -189,22 +190,21 @@ def dot(
     a
         A buffer of numbers of one axis or more, or a map called with its arguments.
     b
-        One of one axis, as long as the last of `a`; where `a` has more axes, a buffer. Complex numbers are
-        not conjugated.
+        Such an array of one axis, as long as the last axis of `a`; a buffer if `a` has several axes. Complex
+        numbers are not conjugated.
     out, output_map, graph
         As of `vd.sum`.
 
     Returns
     -------
     Buffer
-        Of the shape of `a` without its last axis, and of NumPy's dtype for products of the two: integers wrap
-        around, and truth values have "or" for a sum. Products of float16 and bfloat16 are added up in
-        float32.
+        Of the shape of `a` without its last axis, and of NumPy's dtype for products of the two. Integers wrap
+        around, and truth values are added by "or". Products of float16 and bfloat16 are added up in float32.
 
     Raises
     ------
     TypeError, ValueError
-        They are no arrays of numbers, or their shapes do not go together. `vd.matmul` multiplies matrices.
+        An argument is not an array of numbers, or the shapes do not match. `vd.matmul` multiplies matrices.
     """
     first, second = parse_operand(a, "a"), parse_operand(b, "b")
     require_numbers("dot", first.var_type)
@@ -240,7 +240,7 @@ def _products(a: DType, b: DType, kind: DType, several: bool) -> MappingFunction
             return vc.all(x, y)
         return cast_value(x, wide).to_register() * cast_value(y, wide).to_register()
 
-    # messages name these as the caller does
+    # error messages name the parameters as the caller does
     def dot(a: Any, b: Any) -> Any:
         return product(a, b)
 

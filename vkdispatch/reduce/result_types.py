@@ -1,4 +1,4 @@
-"""The dtypes of results, which are NumPy's, and what the device has to be able to do for them."""
+"""The dtypes of results, which are those of NumPy, and what they require of the device."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from vkdispatch.arrays.dtypes import parse_dtype
 from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.values import promotion as promotion
+from vkdispatch.arrays.values import promotion
 from vkdispatch.base import dtype
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import (
@@ -28,7 +28,7 @@ _FLOATS = (dtype.bfloat16, dtype.float16, dtype.float32, dtype.float64)
 
 
 def is_whole(kind: DType) -> bool:
-    """Whether components are integers."""
+    """Whether the components of a dtype are integers."""
     return component_type(kind) in _INTEGERS
 
 
@@ -53,7 +53,7 @@ def mean_type(function: str, kind: DType, given: Any, context: Context) -> DType
 
 
 def check_real(function: str, kind: DType, given: Any) -> None:
-    """Raise ValueError where a complex result is asked for of what is real."""
+    """Raise ValueError if a complex result of real numbers is requested."""
     chosen = kind if given is None else parse_dtype(given)
     if is_complex(chosen) and not is_complex(kind):
         raise ArgumentValueError(
@@ -62,7 +62,7 @@ def check_real(function: str, kind: DType, given: Any) -> None:
 
 
 def index_type(function: str, kind: DType, given: Any, context: Context) -> DType:
-    """Return the dtype of positions and counts: int64, or another integer that is asked for."""
+    """Return the dtype of positions and counts: int64, or the requested integer."""
     chosen = dtype.int64 if given is None else parse_dtype(given)
     if chosen not in _INTEGERS:
         raise ArgumentValueError(f"dtype: {function} gives integers, got {chosen.name}")
@@ -72,7 +72,7 @@ def index_type(function: str, kind: DType, given: Any, context: Context) -> DTyp
 def require_support(
     function: str, kind: DType, chosen: DType, context: Context, given: Any, instead: str
 ) -> DType:
-    """Return a dtype. Raises NotImplementedError where a device cannot compute with it."""
+    """Return a dtype. Raises NotImplementedError if a device cannot compute with it."""
     if component_type(chosen) is dtype.float64 and "shaderFloat64" not in device_facts(context).features:
         if is_complex(chosen):
             instead = "vd.complex64"
@@ -91,7 +91,7 @@ def require_support(
 
 
 def check_conversion(function: str, kind: DType, chosen: DType) -> None:
-    """Raise ValueError where values of a dtype are not added up in another."""
+    """Raise ValueError if values of a dtype cannot be added up in another."""
     if kind is chosen:
         return
     shapes = [
@@ -109,7 +109,7 @@ def real_type(kind: DType) -> DType:
 
 
 def require_order(function: str, kind: DType, *, numbers: bool = False) -> None:
-    """Raise ValueError for what has no order; `numbers`: for vectors, too."""
+    """Raise ValueError for dtypes without an order; with `numbers`, for vectors, too."""
     if is_matrix(kind) or (numbers and is_vector(kind)):
         raise ArgumentValueError(f"x: {kind.name} has no order, which {function} needs; map it to a number")
 
@@ -121,7 +121,7 @@ def require_numbers(function: str, kind: DType) -> None:
 
 
 def norm_type(kind: DType, given: Any, context: Context) -> DType:
-    """Return the dtype of a norm: that of the magnitudes, of integers float64, or what is asked for."""
+    """Return the dtype of a norm: that of magnitudes, float64 for integers, or the requested one."""
     real = real_type(kind)
     chosen = (real if real in _FLOATS else dtype.float64) if given is None else parse_dtype(given)
     if chosen not in _FLOATS:

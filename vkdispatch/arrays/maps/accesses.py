@@ -1,4 +1,4 @@
-"""How maps use their buffers: whether at the mapped index alone, and whether they write to them."""
+"""How maps use their buffers: whether only at the mapped index, and whether they write."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,9 +20,9 @@ class Access:
     Attributes
     ----------
     here
-        Whether it touches no element but that at the mapped index.
+        Whether it accesses only the element at the mapped index.
     written
-        Whether it writes.
+        Whether it writes to the argument.
     """
 
     here: bool = True
@@ -37,9 +37,9 @@ def find_accesses(
     Parameters
     ----------
     names, annotations
-        Of the arguments.
+        Names and annotations of the arguments.
     trace
-        Traces the map on variables for them, for a mapped index.
+        Traces the map, given variables for the arguments and a mapped index.
     """
     with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as context:
         variables = context.declare_input_arguments(list(annotations), list(names))
@@ -63,7 +63,7 @@ def find_accesses(
 
 
 def _used_elsewhere(traced: Kernel, mapped: Register) -> set[int]:
-    """Return the indices of the buffers of which a kernel touches other elements than the one at an index."""
+    """Return the indices of the buffers of which a kernel accesses other elements than that at an index."""
     statements = list(walk(traced.body))
     known = definitions_of(statements)
 
@@ -78,7 +78,7 @@ def _used_elsewhere(traced: Kernel, mapped: Register) -> set[int]:
             else:
                 return False
 
-    # raw GLSL says which buffers it touches, but not where
+    # of raw GLSL only the buffers are known, not the elements
     used = set(traced.reads | traced.writes)
     for expr in nodes(expr for statement in statements for expr in expressions_of(statement)):
         if expr.op is Op.ELEMENT and isinstance(expr.value, Storage) and not is_mapped(expr.args[0]):

@@ -1,16 +1,16 @@
-"""Maps of values, and maps of maps, as one map of buffers: what kernels know.
+"""Lowering: maps of values and maps of maps become one map of buffers, as kernels need it.
 
 scaled(weighted(x, w), 2.0)        a call, as the user writes it
-Tree(scaled)                       what it is made of, without the arguments
+Tree(scaled)                       its structure, without the arguments
 Tree(weighted)
 Stored, Stored
 Number
 scaled_(x: Buff, w: Buff, factor: Const)     its lowered map, of the leaves in order
 
-Arguments that broadcast have a `find_spread`: the axes of the mapped array, those of size 1 left out and
-neighbours of a kind joined, as a text of "k" (the argument has the axis, it is kept) and "b" (it is broadcast
-along it). The kernel depends on that alone. The sizes it computes with are constants of launches, behind all
-leaves.
+Arguments that broadcast have a spread, a text with a letter for each axis of the mapped array: "k" if the
+argument has the axis (it is kept), "b" if it is broadcast along it. Axes of size 1 are left out, and
+neighbours with the same letter are joined. The kernel depends on this text only. The sizes are constants of
+launches, behind all leaves.
 """
 
 import inspect
@@ -18,7 +18,8 @@ from collections.abc import Iterator
 from typing import Any, Union
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.maps.source import any_element, name_position
+from vkdispatch.arrays.maps.source import forget_element, name_position
+from vkdispatch.arrays.values.annotations import buffer, constant
 from vkdispatch.arrays.values.elements import wrap_integer
 from vkdispatch.base.dtype import DType, compute_type, uint32
 from vkdispatch.base.errors import ArgumentValueError
@@ -28,14 +29,14 @@ from vkdispatch.shader.map import MappingFunction, mapped_at, mapped_index
 
 @record
 class Whole:
-    """An argument as kernels take it: a buffer, a constant, an image."""
+    """An argument that kernels take as it is: a buffer, a constant, an image."""
 
     annotation: Any
 
 
 @record
 class Stored:
-    """Elements of a buffer of this dtype; of one element, if `single`, for all indices."""
+    """Elements of a buffer of this dtype; if `single`, its only element for all indices."""
 
     kind: DType
     single: bool
@@ -44,7 +45,7 @@ class Stored:
 
 @record
 class Number:
-    """A number, of the parameter's dtype; `variable`: one that a graph binds."""
+    """A number of the dtype of the parameter; if `variable`, a graph binds it."""
 
     kind: DType
     variable: bool = False
@@ -52,7 +53,7 @@ class Number:
 
 @record
 class Tree:
-    """A map, and what its parameters are; `single`: an array of one element."""
+    """A map and its parameters; if `single`, an array of one element."""
 
     mapping: MappingFunction
     children: tuple[Union[Whole, Stored, Number, "Tree"], ...]
@@ -60,9 +61,7 @@ class Tree:
     spread: str = ""
 
 
-_buffer: Any = vc.Buff
-_constant: Any = vc.Const
-# How many sizes `_place` takes.
+# Number of sizes that `_find_place` needs.
 _SIZES = {"": 0, "kb": 1, "bk": 1, "kbk": 2, "bkb": 2}
 
 
@@ -98,7 +97,7 @@ def find_spread(shape: tuple[int, ...], own: tuple[int, ...]) -> tuple[str, tupl
     return kinds, sizes
 
 
-def _place(kinds: str, index: Any, sizes: Iterator[Any]) -> Any:
+def _find_place(kinds: str, index: Any, sizes: Iterator[Any]) -> Any:
     """Return the flat index in an array that broadcasts, for the one in the mapped array."""
     inner, *rest = [next(sizes) for _ in range(_SIZES[kinds])]
     if kinds == "bk":
@@ -113,21 +112,21 @@ def _place(kinds: str, index: Any, sizes: Iterator[Any]) -> Any:
 
 
 def lower_map(tree: Tree) -> MappingFunction:
-    """Return the map of a tree's leaves. A map that takes what kernels take is returned as it is."""
+    """Return the map of the leaves of a tree. A map that kernels can take is returned unchanged."""
     whole = len(tree.children) == len(tree.mapping.buffer_types)
     if whole and all(isinstance(child, Whole) for child in tree.children):
         return tree.mapping
     annotations = list(_annotations(tree))
     names = _names(tree)
     sizes = _size_count(tree)
-    annotations += [_constant[uint32]] * sizes
+    annotations += [constant[uint32]] * sizes
     names += [f"size{i}" for i in range(sizes)]
     value = len(tree.children) < len(tree.mapping.buffer_types)
 
     def function(*variables: Any) -> Any:
         leaves = iter(variables)
         spreads = iter(variables[len(variables) - sizes :])
-        return _applied(tree, leaves, spreads, [next(leaves)] if value else [])
+        return _apply(tree, leaves, spreads, [next(leaves)] if value else [])
 
     function.__name__ = function.__qualname__ = tree.mapping.name
     function.stands_for = tree.mapping.mapping_function  # type: ignore[attr-defined]
@@ -138,46 +137,46 @@ def lower_map(tree: Tree) -> MappingFunction:
     return MappingFunction(annotations, tree.mapping.return_type, function)
 
 
-def _applied(tree: Tree, variables: Iterator[Any], sizes: Iterator[Any], values: list[Any]) -> Any:
+def _apply(tree: Tree, variables: Iterator[Any], sizes: Iterator[Any], values: list[Any]) -> Any:
     """Trace a tree on variables for its leaves and sizes; `values` are the arguments before those."""
     own = tree.mapping.buffer_types
-    arguments = [_converted(value, kind) for value, kind in zip(values, own, strict=False)]
+    arguments = [_convert(value, kind) for value, kind in zip(values, own, strict=False)]
     for child, annotation in zip(tree.children, own[len(values) :], strict=True):
-        arguments.append(_argument(child, annotation, variables, sizes))
+        arguments.append(_make_argument(child, annotation, variables, sizes))
     return tree.mapping.trace(*arguments)
 
 
-def _argument(child: Any, annotation: Any, variables: Iterator[Any], sizes: Iterator[Any]) -> Any:
+def _make_argument(child: Any, annotation: Any, variables: Iterator[Any], sizes: Iterator[Any]) -> Any:
     if isinstance(child, Tree):
         index: Any = vc.to_dtype(uint32, 0) if child.single else mapped_index()
         if child.spread:
-            index = _place(child.spread, index, sizes)
+            index = _find_place(child.spread, index, sizes)
         if child.single or child.spread:
-            variables = map(any_element, variables)
+            variables = map(forget_element, variables)
         assert child.mapping.return_type is not None
         register = vc.new_register(compute_type(child.mapping.return_type))
         with vc.scope_block(), mapped_at(index):
-            result = _applied(child, variables, sizes, [])
+            result = _apply(child, variables, sizes, [])
             if result is None:
                 raise ArgumentValueError(f"map {child.mapping.name!r} must return a value, got None")
             register[:] = result
             register[:] = wrap_integer(register, child.mapping.return_type)
-        return _converted(register, annotation, child.mapping.return_type)
+        return _convert(register, annotation, child.mapping.return_type)
     variable = next(variables)
     if isinstance(child, Stored):
         index = 0 if child.single else mapped_index()
         if child.spread:
-            index = _place(child.spread, index, sizes)
+            index = _find_place(child.spread, index, sizes)
         variable = variable[index]
     if isinstance(child, Whole):
         return variable
-    return _converted(variable, annotation, child.kind)
+    return _convert(variable, annotation, child.kind)
 
 
-def _converted(value: Any, annotation: Any, known: DType | None = None) -> Any:
-    """Return a value as its parameter has it; loaded once, however often the map uses it.
+def _convert(value: Any, annotation: Any, known: DType | None = None) -> Any:
+    """Return a value of the dtype of its parameter, in a register, however often the map uses it.
 
-    `known` is the dtype of which the value is one.
+    `known` is the dtype that the value fits already.
     """
     kind = compute_type(annotation)
     value = value.to_register()
@@ -191,9 +190,9 @@ def _annotations(tree: Tree) -> Iterator[Any]:
         if isinstance(child, Tree):
             yield from _annotations(child)
         elif isinstance(child, Stored):
-            yield _buffer[child.kind]
+            yield buffer[child.kind]
         elif isinstance(child, Number):
-            yield (vc.Var if child.variable else _constant)[compute_type(child.kind)]
+            yield (vc.Var if child.variable else constant)[compute_type(child.kind)]
         else:
             yield child.annotation
 
@@ -204,7 +203,7 @@ def _size_count(tree: Tree) -> int:
 
 
 def _names(tree: Tree) -> list[str]:
-    """Return the leaves' names: those of their parameters, with what they are arguments of in front."""
+    """Return the names of the leaves: those of the parameters on the way to each, joined."""
     count = len(tree.mapping.buffer_types)
     own = list(inspect.signature(tree.mapping.mapping_function).parameters)
     own = own if len(own) == count else [f"param{i}" for i in range(count)]

@@ -1,5 +1,6 @@
-"""What functions on arrays take: a buffer, or a map called with its arguments."""
+"""Operands of functions on arrays: buffers, and maps called with their arguments."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from vkdispatch.arrays.maps.lowering import Number, Stored, Tree, Whole, find_spread, lower_map
@@ -26,15 +27,15 @@ class Operand:
     Attributes
     ----------
     shape, size, var_type
-        Of the array.
+        Shape, number of elements and dtype of the array.
     context
-        Where it is.
+        The context of the array.
     source
         How a kernel gets its elements.
     arguments
-        What the kernel is launched with: one for each of `source.annotations`.
+        The arguments of launches, one for each of `source.annotations`.
     name
-        What messages call it.
+        The name of the array in messages.
     """
 
     shape: tuple[int, ...]
@@ -47,7 +48,7 @@ class Operand:
 
     @property
     def views(self) -> tuple[Any, ...]:
-        """What the kernel is launched with for `source.views`, if it takes them."""
+        """The arguments of launches for `source.views`."""
         return tuple(self.arguments[position] for position, _ in self.source.views)
 
 
@@ -57,12 +58,12 @@ def parse_operand(x: object, name: str = "x") -> Operand:
     Parameters
     ----------
     name
-        What messages call it.
+        The name of the array in messages.
 
     Raises
     ------
     TypeError
-        It is neither a buffer nor a map called with its arguments.
+        `x` is neither a buffer nor a map called with its arguments.
     """
     if isinstance(x, Buffer):
         x.require_alive()
@@ -75,39 +76,39 @@ def parse_operand(x: object, name: str = "x") -> Operand:
         )
     tree, arguments = build_tree(x)
     source = fit_source(_mapped_source(tree), x.size)
-    if any(_lacks(arguments[position], kind, x.size) for position, kind in _viewed(source)):
+    if lacks_elements(source, arguments, x.size):
         source = source.elementwise()
     return Operand(x.shape, x.size, x.var_type, x.context, source, arguments, name)
 
 
 def fit_source(source: Source, size: int) -> Source:
-    """Return the source as arrays of a size allow: a checked kernel's views must have an element."""
+    """Return the source for an array of a size. In checked kernels every view needs an element."""
     return source.elementwise() if size < source.together and checks_of(None) else source
 
 
 @memoize
 def plain_source(kind: DType) -> Source:
-    """Return the source of a buffer's elements as they are."""
-    return make_source(identity_map(kind), kind, plain=True)
+    """Return the source of the elements of a buffer."""
+    return make_source(identity_map(kind), kind, is_plain=True)
 
 
 @memoize
 def _mapped_source(tree: Tree) -> Source:
     assert tree.mapping.return_type is not None
-    return make_source(lower_map(tree), tree.mapping.return_type, plain=False)
+    return make_source(lower_map(tree), tree.mapping.return_type, is_plain=False)
 
 
-def _viewed(source: Source) -> list[tuple[int, DType]]:
-    return [(position, source.annotations[position].__args__[0]) for position, _ in source.views]
-
-
-def _lacks(buffer: Any, kind: DType, size: int) -> bool:
-    """Whether a buffer lacks some of the elements that loads of several would read ahead of the map."""
-    return bool(buffer.mem_size < size * kind.item_size)
+def lacks_elements(source: Source, arguments: Sequence[Any], size: int) -> bool:
+    """Whether a buffer lacks elements that loads of several elements would read before the map does."""
+    return any(
+        isinstance(arguments[position], Buffer)
+        and arguments[position].mem_size < size * source.annotations[position].__args__[0].item_size
+        for position, _ in source.views
+    )
 
 
 def build_tree(x: MappedArray) -> tuple[Tree, tuple[Any, ...]]:
-    """Return what the kernels of a map depend on, and the arguments of their launches."""
+    """Return the tree of a map, which its kernels depend on, and the arguments of their launches."""
     children, arguments, sizes = _parts_of(x.mapping.buffer_types, x.arguments, x.shape)
     return Tree(x.mapping, children, x.size == 1), (*arguments, *sizes)
 
@@ -115,7 +116,7 @@ def build_tree(x: MappedArray) -> tuple[Tree, tuple[Any, ...]]:
 def build_children(
     annotations: Any, values: tuple[Any, ...], shape: tuple[int, ...]
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Return the parts of a tree for some parameters of a map to a shape, and the arguments of launches."""
+    """Return the parts of a tree for parameters of a map to a shape, and the arguments of launches."""
     children, arguments, sizes = _parts_of(annotations, values, shape)
     return tuple(children), (*arguments, *sizes)
 
@@ -123,7 +124,7 @@ def build_children(
 def _parts_of(
     annotations: Any, values: tuple[Any, ...], shape: tuple[int, ...]
 ) -> tuple[tuple[Any, ...], list[Any], list[int]]:
-    """Return the parts of a tree, and what launches are given: the leaves, and the sizes of spreads."""
+    """Return the parts of a tree, its leaves, and the sizes of spreads."""
     children: list[Any] = []
     arguments: list[Any] = []
     sizes: list[int] = []

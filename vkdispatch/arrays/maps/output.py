@@ -1,4 +1,4 @@
-"""Where the results of functions on arrays go: into a buffer, perhaps through a map."""
+"""Outputs of functions on arrays: how results are stored in a buffer, perhaps through a map."""
 
 import math
 from collections.abc import Sequence
@@ -25,9 +25,9 @@ OutputLike = MappingFunction | OutputMap | None
 
 @record
 class Sink:
-    """How a kernel stores values of `value_type`: as they are, or what a map makes of them.
+    """How a kernel stores values of `value_type`: as they are, or through a map.
 
-    `is_writing`: whether the map writes to its buffers.
+    `is_writing` says whether the map writes to its buffers.
     """
 
     value_type: DType
@@ -37,21 +37,21 @@ class Sink:
 
     @property
     def annotations(self) -> list[Any]:
-        """Annotations of the arguments that the map takes beyond the value."""
+        """Annotations of the arguments of the map behind the value."""
         return self.mapping.buffer_types if self.mapping else []
 
     @property
     def names(self) -> list[str]:
-        """Names of these."""
+        """Names of these arguments."""
         return argument_names(self.mapping) if self.mapping else []
 
     @property
     def parameters(self) -> list[tuple[str, Any]]:
-        """Names and annotations of these, as `traced` takes them."""
+        """Names and annotations of these, as `trace_kernel` takes them."""
         return list(zip(self.names, self.annotations, strict=True))
 
-    def mapped(self, variables: Any, index: Any, value: Any) -> Any:
-        """Return what is to be stored of a value for the flat index of the result."""
+    def map_value(self, variables: Any, index: Any, value: Any) -> Any:
+        """Return what is stored of a value at a flat index of the result."""
         kind = compute_type(self.out_type)
         if self.mapping is None:
             return value if value.var_type is kind else value.to_dtype(kind)
@@ -66,13 +66,13 @@ class Sink:
         return register
 
     def store(self, result: Any, variables: Any, index: Any, value: Any) -> None:
-        """Store a value at an index of the result's buffer; `variables` are the map's."""
-        result[index] = self.mapped(variables, index, value)
+        """Store a value at an index of the buffer of the result; `variables` are those of the map."""
+        result[index] = self.map_value(variables, index, value)
 
 
 @record(eq=False)
 class Output:
-    """A sink, and what the kernel is launched with for it: one argument for each of `sink.annotations`."""
+    """A sink and the arguments of launches for it, one for each of `sink.annotations`."""
 
     sink: Sink
     arguments: tuple[Any, ...] = ()
@@ -101,19 +101,21 @@ def parse_output(
     Parameters
     ----------
     output_map
-        A map of which the first parameter is the value: alone, or called with all others. None: as it is.
+        A map whose first parameter is the value: alone, or called with all other arguments. None stores
+        values as they are.
     value_type
-        dtype of the values.
+        The dtype of the values.
     shape
-        That of the result, to which the arrays that the map is called with broadcast.
+        The shape of the result, to which the arguments of the map broadcast.
     most
-        Instead: the result has one axis, of at most so many elements; how many is not known yet. Arrays have
-        one element, or one axis and at least as many.
+        Given in place of `shape` if the length of the result is not known yet: it has one axis of at most
+        `most` elements. Arguments have one element, or one axis of at least `most` elements.
 
     Raises
     ------
     TypeError, ValueError
-        It is no such map, or returns nothing, or an array does not broadcast to the result's shape.
+        `output_map` is not such a map, returns nothing, or is called with arrays that do not broadcast to the
+        shape of the result.
     """
     if output_map is None:
         return plain_output(value_type)
@@ -191,11 +193,11 @@ def _sink(tree: Tree, value_type: DType) -> Sink:
 
 @memoize
 def accesses_of_sink(sink: Sink) -> tuple[Access, ...]:
-    """Return how the map uses its arguments beyond the value."""
+    """Return how the map uses its arguments behind the value."""
     if not any(getattr(kind, "__origin__", None) is vc.Buffer for kind in sink.annotations):
         return tuple(Access() for _ in sink.annotations)
 
     def trace(variables: Sequence[Any], index: Any) -> None:
-        sink.mapped(variables, index, vc.new_register(compute_type(wide_type(sink.value_type))))
+        sink.map_value(variables, index, vc.new_register(compute_type(wide_type(sink.value_type))))
 
     return find_accesses(sink.names, sink.annotations, trace)

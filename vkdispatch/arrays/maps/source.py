@@ -1,10 +1,11 @@
-"""The user's mapping function inside a kernel on arrays: the index it asks for, and the buffers it reads."""
+"""Sources: mapping functions inside kernels on arrays, and how their buffers are loaded."""
 
 import inspect
 from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.values.annotations import buffer
 from vkdispatch.arrays.values.elements import (
     count_per_load,
     unpack_elements,
@@ -24,38 +25,37 @@ from vkdispatch.shader.map import MappingFunction, mapped_at, mapped_index
 
 
 def identity_map(kind: DType) -> MappingFunction:
-    """Return the mapping function that gives each element of its one buffer."""
+    """Return the mapping function that returns the elements of its only buffer."""
 
-    def element(buffer: Any) -> Any:
-        return buffer[mapped_index()]
+    def element(array: Any) -> Any:
+        return array[mapped_index()]
 
-    annotation: Any = vc.Buff
-    return MappingFunction([annotation[kind]], kind, element)
+    return MappingFunction([buffer[kind]], kind, element)
 
 
 class _Element(BufferVariable):
-    """A buffer whose element at the mapped index is known already."""
+    """A buffer whose element at the mapped index may be known already."""
 
-    __slots__ = ("asked", "known")
+    __slots__ = ("is_read", "known")
 
-    asked: bool
+    is_read: bool
     known: Any
 
     def __init__(self, buffer: BufferVariable, known: Any = None) -> None:
         super().__init__(buffer.storage)
-        self.asked = False
+        self.is_read = False
         self.known = known
 
     def __getitem__(self, index: Any) -> ShaderVariable:
         if isinstance(index, ShaderVariable) and index.expr is mapped_index().expr:
-            self.asked = True
+            self.is_read = True
             if self.known is not None:
                 return ShaderVariable(self.known._value())
         return super().__getitem__(index)
 
 
-def any_element(variable: Any) -> Any:
-    """Return an argument of which no element is known: where `mapped_index` is not the kernel's own."""
+def forget_element(variable: Any) -> Any:
+    """Return an argument without its known element, for another `mapped_index` than that of the kernel."""
     return BufferVariable(variable.storage) if isinstance(variable, _Element) else variable
 
 
@@ -66,20 +66,20 @@ class Source:
     Attributes
     ----------
     mapping
-        What gives a value for each index.
+        The function that returns a value for each index.
     is_plain
-        Whether it gives the elements of its one buffer as they are.
+        Whether it returns the elements of its only buffer.
     out_type
-        The result's dtype; `wide_type` of it is what values are combined in.
+        The dtype of the values; they are combined in `wide_type` of it.
     together
-        How many elements one load takes.
+        Elements of a load.
     views
-        Positions of the arguments that are loaded so, and the types of the loads.
+        Positions of the arguments that are loaded several elements at a time, and the types of the loads.
     is_writing
-        Whether the mapping function writes to its buffers: then it runs exactly once for each element.
-    named
-        Whether it does more with the index than to look there: then that is a register, so that in kernels
-        for large buffers conversions of it see all of its bits.
+        Whether the mapping function writes to its buffers. Then it must run exactly once for each element.
+    uses_index
+        Whether it uses the index other than to access buffers. Then the index is a register, so that in
+        kernels for large buffers conversions see all its bits.
     """
 
     mapping: MappingFunction
@@ -88,7 +88,7 @@ class Source:
     together: int = 1
     views: tuple[tuple[int, DType], ...] = ()
     is_writing: bool = False
-    named: bool = False
+    uses_index: bool = False
 
     @property
     def item_size(self) -> int:
@@ -108,7 +108,7 @@ class Source:
 
     @property
     def parameters(self) -> list[tuple[str, Any]]:
-        """Names and annotations of the mapping function's arguments, as `traced` takes them."""
+        """Names and annotations of the arguments of the mapping function, as `trace_kernel` takes them."""
         return list(zip(self.names, self.annotations, strict=True))
 
     def prefix_parameters(self, prefix: str) -> list[tuple[str, Any]]:
@@ -142,7 +142,7 @@ class Source:
         """Trace the mapping function for an index, on variables for its arguments."""
         wide, narrow = wide_type(self.out_type), compute_type(self.out_type)
         register = vc.new_register(wide)
-        with vc.scope_block(), mapped_at(name_position(index) if self.named else index):
+        with vc.scope_block(), mapped_at(name_position(index) if self.uses_index else index):
             result = self.mapping.trace(*variables)
             if result is None:
                 raise ArgumentValueError(
@@ -153,16 +153,16 @@ class Source:
                 stored[:] = result
                 result = stored.to_dtype(wide)
             register[:] = result
-            # what is not stored is no larger than what would be
+            # wrap around as a stored value would
             register[:] = wrap_integer(register, self.out_type)
         return register
 
     def load(self, views: Sequence[Any], position: Any) -> list[Any]:
-        """Load from every view at a position, counted in loads."""
+        """Load from every view at a position that counts loads."""
         return [view[position].to_register() for view in views]
 
     def values(self, arguments: Sequence[Any], position: Any, words: Sequence[Any]) -> list[Any]:
-        """Return the values of all elements of what was loaded at a position."""
+        """Return the values of all elements of a load at a position."""
         if self.together == 1:
             return [self.value(arguments, position)]
         known = [
@@ -175,40 +175,40 @@ class Source:
         ]
 
 
-def make_source(mapping: MappingFunction, out_type: DType, *, plain: bool) -> Source:
-    """Find out how a mapping function's buffers can be loaded, by tracing it once.
+def make_source(mapping: MappingFunction, out_type: DType, *, is_plain: bool) -> Source:
+    """Return the source of a mapping function, which is traced once to find how its buffers can be loaded.
 
     Raises
     ------
     TypeError, ValueError
-        What the mapping function does is wrong, or what it returns is not of `out_type`.
+        The mapping function cannot be traced, or does not return a value of `out_type`.
     """
-    single = Source(mapping, plain, out_type)
-    asked, stores, named = ([0], False, False) if plain else _asked(single)
-    single = replace(single, named=named)
-    if stores:
-        # what is loaded ahead would be out of date
+    single = Source(mapping, is_plain, out_type)
+    read, is_writing, uses_index = ([0], False, False) if is_plain else _find_uses(single)
+    single = replace(single, uses_index=uses_index)
+    if is_writing:
+        # elements that are loaded ahead would be out of date
         return replace(single, is_writing=True)
-    together = count_per_load([_kind(mapping, position) for position in asked])
+    together = count_per_load([_kind(mapping, position) for position in read])
     views = tuple(
         (position, view)
-        for position in asked
+        for position in read
         if (view := view_type(_kind(mapping, position), together)) is not None
     )
     return replace(single, together=together, views=views) if views and together > 1 else single
 
 
-def _asked(source: Source) -> tuple[list[int], bool, bool]:
-    """Find out what a map does.
+def _find_uses(source: Source) -> tuple[list[int], bool, bool]:
+    """Find how a map uses its arguments.
 
     Returns
     -------
     list
-        The arguments of which it reads the element at the mapped index.
+        Positions of the arguments whose element at the mapped index it reads.
     bool
-        Whether it writes to any.
+        Whether it writes to any argument.
     bool
-        Whether it uses the index in another way.
+        Whether it uses the index other than to access buffers.
     """
     with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as context:
         arguments = context.declare_input_arguments(source.mapping.buffer_types, source.names)
@@ -222,26 +222,26 @@ def _asked(source: Source) -> tuple[list[int], bool, bool]:
 
         kernel(probe, rewrite=True)(*wrapped)
         description = context.get_description("probe")
-    stores = any(writes for _, writes in description.binding_access)
-    asked = [i for i, each in enumerate(wrapped) if isinstance(each, _Element) and each.asked]
-    return asked, stores, _used(description.kernel, registers[0])
+    is_writing = any(writes for _, writes in description.binding_access)
+    read = [i for i, each in enumerate(wrapped) if isinstance(each, _Element) and each.is_read]
+    return read, is_writing, _is_used_elsewhere(description.kernel, registers[0])
 
 
 def name_position(index: Any) -> ShaderVariable:
-    """Return an index in a register that is known to be a position."""
+    """Return an index in a register that is marked as a position."""
     builder = vc.get_builder()
     return ShaderVariable(builder.declare(index.var_type, index.expr, "mapped_index", position=True))
 
 
-def _used(traced: Kernel, register: Register) -> bool:
-    """Whether a register is read other than as a place in a buffer."""
+def _is_used_elsewhere(traced: Kernel, register: Register) -> bool:
+    """Whether a register is used other than as a place in a buffer."""
     values = [expr for statement in walk(traced.body) for expr in expressions_of(statement)]
     operands = [arg for expr in nodes(values) if expr.op is not Op.ELEMENT for arg in expr.args]
     return any(expr.value is register for expr in (*values, *operands))
 
 
 class MapName(str):
-    """Name of a mapping function's argument: a kernel that has the same name itself gives it another."""
+    """Name of an argument of a mapping function, which changes if the kernel has the same name."""
 
     __slots__ = ()
 
@@ -254,7 +254,7 @@ def argument_names(mapping: MappingFunction) -> list[str]:
 
 
 def make_distinct(names: Sequence[str]) -> list[str]:
-    """Return unique names: parameters of maps are renamed where they clash."""
+    """Return unique names; names of maps change where they clash."""
     own = {name for name in names if not isinstance(name, MapName)}
     taken: set[str] = set()
     distinct = []

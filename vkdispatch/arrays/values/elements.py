@@ -1,4 +1,4 @@
-"""Elements of buffers, loaded 4 to 16 bytes at a time: views of a buffer as words, and what those hold."""
+"""Elements of buffers loaded 4 to 16 bytes at a time, through views of a buffer as words."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -32,7 +32,7 @@ _WIDE: dict[DType, DType] = {
 
 
 def wide_type(kind: DType) -> DType:
-    """Return the type that values of `kind` are combined in: 32 bits for what has fewer, else its own."""
+    """Return the type in which values of `kind` are combined: one of at least 32 bits."""
     if is_vector(kind):
         component = component_type(kind)
         return to_vector(_WIDE.get(component, component), kind.child_count)
@@ -44,7 +44,7 @@ _UNSIGNED: dict[DType, int] = {dtype.uint8: 0xFF, dtype.uint16: 0xFFFF}
 
 
 def integer_limits(kind: DType) -> tuple[int, int]:
-    """Return the least and the largest number that an element of an integer type holds."""
+    """Return the least and the largest number of an integer type."""
     bits = 8 * kind.item_size
     if kind in (dtype.int8, dtype.int16, dtype.int32, dtype.int64):
         return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
@@ -52,7 +52,7 @@ def integer_limits(kind: DType) -> tuple[int, int]:
 
 
 def wrap_integer(value: Any, kind: DType) -> Any:
-    """Return an integer as a buffer of `kind` would hold it, of `value`'s type; all else as it is."""
+    """Return an integer wrapped around as a buffer of `kind` would hold it; other values unchanged."""
     if kind in _SIGNED and value.var_type is dtype.int32:
         return (value << _SIGNED[kind]) >> _SIGNED[kind]
     if kind in _UNSIGNED and value.var_type is dtype.uint32:
@@ -61,14 +61,14 @@ def wrap_integer(value: Any, kind: DType) -> Any:
 
 
 def count_per_load(kinds: Sequence[DType]) -> int:
-    """Return how many elements of each of some buffers go into one load; 1 if there is nothing to gain."""
+    """Return how many elements of each of some buffers one load takes."""
     if not kinds:
         return 1
     return _LOAD // max(kind.item_size for kind in kinds) or 1
 
 
 def view_type(kind: DType, count: int) -> DType | None:
-    """Return the type as which `count` elements are loaded at once; None where they are not."""
+    """Return the type as which `count` elements are loaded at once; None if they cannot be."""
     if is_matrix(kind) or component_count(kind) == 3 or count == 1:
         return None
     size = kind.item_size * count
@@ -76,7 +76,7 @@ def view_type(kind: DType, count: int) -> DType | None:
 
 
 def unpack_elements(kind: DType, count: int, word: Any) -> list[Any]:
-    """Return `count` elements that were loaded at once, each of the type `wide_type(kind)`."""
+    """Return the `count` elements of a load, each of the type `wide_type(kind)`."""
     words = [word] if word.var_type is dtype.uint32 else [word[i] for i in range(len(word))]
     component = component_type(kind)
     parts = _PARTS[component.item_size](component, words)

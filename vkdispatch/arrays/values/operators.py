@@ -1,4 +1,4 @@
-"""Functions of the user's that combine two values, and their identities."""
+"""User functions that combine two values, and their identities."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,12 +11,12 @@ from vkdispatch.rewrite.functions import inlined, kernel
 
 
 def is_expression(function: Callable[[Any, Any], Any], kind: DType, who: str) -> bool:
-    """Whether a function gives one expression of its two operands, of their type, by tracing it once.
+    """Whether a function, traced once, returns one expression of the type of its two operands.
 
     Raises
     ------
     ValueError
-        It returns nothing; the message calls it `who`.
+        The function returns nothing; the message calls it `who`.
     """
     plain: list[bool] = []
 

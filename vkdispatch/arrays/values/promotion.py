@@ -1,4 +1,4 @@
-"""The dtype in which arrays meet, by NumPy's rules, and values on their way there."""
+"""Promotion of dtypes by NumPy's rules, and conversion of values."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,10 +22,10 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 
-# What NumPy lacks, and what it takes its place in questions of promotion.
+# dtypes that NumPy lacks, and those that promote like them.
 _LIKE: dict[Any, Any] = {dtype.bfloat16: np.float16, dtype.complex32: np.complex64}
 
-# Numbers below 64 bits are summed up and multiplied in 64, as NumPy does on Linux.
+# Integers of fewer than 64 bits are summed up and multiplied in 64 bits, as NumPy does on Linux.
 _SUMS: dict[DType, DType] = {
     dtype.bool_: dtype.int64,
     dtype.int8: dtype.int64,
@@ -43,15 +43,15 @@ def sum_type(kind: DType) -> DType:
 
 
 def promote_dtypes(kinds: Sequence[DType | bool | int | float | complex], name: str) -> DType:
-    """Return the dtype in which arrays of these dtypes, and Python numbers, meet.
+    """Return the dtype to which arrays of these dtypes, and Python numbers, are promoted.
 
-    As `numpy.result_type`: a Python number gives way to the dtype of an array if its kind allows. bfloat16
-    counts as float16 does, and with that makes float32; vectors meet by components.
+    As in `numpy.result_type`, a Python number takes the dtype of the arrays if its kind allows. bfloat16 is
+    promoted like float16, and with float16 to float32. Vectors are promoted by components.
 
     Raises
     ------
     TypeError
-        They do not go together, as vectors of different lengths.
+        The dtypes have no common dtype, such as vectors of different lengths.
     """
     dtypes = [kind for kind in kinds if isinstance(kind, type)]
     if all(kind is dtypes[0] for kind in dtypes) and len(dtypes) == len(kinds):

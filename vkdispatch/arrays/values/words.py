@@ -1,4 +1,4 @@
-"""Values as scalars and as words of 32 bits; the dtypes as which elements move that nothing looks at."""
+"""Values as scalars and as words of 32 bits, and the dtypes as which elements are moved."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,7 +22,7 @@ def word_type(size: int) -> DType:
 
 
 def split_scalars(value: Any) -> list[Any]:
-    """Return the scalars that a GPU value is made of, those of a matrix column by column."""
+    """Return the scalars of a GPU value; those of a matrix column by column."""
     kind = value.var_type
     if is_complex(kind):
         return [value.real, value.imag]
@@ -32,7 +32,7 @@ def split_scalars(value: Any) -> list[Any]:
 
 
 def split_words(value: Any) -> list[Any]:
-    """Return the bits of a GPU value, 32 in each word, the lowest first; a uint16 has a word of its own."""
+    """Return the bits of a GPU value as words of 32 bits, the lowest first; a uint16 becomes one word."""
     words = []
     for part in split_scalars(value):
         if part.var_type is dtype.uint32:

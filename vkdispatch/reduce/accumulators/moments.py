@@ -1,16 +1,15 @@
 """The accumulators of means and variances.
 
-Moments (count n, mean m, sum of squares about it M) are found for each chunk by itself, from registers, and
-combined after Chan, Golub and LeVeque (1979):
+The moments (count n, mean m, sum of squares about it M) of each chunk are computed in registers, and combined
+after Chan, Golub and LeVeque (1979):
 
     n = n1 + n2    d = m2 - m1    m = m1 + d n2 / n    M = M1 + M2 + d**2 n1 n2 / n
 
-All values are taken less the first element of their result, which changes no variance: a mean that is large
-beside the deviations costs no digits.
+The first element of a result is subtracted from all its values, which changes no variance: a mean that is
+much larger than the deviations costs no digits.
 
-Infinities and NaN have no variance: they make M NaN, for good, in the chunk where they are, which is looked
-at once more where its sum is not finite. Whatever else overflows makes M infinite; means stay finite, so that
-no NaN comes of that.
+Infinities and NaN have no variance: they make M NaN. A chunk whose sum is not finite is searched for them.
+Any other overflow makes M infinite. Means stay finite, so that they cause no NaN.
 """
 
 import math
@@ -48,7 +47,7 @@ _LARGEST: dict[DType, float] = {dtype.float32: 0xFFFFFF * 2.0**104, dtype.float6
 
 @memoize
 def make_masked_mean(kind: DType, out_type: DType) -> Accumulator:
-    """Return the mean of those values, vectors of numbers of `kind`, whose last component is not 0."""
+    """Return the mean of the vectors of `kind` whose last component is not 0."""
     part = component_type(kind)
     count = component_count(kind)
 
@@ -73,7 +72,7 @@ def make_masked_mean(kind: DType, out_type: DType) -> Accumulator:
 
 
 def _unmasked_type(kind: DType) -> DType:
-    """Return the type of a number that lies in a vector together with whether it counts."""
+    """Return the type of a number without the mask that its vector ends with."""
     part = component_type(kind)
     return part if kind.child_count == 2 else dtype.complex64 if part is dtype.float32 else dtype.complex128
 
@@ -90,8 +89,8 @@ def make_moments(
 ) -> Accumulator:
     """Return the variance of values of `kind`, or its square root, about the mean in the type `total`.
 
-    `masked` values are vectors, of which the last component says whether they count. The parameter is what
-    the sum of squares is divided by; of masked ones, what their count is lessened by.
+    `masked` values are vectors whose last component says whether they count. The parameter is the divisor of
+    the sum of squares; for masked values, the number subtracted from their count.
     """
     part = component_type(total)
     count = component_count(total)
@@ -117,7 +116,7 @@ def make_moments(
         weight = (x[0] * share).to_register()
         means, squares = [], []
         for a, b in zip(x[1 : 1 + count], y[1 : 1 + count], strict=True):
-            # where there are none on a side, its mean has no meaning
+            # the mean of a side without values has no meaning
             step = vc.select(weight == 0, 0 * weight, b - a).to_register()
             means.append(vc.select(x[0] == 0, b, vc.clamp(a + step * share, -largest, largest)))
             squares.append((step * step * weight).to_register())
@@ -166,9 +165,16 @@ def _find_moments(
     kind: DType,
     sums: int,
 ) -> State:
-    """Return the moments of numbers of some components; `keep` is 1 for those that count, and 0.
+    """Return the moments of numbers of some components.
 
-    `rows` are the numbers less their origin, and `values` themselves.
+    Parameters
+    ----------
+    values, rows
+        The numbers, and the numbers less `origin`.
+    keep
+        For each number 1 if it counts, else 0; None if all do.
+    sums
+        Number of sums of squares: one for each component, or one for all.
     """
     zero = _constant(0, kind)
     kept = [] if keep is None else [each.to_register() for each in keep]
@@ -192,7 +198,7 @@ def _find_moments(
         square = vc.new_register(kind, combine_pairwise(operator.add, [step * step for step in steps]))
         odd = [total] if origin is None else [total, origin[number]]
         with vc.if_block(vc.any(*(_not_finite(each) for each in odd))):
-            # compilers may take the difference of two infinities for 0
+            # compilers may replace the difference of two infinities by 0
             mean[:] = zero
             square[:] = _constant(math.inf, kind)
             bad = column if keep is not None else [row[number] for row in values]
@@ -207,7 +213,7 @@ def _find_moments(
 
 
 def _find_integer_moments(values: Sequence[Any], kind: DType) -> State:
-    """Return the moments of integers of 8 bits, whose squares add up to less than 32 bits hold."""
+    """Return the moments of integers of 8 bits; 32 bits hold their sum of squares."""
     values = [split_parts(value)[0] for value in values]
     total = cast_value(combine_pairwise(operator.add, values), kind).to_register()
     square = cast_value(combine_pairwise(operator.add, [each * each for each in values]), kind)
