@@ -21,7 +21,7 @@ _GROUP = 256
 
 @array_function
 def asbuffer(array: MappedArray) -> Buffer[Any]:
-    """Return a buffer of the values of a mapped array, computed by one kernel or recorded in a global graph."""
+    """Return a buffer of the values of a mapped array, which one kernel computes at once or in a graph."""
     values = parse_operand(array, "array")
     buffer = prepare_result(None, values.shape, values.var_type, values.context)
     if buffer.size:

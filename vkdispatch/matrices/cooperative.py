@@ -26,8 +26,7 @@ from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
-from vkdispatch.matrices.factors import NUMBERS, PREFIX, Factors, Variables
-from vkdispatch.matrices.tiles import find_tile, tile_count
+from vkdispatch.matrices.factors import NUMBERS, PREFIX, Factors, Variables, find_tile, tile_count
 from vkdispatch.shader.shader_function import ShaderFunction
 
 WORD = 8  # halves of a load

@@ -142,3 +142,36 @@ def store_sum(factors: Factors, result: Any, rest: Sequence[Any], index: Any, to
     """Store a sum through the sink."""
     value = total != make_zero(factors.kind) if factors.logical else total
     factors.sink.store(result, rest, index.to_register("index"), value)
+
+
+def tile_count(rows: int, columns: int) -> str:
+    """Return the number of workgroups as text that launches evaluate."""
+    across, down = f"-(-{PREFIX}columns // {columns})", f"-(-{PREFIX}rows // {rows})"
+    return f"{PREFIX}splits * {PREFIX}batches * {across} * {down}"
+
+
+def find_tile(
+    number: dict[str, Any], rows: int, columns: int, band: int, apart: int = 0
+) -> tuple[Any, Any, Any, Any]:
+    """Return the tile of a workgroup: its part of the length, batch, first row and first column.
+
+    If `apart` is not 0, workgroups at this distance make neighbouring tiles.
+    """
+    group = vc.workgroup_id().x
+    split = (group % number["splits"]).to_register("split")
+    rest = (group // number["splits"]).to_register("rest")
+    down = ((number["rows"] + (rows - 1)) // rows).to_register("down")
+    across = ((number["columns"] + (columns - 1)) // columns).to_register("across")
+    batch = (rest // (down * across)).to_register("batch")
+    tile = (rest % (down * across)).to_register("tile")
+    if apart:
+        first = (tile // (2 * apart) * (2 * apart)).to_register("first")
+        with vc.if_block(first + 2 * apart <= down * across):
+            place = tile - first
+            tile[:] = first + (place % apart) * 2 + place // apart
+    bands = (tile // (across * band)).to_register("bands")
+    within = (tile % (across * band)).to_register("within")
+    high = vc.min(down - bands * band, band).to_register("high")
+    first_row = ((bands * band + within % high) * rows).to_register("first_row")
+    first_column = ((within // high) * columns).to_register("first_column")
+    return split, batch, first_row, first_column

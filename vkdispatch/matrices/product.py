@@ -41,35 +41,35 @@ def matmul(
     Parameters
     ----------
     a, b
-        Buffers of numbers, or maps called with their arguments, of 1 to 3 axes. The last two are the
-        matrix's; a third in front counts matrices, and where one operand has 1 (or no such axis), its matrix
-        is multiplied by all of the other's. One axis is a row in front, a column behind, and is left out of
-        the result.
+        Buffers of numbers, or maps called with their arguments, of 1 to 3 axes. The last two axes are those
+        of matrices, and a third one in front counts them. The single matrix of an operand is multiplied by
+        all matrices of the other one. An `a` of one axis is a row, and a `b` of one axis a column, which is
+        left out of the result.
     out
-        The buffer for the result; None makes one. It must be none of the operands'.
+        A buffer for the result; None makes one. It must not be an operand.
     transpose_a, transpose_b
-        Take the matrices of an operand of 2 or 3 axes with rows and columns swapped; nothing is copied.
+        Swap rows and columns of an operand of 2 or 3 axes, without a copy.
     dtype
-        dtype that the operands are converted to, and that of the result; None is NumPy's for the two. Sums
-        are kept in that type, and in 32 bits where it has fewer: products of float16 and bfloat16 are added
-        up in float32, and with `dtype=vd.float32` the result is not rounded. Integers wrap around, truth
-        values have "or" for a sum; complex numbers are not conjugated.
+        The dtype to which the operands are converted, and that of the result; None is NumPy's for the two.
+        Sums have this type, but at least 32 bits: products of float16 and bfloat16 are added up in float32,
+        and with `dtype=vd.float32` the result is not rounded. Integers wrap around, truth values are added by
+        "or", complex numbers are not conjugated.
     output_map
-        A map that each sum goes through, such as `relu(bias)`; its index is that in the result. It is part
-        of the kernel: what it is given is not rounded to `dtype`.
+        A map for the sums, such as `relu(bias)`; its index is that in the result. It is part of the kernel,
+        and its values are not rounded to `dtype`.
     graph
         Where to record; None takes the thread's `vd.global_graph()`.
 
     Raises
     ------
     TypeError
-        An argument is not what it should be.
+        An argument is invalid.
     ValueError
-        The shapes do not go together, an operand has no axes, or `out` does not fit.
+        The shapes do not match, an operand has no axes, or `out` does not match.
 
     See Also
     --------
-    vkdispatch.codegen.matrix_multiply_add : what kernels of your own multiply matrices with.
+    vkdispatch.codegen.matrix_multiply_add : multiplies matrices in kernels.
     """
     left, right = parse_operand(a, "a"), parse_operand(b, "b")
     check_numbers(left.var_type, "a")

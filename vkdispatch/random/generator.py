@@ -30,10 +30,10 @@ from vkdispatch.shader.parameters import given
 class Generator:
     """Random numbers on the device, from a counter-based stream: the same ones on every device, bit for bit.
 
-    The stream is one of Philox4x32-10, the fastest on GPUs, or of Philox4x64-10, which is NumPy's
-    `numpy.random.Philox`: with the same seed, `raw`, `random` and `uniform` then give the very numbers
-    of NumPy. Each draw goes on where the one before ended, and only a count is kept on the host. Any number
-    of threads may draw; each draw takes a piece of the stream that is its own. A copied or
+    The stream is that of Philox4x32-10, the fastest on GPUs, or of Philox4x64-10, which is
+    `numpy.random.Philox`: with the same seed, `raw`, `random` and `uniform` then return the numbers of NumPy.
+    Each draw continues where the previous one ended, and the host keeps only a count. Several threads may
+    draw; each draw takes its own piece of the stream. A copied or
     unpickled generator continues from the current place in the stream, independently of this one.
 
     Attributes
@@ -50,21 +50,21 @@ class Generator:
         Parameters
         ----------
         seed
-            An int of 0 or more, or a sequence of such, of which NumPy's SeedSequence makes the key; such a
+            A nonnegative int or a sequence of these, of which NumPy's SeedSequence makes the key; a
             SeedSequence; or a `numpy.random.Philox` (also in a `numpy.random.Generator`), whose stream is
-            gone on with. None: unpredictable.
+            continued. None is unpredictable.
         bit_generator
             "philox4x32" or "philox4x64"; with a `numpy.random.Philox` it is the latter.
         key
-            The key itself instead of a seed: two words of the lowest first, or a number of all their bits.
+            The key in place of a seed: two words, the lowest first, or a number of all their bits.
         counter
-            Where in the stream to begin: four words, or a number. Of philox4x32 the first block is that of
-            this counter, as in `vc.random.philox4x32`; of philox4x64, as in NumPy, that of the next.
+            Where the stream begins: four words, or a number. The first block of philox4x32 is that of this
+            counter, as in `vc.random.philox4x32`; that of philox4x64, as in NumPy, is the next one.
 
         Raises
         ------
         TypeError, ValueError
-            An argument is none of these.
+            An argument is invalid.
         """
         self._set(parse_seed(seed, bit_generator, key, counter))
 
@@ -95,15 +95,15 @@ class Generator:
 
     @property
     def key(self) -> tuple[int, int]:
-        """The two words of the key, the lowest first: what kernels give to `vc.random` to use it as well."""
+        """The two words of the key, the lowest first, with which kernels can use `vc.random`."""
         return self._at.stream.key
 
     @property
     def state(self) -> dict[str, Any]:
-        """Where the stream stands, to be kept and set again.
+        """The state of the stream, which can be saved and set again.
 
-        That of philox4x64 is what `numpy.random.Philox` has as its state, and may be given to one, and be
-        taken from one. Draws that are recorded in graphs are no part of it.
+        The state of philox4x64 is that of `numpy.random.Philox`, and can be exchanged with it. It does not
+        include draws that are recorded in graphs.
         """
         return self._at.state()
 
@@ -120,7 +120,7 @@ class Generator:
         Raises
         ------
         TypeError, ValueError
-            `count` is no int of 0 or more, or the generator was made from a key.
+            `count` is not a nonnegative int, or the generator was made from a key.
         """
         children = self._at.spawn(parse_int(count, "count", least=0))
         if children is None:
@@ -128,10 +128,10 @@ class Generator:
         return [Generator(child, self.bit_generator) for child in children]
 
     def jumped(self, jumps: int = 1) -> "Generator":
-        """Return a generator whose stream begins far behind this one's, which is left as it is.
+        """Return a generator whose stream begins far ahead of this one's, which does not change.
 
-        A jump is as many blocks of four words as can ever be drawn in between: 2**128 of philox4x64, the same
-        as NumPy's, and 2**64 of philox4x32. Raises TypeError or ValueError for what is no int of 0 or more.
+        A jump is 2**128 blocks of four words of philox4x64, as in NumPy, and 2**64 of philox4x32: more than
+        can ever be drawn. Raises TypeError or ValueError if `jumps` is not a nonnegative int.
         """
         return Generator._from_origin(self._at.jump(parse_int(jumps, "jumps", least=0)))
 
@@ -151,14 +151,14 @@ class Generator:
         Parameters
         ----------
         size
-            Shape of the result: an int, or up to 3; None takes that of `out`, or one number of the shape ().
+            The shape of the result: an int, or up to 3 ints; None is that of `out`, or ().
         out
             A buffer to fill, of this shape and dtype.
         output_map
-            A map that gets each number, and returns what is stored.
+            A map for the numbers.
         graph
-            Where to record; None takes the thread's `vd.global_graph()`. A draw that is recorded takes new
-            numbers at each submit; see the documentation.
+            Where to record; None takes the thread's `vd.global_graph()`. A recorded draw takes new numbers at
+            each submit; see the documentation.
 
         Returns
         -------
@@ -167,7 +167,7 @@ class Generator:
         Raises
         ------
         TypeError, ValueError
-            An argument is not what it should be.
+            An argument is invalid.
         """
         kind = uint64 if self._at.stream.is_wide else uint32
         return draw(self._at, Distribution("raw", kind, 8 * kind.item_size), size, out, output_map, graph)
@@ -182,7 +182,7 @@ class Generator:
         output_map: OutputLike = None,
         graph: CommandGraph | None = None,
     ) -> Buffer[Any]:
-        """Return numbers of [0, 1), all alike.
+        """Return uniformly distributed numbers of [0, 1).
 
         float32 are the upper 24 bits of a word of 32 bits, times 2**-24; float64 the upper 53 of 64, times
         2**-53; float16 the upper 11 of 16, times 2**-11. A word makes several smaller ones, the lowest bits
@@ -207,7 +207,7 @@ class Generator:
         output_map: OutputLike = None,
         graph: CommandGraph | None = None,
     ) -> Buffer[Any]:
-        """Return numbers of [low, high), all alike: low + (high - low) * `random`, rounded twice.
+        """Return uniformly distributed numbers of [low, high): low + (high - low) * `random`, rounded twice.
 
         As in NumPy, rounding may give `high` itself. float64 of philox4x64 are those of NumPy.
 
@@ -235,13 +235,13 @@ class Generator:
     ) -> Buffer[Any]:
         """Return normally distributed numbers, by the method of Box and Muller.
 
-        Two words make two numbers: of 32 bits for float32 and float16, of 64 bits for float64. They are the
-        same on every device, and others than NumPy's, whose method draws again and again.
+        Two words make two numbers: words of 32 bits for float32 and float16, of 64 bits for float64. The
+        numbers are the same on every device, but differ from NumPy's, whose method rejects some words.
 
         Parameters
         ----------
         loc, scale
-            Mean and standard deviation; the latter is not negative.
+            Mean and nonnegative standard deviation.
         size, dtype, out, output_map, graph
             See `random`.
         """
@@ -274,13 +274,13 @@ class Generator:
         output_map: OutputLike = None,
         graph: CommandGraph | None = None,
     ) -> Buffer[Any]:
-        """Return integers of [low, high), all with exactly the same probability; of [0, low) without `high`.
+        """Return integers of [low, high), each with exactly the same probability; of [0, low) without `high`.
 
         A word of 32 bits, or of 64 where there are more than 2**32 integers, is multiplied by their count
-        (Lemire 2019). Where it would favour some of them, the number is made of words of another stream, so
-        that each number takes one word of this one. NumPy draws again from the same: with philox4x64, and a
-        dtype of 32 or 64 bits, numbers are the same up to the first place where that happens, which for a
-        count that is a power of two is never.
+        (Lemire 2019). A word that would favour some of them is replaced by words of another stream, so that
+        each number takes one word of this stream. NumPy draws again from the same stream: with philox4x64 and
+        a dtype of 32 or 64 bits, numbers are equal to NumPy's up to the first such word. If the count is a
+        power of two there is none.
 
         Parameters
         ----------
@@ -289,14 +289,14 @@ class Generator:
         dtype
             An integer type of 8 to 64 bits; vd.int32 by default.
         endpoint
-            Whether `high` (`low`, if it is alone) is one of them.
+            Whether `high` (or `low`, without `high`) is included.
         size, out, output_map, graph
             See `raw`.
 
         Raises
         ------
         TypeError, ValueError
-            As `raw`; there is no such integer, or the dtype does not hold all.
+            As of `raw`; or there is no such integer, or the dtype does not hold all.
         """
         distribution = call_memoized(find_integers, low, high, dtype, int(bool(endpoint)))
         return draw(self._at, distribution, size, out, output_map, graph)
@@ -314,23 +314,23 @@ class Generator:
         output_map: OutputLike = None,
         graph: CommandGraph | None = None,
     ) -> Buffer[Any]:
-        """Return the numbers of 0 to `x` - 1 in a random order, or a copy of `x` with its rows in one.
+        """Return the numbers 0 to `x` - 1 in random order, or a copy of `x` with its rows in random order.
 
         Parameters
         ----------
         x
-            An int of 0 or more, or an array, of any dtype.
+            A nonnegative int, or an array of any dtype.
         axis
-            Along which axis of an array what is there is moved, in one piece.
+            The axis of an array along which its parts are moved.
         dtype
-            Of numbers, an integer type of 8 to 64 bits; the default is vd.int32, NumPy's int64.
+            The dtype of numbers, an integer type of 8 to 64 bits; the default is vd.int32, NumPy's int64.
         out, output_map, graph
             See `raw`. `out` must not be `x`: see `shuffle`.
 
         Raises
         ------
         TypeError, ValueError
-            As `raw`; the dtype does not hold all numbers; an array of no dimensions has no order.
+            As of `raw`; or the dtype does not hold all numbers, or the array has no axes.
         """
         chosen = parse_graph(graph)
         if is_int(x):
@@ -354,9 +354,9 @@ class Generator:
 
     @array_function
     def shuffle(self, x: Buffer[Any], axis: int = 0, *, graph: CommandGraph | None = None) -> None:
-        """Bring the rows of a buffer into a random order, in place; see `permutation`.
+        """Bring the rows of a buffer into random order, in place; see `permutation`.
 
-        Needs as much memory again until it is done.
+        It needs memory for a copy of the buffer.
         """
         if not isinstance(x, Buffer):
             raise ArgumentTypeError(f"x: expected a vd.Buffer, got {given(x)}")

@@ -50,7 +50,7 @@ def parse_seed(seed: Any, kind: str, key: Any, counter: Any) -> Origin:
     Raises
     ------
     TypeError, ValueError
-        An argument is not what it should be.
+        An argument is invalid.
     """
     if kind not in KINDS:
         raise ArgumentValueError(f"bit_generator: expected one of {', '.join(KINDS)}, got {kind!r}")

@@ -71,25 +71,25 @@ def where(
     Parameters
     ----------
     condition
-        A buffer, or a map called with its arguments, of numbers: those that are not 0 hold (NaN is not).
+        A buffer, or a map called with its arguments, of numbers, of which nonzero ones hold; NaN is nonzero.
     x, y
-        Buffers, maps called with their arguments, or numbers. Where their dtypes differ, the result has the
-        one that NumPy promotes them to; Python numbers give way to arrays.
+        Buffers, maps called with their arguments, or numbers. The dtype of the result is the one to which
+        NumPy promotes theirs; Python numbers take the dtype of arrays.
     out
-        The buffer for the result; None makes one. It may be one of the arrays, if that has the result's size,
-        or an argument that a map of that size reads only at the mapped index.
+        A buffer for the result; None makes one. It may be one of the arrays if this has the size of the
+        result, or an argument that a map of that size reads only at the mapped index.
     output_map
-        A map that each value goes through on its way; its index is that in the result.
+        A map for the results; its index is that in the result.
     graph
         Where to record; None takes the thread's `vd.global_graph()`.
 
     Raises
     ------
     TypeError
-        An argument is not what it should be, or dtypes do not go together.
+        An argument is invalid, or the dtypes have no common dtype.
     ValueError
-        Only one of `x` and `y` is given, or none (`vd.nonzero` finds where a condition holds); shapes do not
-        go together, or `out` does not fit.
+        Only one of `x` and `y` is given, or none (`vd.nonzero` finds where a condition holds); the shapes do
+        not broadcast, or `out` does not match.
     """
     if x is _MISSING or y is _MISSING:
         given_one = x is not _MISSING or y is not _MISSING

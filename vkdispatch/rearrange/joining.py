@@ -40,28 +40,28 @@ def concatenate(
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return arrays one after the other along an axis, as `numpy.concatenate`.
+    """Join arrays along an axis, as `numpy.concatenate`.
 
     Parameters
     ----------
     arrays
-        Buffers, or maps called with their arguments, of one shape but for `axis`. Where their dtypes differ,
-        the result has the one that NumPy promotes them to.
+        Buffers, or maps called with their arguments, of one shape except along `axis`. The dtype of the
+        result is the one to which NumPy promotes theirs.
     axis
         The axis; None joins the flat arrays.
     out
-        The buffer for the result; None makes one. It must not be one of the arrays.
+        A buffer for the result; None makes one. It must not be one of the arrays.
     output_map
-        A map that each value goes through on its way; its index is that in the result.
+        A map for the results; its index is that in the result.
     graph
         Where to record; None takes the thread's `vd.global_graph()`.
 
     Raises
     ------
     TypeError
-        An argument is not what it should be, or the dtypes do not go together.
+        An argument is invalid, or the dtypes have no common dtype.
     ValueError
-        There are no arrays, their shapes do not fit, there is no such axis, or `out` does not fit.
+        There are no arrays, their shapes do not match, there is no such axis, or `out` does not match.
     """
     found = _parse_arrays(arrays)
     if axis is None:
@@ -96,14 +96,14 @@ def stack(
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return arrays of one shape along a new axis, as `numpy.stack`.
+    """Join arrays of one shape along a new axis, as `numpy.stack`.
 
     Parameters
     ----------
     arrays
         Buffers, or maps called with their arguments, of one shape of at most two axes.
     axis
-        Which axis of the result counts the arrays.
+        The axis of the result that counts the arrays.
     out, output_map, graph
         As of `concatenate`.
 

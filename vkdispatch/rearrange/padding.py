@@ -36,36 +36,35 @@ def pad(
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return an array with more elements at the ends of its axes, as `numpy.pad`.
+    """Return an array padded at the ends of its axes, as `numpy.pad`.
 
     Parameters
     ----------
     x
         A buffer, or a map called with its arguments, of 1 to 3 axes.
     pad_width
-        How many elements before and after, as NumPy takes it: an int, `(before, after)`, such a pair for each
-        axis, or a dict of axes and one of these. May be more than the array has.
+        The number of elements before and after, as in NumPy: an int, `(before, after)`, such a pair for each
+        axis, or a dict of axes and one of these. It may exceed the length of the array.
     mode
-        What they are: "constant", "edge" (the nearest element), "reflect" (mirrored in the first and the last
-        element), "symmetric" (mirrored at the ends), "wrap" (the array over and over), or "empty" (anything).
+        "constant", "edge" (the nearest element), "reflect" (mirrored in the first and the last element),
+        "symmetric" (mirrored at the ends), "wrap" (the array repeated), or "empty" (undefined).
     constant_values
-        For "constant": a number, a pair, or a pair for each axis. Where two axes are padded, the later
-        counts.
-        Every component of a vector or matrix is that number.
+        For "constant": a number, a pair, or a pair for each axis. The last padded axis fills the corners. All
+        components of a vector or matrix become this number.
     out
-        The buffer for the result; None makes one. It must not be `x`.
+        A buffer for the result; None makes one. It must not be `x`.
     output_map
-        A map that every value of the result goes through, those of the padding too.
+        A map for the results, including the padding.
     graph
         Where to record; None takes the thread's `vd.global_graph()`.
 
     Raises
     ------
     TypeError
-        An argument is not what it should be.
+        An argument is invalid.
     ValueError
-        A width is negative, an axis of no elements is to be padded with its elements, there is no such mode,
-        or `out` does not fit.
+        A width is negative, an axis without elements would be padded with its elements, there is no such
+        mode, or `out` does not match.
     """
     array = parse_operand(x, "x")
     if mode not in _MODES:

@@ -64,35 +64,34 @@ def put(
     unique: bool = False,
     graph: CommandGraph | None = None,
 ) -> None:
-    """Write values to places in a flat array, as `numpy.put`. Of several for one place the last one counts.
+    """Write values to places in a flat array, as `numpy.put`. The last of several values for a place counts.
 
     Parameters
     ----------
     x
         The buffer that is written.
     indices
-        A buffer, or a map called with its arguments, of integers: places in `x` as if it were flat. Negative
-        ones count from the end.
+        A buffer, or a map called with its arguments, of integers: places in the flat `x`. Negative ones count
+        from the end.
     values
         A buffer, a map called with its arguments, or a number, converted to the dtype of `x`. If there are
-        fewer of them than indices they start over; if there are none nothing is written.
+        fewer values than indices they are repeated; if there are none nothing is written.
     mode
-        What is done about indices beyond the ends, as of `vd.take`. With "raise" those out of bounds write
-        nothing.
+        What happens to indices out of bounds, as of `vd.take`. With "raise" they write nothing.
     unique
-        Whether no two indices mean the same place, on the caller's word: one launch does it then, in place of
-        three.
+        Whether the caller guarantees that all indices differ. Then one launch does the work of three.
     graph
         Where to record; None takes the thread's `vd.global_graph()`.
 
     Raises
     ------
     TypeError
-        An argument is not what it should be.
+        An argument is invalid.
     ValueError
-        There is no such mode, `x` is read-only, "raise" is to be recorded, or `x` is one of the other arrays.
+        There is no such mode, `x` is read-only, a call with "raise" is recorded, or `x` is one of the other
+        arrays.
     IndexError
-        There are indices and `x` has no elements. With "raise", from a later wait or read: one is out of
+        There are indices but no elements. With "raise", a later wait or read raises it for an index out of
         bounds.
     """
     if not isinstance(x, Buffer):

@@ -26,31 +26,29 @@ def roll(
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return an array whose elements are moved on along axes; what leaves at one end enters at the other.
-
-    As `numpy.roll`.
+    """Return an array rolled along axes, as `numpy.roll`: elements that leave one end enter at the other.
 
     Parameters
     ----------
     x
         A buffer, or a map called with its arguments.
     shift
-        By how many places: an int, or one for each of `axis`. Negative ones move towards the beginning.
+        The number of places: an int, or one for each axis. Negative shifts move towards the beginning.
     axis
-        An axis or several (one named twice is moved twice); None rolls the array as if it were flat.
+        An axis or several axes, also repeated ones; None rolls the flat array.
     out
-        The buffer for the result; None makes one. It must not be `x`.
+        A buffer for the result; None makes one. It must not be `x`.
     output_map
-        A map that each value goes through on its way.
+        A map for the results.
     graph
         Where to record; None takes the thread's `vd.global_graph()`.
 
     Raises
     ------
     TypeError
-        An argument is not what it should be.
+        An argument is invalid.
     ValueError
-        There is no such axis, the counts of shifts and axes differ, or `out` does not fit.
+        There is no such axis, the numbers of shifts and axes differ, or `out` does not match.
     """
     array = parse_operand(x, "x")
     shifts = [parse_int(each, "shift") for each in as_tuple(shift)]
@@ -82,21 +80,21 @@ def flip(
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return an array whose elements are in reverse order along axes, as `numpy.flip`.
+    """Return an array in reverse order along axes, as `numpy.flip`.
 
     Parameters
     ----------
     x
         A buffer, or a map called with its arguments.
     axis
-        An axis or several; None reverses all of them.
+        An axis or several axes; None reverses all.
     out, output_map, graph
         As of `roll`.
 
     Raises
     ------
     TypeError, ValueError
-        As of `roll`; an axis may be named once.
+        As of `roll`; or an axis is repeated.
     """
     array = parse_operand(x, "x")
     chosen = parse_axes(axis, len(array.shape))
@@ -113,15 +111,15 @@ def tile(
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return an array laid out next to itself along axes, as `numpy.tile`.
+    """Return an array repeated as a whole along axes, as `numpy.tile`.
 
     Parameters
     ----------
     x
         A buffer, or a map called with its arguments.
     reps
-        How many times, along the last axis or for each axis. The shorter of `reps` and the shape is filled up
-        with ones in front; there may be three axes.
+        The number of times, along the last axis or for each axis. Ones are prepended to the shorter of `reps`
+        and the shape. There may be three axes.
     out, output_map, graph
         As of `roll`.
 
@@ -152,16 +150,16 @@ def repeat(
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return an array with each element several times in a row, as `numpy.repeat` with one count for all.
+    """Return an array with each element repeated, as `numpy.repeat` with one number for all elements.
 
     Parameters
     ----------
     x
         A buffer, or a map called with its arguments.
     repeats
-        How many times.
+        The number of times.
     axis
-        Along which axis; None repeats the elements of the flat array, and the result is flat.
+        The axis; None repeats the elements of the flat array, and the result is flat.
     out, output_map, graph
         As of `roll`.
 

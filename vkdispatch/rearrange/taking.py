@@ -73,31 +73,30 @@ def take(
     indices
         A buffer, or a map called with its arguments, of integers. Negative ones count from the end.
     axis
-        The axis that they are places on; None: places in the flat array. The axes of `indices` take its place
-        in the result, which may have three.
+        The axis to take along; None takes from the flat array. In the result the axes of `indices` replace
+        this axis; it may have up to three axes.
     out
-        The buffer for the result; None makes one. It must not be `x` or `indices`.
+        A buffer for the result; None makes one. It must not be `x` or `indices`.
     mode
-        What is done about indices beyond the ends. "raise": an IndexError that names the first, when the
-        program next waits or reads; until then they wrap; it cannot be recorded. "wrap": they go round and
-        round.
-        "clip": the first or the last element is meant, also by negative ones. None: "raise", or "wrap" where
-        the call is recorded: indices within bounds mean the same in both.
+        What happens to indices out of bounds. "raise": the next wait or read raises an IndexError that names
+        the first of them; until then they wrap. It cannot be recorded. "wrap": they wrap around. "clip": they
+        become the nearest index, negative ones 0. None is "raise", or "wrap" if the call is recorded; for
+        indices within bounds both are the same.
     output_map
-        A map that each value goes through on its way; its index is that in the result.
+        A map for the results; its index is that in the result.
     graph
         Where to record; None takes the thread's `vd.global_graph()`.
 
     Raises
     ------
     TypeError
-        An argument is not what it should be.
+        An argument is invalid.
     ValueError
-        There is no such axis or mode, the result would have more than three axes, `out` does not fit, or
-        "raise" is to be recorded.
+        There is no such axis or mode, the result would have more than three axes, `out` does not match, or a
+        call with "raise" is recorded.
     IndexError
-        There are indices and nothing to be found by them. With "raise", from a later wait or read: one is out
-        of bounds.
+        There are indices but no elements. With "raise", a later wait or read raises it for an index out of
+        bounds.
     """
     array = parse_operand(x, "x")
     places = parse_operand(indices, "indices")
@@ -125,25 +124,25 @@ def take_along_axis(
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return one element of each line along an axis for each of its indices, as `numpy.take_along_axis`.
+    """Return the elements of each line along an axis at its own indices, as `numpy.take_along_axis`.
 
-    What `vd.argsort(x, axis)` returns puts `x` in order so.
+    With the indices of `vd.argsort(x, axis)` it sorts `x`.
 
     Parameters
     ----------
     x
         A buffer, or a map called with its arguments.
     indices
-        A buffer, or a map called with its arguments, of integers, of the shape of `x` but for `axis`.
+        A buffer, or a map called with its arguments, of integers, of the shape of `x` except along `axis`.
     axis
-        The axis; None: both are taken as flat.
+        The axis; None takes both arrays as flat.
     out, mode, output_map, graph
         As of `take`.
 
     Raises
     ------
     TypeError, ValueError, IndexError
-        As of `take`; or the shapes differ elsewhere than along `axis`.
+        As of `take`; or the shapes differ along another axis.
     """
     array = parse_operand(x, "x")
     places = parse_operand(indices, "indices")

@@ -74,18 +74,18 @@ def transpose(
     axes
         Axis k of the result is axis `axes[k]` of `x`; negative ones count from the end. None reverses them.
     out
-        The buffer for the result; None makes one. It must not be `x`.
+        A buffer for the result; None makes one. It must not be `x`.
     output_map
-        A map that each value goes through on its way; its index is that in the result.
+        A map for the results; its index is that in the result.
     graph
         Where to record; None takes the thread's `vd.global_graph()`.
 
     Raises
     ------
     TypeError
-        An argument is not what it should be.
+        An argument is invalid.
     ValueError
-        `axes` does not name every axis once, or `out` does not fit.
+        `axes` does not name every axis once, or `out` does not match.
     """
     array = parse_operand(x, "x")
     order = _parse_order(axes, len(array.shape))

@@ -93,7 +93,7 @@ class ReduceFunction(Referenced):
         Raises
         ------
         TypeError, ValueError
-            An argument is not what it should be, or the operation makes no sense for the dtype.
+            An argument is invalid, or the operation makes no sense for the dtype.
         """
         if not isinstance(reduction, ReduceOp):
             raise ArgumentTypeError(
