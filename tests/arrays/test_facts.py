@@ -30,7 +30,7 @@ def of(*changes):
     return device_facts(context)
 
 
-def test_they_are_gathered_once():
+def test_facts_are_gathered_once():
     context = vd.get_context()
     facts = device_facts()
     assert device_facts(context) is facts

@@ -17,7 +17,7 @@ from vkdispatch.random.permuting import RANKED
 
 
 @pytest.mark.parametrize("ranked", [RANKED, 0], ids=["ranks", "network"])
-def test_every_number_once(ranked: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_permutations_contain_every_number_once(ranked: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for home in ("permuting", "generator"):
         monkeypatch.setattr(f"vkdispatch.random.{home}.RANKED", ranked)
     generator = vd.random.Generator(1)
@@ -50,7 +50,7 @@ def test_every_number_once(ranked: int, monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("ranked", [RANKED, 0], ids=["ranks", "network"])
 @pytest.mark.parametrize("count", [3, 4])
-def test_every_order_alike(ranked: int, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_orders_are_equally_probable(ranked: int, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many draws in one graph; for the network, which small ones do not take, as well."""
     for home in ("permuting", "generator"):
         monkeypatch.setattr(f"vkdispatch.random.{home}.RANKED", ranked)
@@ -102,7 +102,7 @@ def _is_odd(order: Any) -> bool:
     return bool((len(order) - cycles) % 2)
 
 
-def test_the_same_everywhere() -> None:
+def test_permutations_are_the_same_on_every_device() -> None:
     """Fixed by seed and place alone: a change of these numbers is one of everybody's results."""
     generator = vd.random.Generator(key=(1, 2))
     assert generator.permutation(8).read(0).tolist() == [4, 7, 6, 5, 2, 3, 1, 0]

@@ -88,7 +88,7 @@ def empty(shape: tuple[int, ...]) -> Any:
 @pytest.mark.parametrize(
     ("kind", "text", "call"), [each[1:] for each in WRONG], ids=[each[0] for each in WRONG]
 )
-def test_what_is_refused(kind: type[Exception], text: str, call: Callable[[Any, Any], Any]) -> None:
+def test_refused_arguments(kind: type[Exception], text: str, call: Callable[[Any, Any], Any]) -> None:
     x, indices = vd.asbuffer(X), vd.asbuffer(np.int32([1, 2]))
     with pytest.raises(kind, match=text):
         call(x, indices)
@@ -115,7 +115,7 @@ def test_the_threads_graph_is_recorded_into() -> None:
     assert chosen.read(0).tolist() == [18, 22]
 
 
-def test_twice_the_same() -> None:
+def test_equal_arguments_twice() -> None:
     x = vd.asbuffer(np.random.default_rng(0).random((513, 130), np.float32))
     indices = vd.asbuffer(np.random.default_rng(1).integers(0, 130, 99))
     calls: list[Callable[[], vd.Buffer[Any]]] = [
@@ -160,7 +160,7 @@ print("fine")
 
 
 @pytest.mark.parametrize("large", ["no", "yes"])
-def test_forms_for_large_buffers_do_the_same(
+def test_forms_for_large_buffers_give_the_same_results(
     run_python: Callable[..., CompletedProcess[str]], large: str
 ) -> None:
     ran = run_python(FORMS, VKDISPATCH_FORCE_VARIANT="wide,addressed", LARGE=large)

@@ -125,7 +125,7 @@ def test_the_first_index_out_of_bounds_is_named() -> None:
 
 @pytest.mark.parametrize("few", [0, taking.tuning.few])
 @pytest.mark.parametrize("kind", [vd.float32, vd.vec3, vd.complex128], ids=lambda kind: kind.name)
-def test_who_takes_names_the_first_bad_index(monkeypatch: pytest.MonkeyPatch, kind: DType, few: int) -> None:
+def test_take_names_the_first_bad_index(monkeypatch: pytest.MonkeyPatch, kind: DType, few: int) -> None:
     monkeypatch.setattr(taking, "tuning", replace(taking.tuning, few=few))
     x, host = filled((2, 3, 9), kind)
     for bad in (0, 1234, 2570):
@@ -155,7 +155,7 @@ def test_take_along_axis(kind: DType) -> None:
         same(vd.take_along_axis(x, vd.asbuffer(where), axis), expected, axis)
 
 
-def test_what_argsort_finds_puts_in_order() -> None:
+def test_indices_of_argsort_sort() -> None:
     x, host = filled((9, 40), vd.float32)
     order = vd.asbuffer(np.argsort(host, 1))
     same(vd.take_along_axis(x, order, 1), np.sort(host, 1))
@@ -202,7 +202,7 @@ def test_put_dtypes(kind: DType) -> None:
 
 @pytest.mark.parametrize("mode", ["raise", "wrap", "clip"])
 @pytest.mark.parametrize("size", [1, 7, 1000, 300_000])
-def test_of_several_the_last_counts(size: int, mode: str) -> None:
+def test_the_last_of_several_values_counts(size: int, mode: str) -> None:
     rng = np.random.default_rng(size)
     for count in (1, 3, 257, 5000):
         host = rng.integers(0, 99, size).astype(np.int32)
@@ -229,7 +229,7 @@ def test_many_writers_of_few_places() -> None:
     assert results[0].tobytes() == results[1].tobytes() == host.tobytes()
 
 
-def test_values_start_over_and_are_converted() -> None:
+def test_values_are_repeated_and_converted() -> None:
     host = np.zeros(10, np.float32)
     x = vd.asbuffer(host)
     where = np.arange(7, dtype=np.int32)

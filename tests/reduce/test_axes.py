@@ -54,7 +54,7 @@ def test_axes_may_be_negative_and_of_any_container(axes: Any) -> None:
     assert (answer(plain(SubgroupAdd, vd.float32, axes)(vd.asbuffer(data))) == data.sum(axis=1)).all()
 
 
-def test_the_buffer_says_what_the_result_has() -> None:
+def test_the_buffer_has_the_shape_and_dtype_of_the_result() -> None:
     buffer = vd.asbuffer(DATA[:600].reshape(20, 30))
     for axes, batch in ((None, ()), ([1], (20,)), ([0], (30,)), ([0, 1], ())):
         result = plain(SubgroupAdd, vd.float32, axes)(buffer)

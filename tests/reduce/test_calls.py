@@ -98,13 +98,13 @@ def test_the_global_graph_of_a_thread() -> None:
     assert answer(result) == 1000
 
 
-def test_many_calls_under_way() -> None:
+def test_many_calls_in_flight() -> None:
     buffers = [vd.asbuffer(np.full(60_000 + i, i, np.float32)) for i in range(20)]
     results = [total(buffer) for buffer in buffers]
     assert [answer(each) for each in results] == [i * (60_000 + i) for i in range(20)]
 
 
-def test_results_nobody_waits_for() -> None:
+def test_results_that_are_never_awaited() -> None:
     buffer = vd.asbuffer(np.ones(60_000, np.float32))
     for _ in range(20):
         total(buffer)
@@ -165,7 +165,7 @@ def test_one_launch_or_two(
         assert not any(zeros.read(0).any() for turns in counters.turns.values() for zeros in turns)
 
 
-def test_checks_that_are_switched_on_between_calls_find_nothing_of_the_calls_before(
+def test_checks_switched_on_between_calls_ignore_earlier_calls(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("VKDISPATCH_PLAN", "gpu")
@@ -178,7 +178,7 @@ def test_checks_that_are_switched_on_between_calls_find_nothing_of_the_calls_bef
         assert reduction._launches_for(x).form.is_finishing == finishing
 
 
-def test_what_calls_do_is_kept_for_a_number_of_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_launches_are_kept_for_a_limited_number_of_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launching, "_MOST_KEPT", 4)
     with vd.use_context(vd.Context([0], [[0]])) as context:
         for size in range(1, 11):
@@ -213,13 +213,13 @@ def test_the_group_size_is_that_of_the_last_call() -> None:
 
 
 @pytest.mark.parametrize("axes", [[2], [-3], [0, 0], [0, -2]], ids=str)
-def test_axes_that_are_not_there(axes: list[int]) -> None:
+def test_axes_out_of_range_are_refused(axes: list[int]) -> None:
     with pytest.raises(ValueError, match="axes"):
         plain(SubgroupAdd, vd.float32, axes)(vd.Buffer((3, 4), vd.float32))
 
 
 @pytest.mark.parametrize(("axes", "error"), [([], ValueError), ("0", TypeError), ([0.5], TypeError)])
-def test_axes_that_are_none(axes: Any, error: type[Exception]) -> None:
+def test_values_that_are_not_axes(axes: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match="axes"):
         plain(SubgroupAdd, vd.float32, axes)
 
@@ -261,7 +261,7 @@ def test_wrong_workgroups() -> None:
         (ReduceOp("imaginary", lambda a, b: a, 1j), vd.float32, "no float32"),
     ],
 )
-def test_operations_that_make_no_sense(operation: ReduceOp, kind: Any, text: str) -> None:
+def test_undefined_operations_are_refused(operation: ReduceOp, kind: Any, text: str) -> None:
     with pytest.raises(ValueError, match=text):
         plain(operation, kind)
 
@@ -351,7 +351,7 @@ def test_sources(capsys: pytest.CaptureFixture[str]) -> None:
     assert repr(scaled) == "\n".join(map(repr, sources))
 
 
-def test_a_stage_by_itself() -> None:
+def test_single_stage() -> None:
     for second in (False, True):
         stage = vd.reduce.make_reduction_stage(SubgroupAdd, vd.float32, None, second)
         assert isinstance(stage, vd.ShaderFunction)

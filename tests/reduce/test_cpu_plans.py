@@ -124,7 +124,7 @@ def test_rounding_errors_stay_small_and_loops_short() -> None:
             assert plan.second is None or plan.second.params.full <= 16 * MOST_ROUNDS
 
 
-def test_the_same_bits_and_no_more_error_than_of_pairs() -> None:
+def test_equal_bits_and_errors_of_pairwise_sums() -> None:
     data = np.full(1 << 20, 0.1, np.float32)
     x = vd.asbuffer(data)
     found = [vd.sum(x).read(0) for _ in range(3)]
@@ -132,7 +132,7 @@ def test_the_same_bits_and_no_more_error_than_of_pairs() -> None:
     assert abs(float(found[0]) - float(data.sum(dtype=np.float64))) <= 1e-6 * data.size * 0.1
 
 
-def test_a_workgroup_of_a_given_size_is_made_on_cpus_too() -> None:
+def test_group_size_is_respected_on_cpus() -> None:
     x = parse_operand(vd.asbuffer(np.ones(4, np.float32)))
     accumulator = make_sum(vd.float32, vd.float32, vd.float32)
     size = 2 * device_facts().subgroup_size

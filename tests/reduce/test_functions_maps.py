@@ -39,7 +39,7 @@ def beside(value: f32, bias: Buff[f32]) -> i32:  # noqa: F405
 
 
 @pytest.mark.parametrize("name", ["sum", "mean", "var", "max", "argmin", "count_nonzero", "norm"])
-def test_of_mapped_arrays(name: str) -> None:
+def test_reductions_of_mapped_arrays(name: str) -> None:
     function = np.linalg.norm if name == "norm" else getattr(np, name)
     mapped = product(vd.asbuffer(X), vd.asbuffer(Y))
     for axis in (None, 1):
@@ -49,7 +49,7 @@ def test_of_mapped_arrays(name: str) -> None:
         same(getattr(vd, name)(mapped, axis=axis).read(0), expected, 1000)
 
 
-def test_of_maps_of_maps_and_numbers() -> None:
+def test_reductions_of_nested_maps_and_numbers() -> None:
     x, y = vd.asbuffer(X), vd.asbuffer(Y)
     same(vd.sum(scaled(product(x, y), 0.5), 0).read(0), (X * Y * 0.5).sum(axis=0))
     flat = vd.asbuffer(X.ravel())

@@ -45,12 +45,12 @@ print("fine")
 
 
 @pytest.mark.parametrize("forms", ["wide,addressed", "addressed"])
-def test_forms_do_the_same(run_python: Callable[..., CompletedProcess[str]], forms: str) -> None:
+def test_all_forms_are_equal(run_python: Callable[..., CompletedProcess[str]], forms: str) -> None:
     ran = run_python(FORMS, VKDISPATCH_FORCE_VARIANT=forms)
     assert ran.stdout.strip() == "fine", ran.stderr
 
 
-def test_more_than_a_binding_reaches() -> None:
+def test_buffers_larger_than_a_binding() -> None:
     size = (128 << 20) + 4099
 
     @vd.reduce.map_reduce(SubgroupAdd)
@@ -114,7 +114,7 @@ def test_the_index_of_an_element_of_a_large_buffer_has_all_its_bits() -> None:
     assert all("uint64_t(long_mapped_index" in line for line in sums)
 
 
-def test_maps_that_only_look_at_elements_have_no_index() -> None:
+def test_maps_that_only_read_elements_have_no_index() -> None:
     @vd.reduce.map_reduce(SubgroupAdd)
     def square(x: Buff[f32], k: Const[f32]) -> f32:  # noqa: F405
         return x[mapped_io_index()] * x[mapped_io_index()] * k
