@@ -31,8 +31,8 @@ def parse_axis(axis: object, dimensions: int, name: str = "axis") -> int:
     number = parse_int(axis, name)
     if not -dimensions <= number < dimensions:
         raise AxisError(
-            f"{name}: {number} is no axis of an array of {dimensions} dimensions; expected {-dimensions} to "
-            f"{dimensions - 1}"
+            f"{name}: {number} is out of bounds for an array of {dimensions} dimensions; expected "
+            f"{-dimensions} to {dimensions - 1}"
             if dimensions
             else f"{name}: an array of no dimensions has no axes, got {number}"
         )
@@ -53,7 +53,7 @@ def parse_axes(axes: object, dimensions: int, name: str = "axis") -> tuple[int, 
         return tuple(range(dimensions))
     result = tuple(parse_axis(axis, dimensions, name) for axis in as_tuple(axes))
     if len(set(result)) < len(result):
-        raise AxisError(f"{name}: an axis is named twice in {axes!r}")
+        raise AxisError(f"{name}: repeated axis in {axes!r}")
     return result
 
 

@@ -38,13 +38,13 @@ def parse_graph(graph: Any) -> CommandGraph:
     return graph
 
 
-def parse_known_dtype(given: Any, known: tuple[DType, ...]) -> DType:
-    """Return one of the known dtypes, given as vkdispatch's or NumPy's. Raises TypeError for another."""
+def parse_known_dtype(value: Any, known: tuple[DType, ...]) -> DType:
+    """Return one of the known dtypes, value as vkdispatch's or NumPy's. Raises TypeError for another."""
     try:
-        kind = parse_dtype(given)
+        kind = parse_dtype(value)
     except (ArgumentTypeError, ArgumentValueError):
         kind = None
     if kind not in known:
         names = ", ".join(each.name for each in known)
-        raise ArgumentTypeError(f"dtype: expected one of {names}, got {kind.name if kind else repr(given)}")
+        raise ArgumentTypeError(f"dtype: expected one of {names}, got {kind.name if kind else repr(value)}")
     return kind

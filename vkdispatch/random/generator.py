@@ -73,9 +73,9 @@ class Generator:
 
     @classmethod
     def _from_origin(cls, start: Origin) -> Self:
-        made = cls.__new__(cls)
-        made._set(start)
-        return made
+        generator = cls.__new__(cls)
+        generator._set(start)
+        return generator
 
     def __repr__(self) -> str:
         low, high = self.key

@@ -73,15 +73,15 @@ def parse_seed(seed: Any, kind: str, key: Any, counter: Any) -> Origin:
     return Origin(stream, (first + wide) * stream.block, seeds)
 
 
-def _parse_bit_generator(given: np.random.BitGenerator, key: Any, counter: Any) -> Origin:
-    if not isinstance(given, np.random.Philox):
+def _parse_bit_generator(generator: np.random.BitGenerator, key: Any, counter: Any) -> Origin:
+    if not isinstance(generator, np.random.Philox):
         raise ArgumentTypeError(
-            f"seed: of NumPy's bit generators only Philox has its like here, got {type(given).__name__}"
+            f"seed: of NumPy's bit generators only Philox has its like here, got {type(generator).__name__}"
         )
     if key is not None or counter is not None:
         raise ArgumentValueError("seed, key: a bit generator has its key and counter already")
-    seeds = given.seed_seq if isinstance(given.seed_seq, np.random.SeedSequence) else None
-    stream, place, pending, halves = read_state(given.state)
+    seeds = generator.seed_seq if isinstance(generator.seed_seq, np.random.SeedSequence) else None
+    stream, place, pending, halves = read_state(generator.state)
     return Origin(stream, place, seeds, pending, halves=halves)
 
 

@@ -153,7 +153,7 @@ def _broadcast_shapes(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         return np.broadcast_shapes(*shapes)
     except ValueError:
         raise ArgumentValueError(
-            f"condition, x, y: the shapes {', '.join(map(str, shapes))} do not go together"
+            f"condition, x, y: the shapes {', '.join(map(str, shapes))} do not broadcast"
         ) from None
 
 

@@ -114,26 +114,26 @@ def pad(
     return buffer
 
 
-def _parse_widths(given: Any, dimensions: int) -> Sequence[Pair]:
-    if isinstance(given, Mapping):
+def _parse_widths(value: Any, dimensions: int) -> Sequence[Pair]:
+    if isinstance(value, Mapping):
         pairs: list[Pair] = [(0, 0)] * dimensions
-        for axis, width in given.items():
+        for axis, width in value.items():
             (pair,) = _parse_pairs(width, 1, "pad_width")
             pairs[parse_axis(axis, dimensions, "pad_width")] = pair
         return pairs
-    return _parse_pairs(given, dimensions, "pad_width")
+    return _parse_pairs(value, dimensions, "pad_width")
 
 
-def _parse_pairs(given: Any, dimensions: int, name: str) -> list[Pair]:
-    """Return a pair for each axis, given a number, a pair, or pairs for each axis, as in NumPy."""
+def _parse_pairs(value: Any, dimensions: int, name: str) -> list[Pair]:
+    """Return a pair for each axis, value a number, a pair, or pairs for each axis, as in NumPy."""
     try:
-        array = np.asarray(given)
+        array = np.asarray(value)
         pairs: Any = np.broadcast_to(array, (dimensions, 2))
     except (ValueError, TypeError):
         raise ArgumentValueError(
             f"{name}: expected a number, (before, after), or such a pair for each of {dimensions} axes, got "
-            f"{given!r}"
+            f"{value!r}"
         ) from None
     if array.dtype == object or array.dtype.kind in "USmM":
-        raise ArgumentTypeError(f"{name}: expected numbers, got {given!r}")
+        raise ArgumentTypeError(f"{name}: expected numbers, got {value!r}")
     return [(before, after) for before, after in pairs]

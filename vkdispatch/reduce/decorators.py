@@ -62,9 +62,9 @@ def reduce(
             mapping = mapping_function
         operation = ReduceOp(name, function, identity)
         plain = mapping_function is None
-        made = ReduceFunction(operation, group_size, axes, mapping, name=name, plain=plain)
-        made._defined = home_of(function)
-        return made
+        reduction_function = ReduceFunction(operation, group_size, axes, mapping, name=name, plain=plain)
+        reduction_function._defined = home_of(function)
+        return reduction_function
 
     if callable(identity) and not isinstance(identity, type):
         raise ArgumentTypeError(
@@ -101,8 +101,8 @@ def map_reduce(
 
     def decorate(function: Callable[..., Any] | MappingFunction) -> ReduceFunction:
         mapping = function if isinstance(function, MappingFunction) else map(function)
-        made = ReduceFunction(reduction, group_size, axes, mapping)
-        made._defined = home_of(mapping.mapping_function)
-        return made
+        reduction_function = ReduceFunction(reduction, group_size, axes, mapping)
+        reduction_function._defined = home_of(mapping.mapping_function)
+        return reduction_function
 
     return decorate

@@ -32,46 +32,44 @@ def is_whole(kind: DType) -> bool:
     return component_type(kind) in _INTEGERS
 
 
-def sum_type(function: str, kind: DType, given: Any, context: Context) -> DType:
+def sum_type(function: str, kind: DType, requested: Any, context: Context) -> DType:
     """Return the dtype of a sum or product: integers of fewer bits become int64 or uint64."""
-    chosen = promotion.sum_type(kind) if given is None else parse_dtype(given)
+    chosen = promotion.sum_type(kind) if requested is None else parse_dtype(requested)
     check_conversion(function, kind, chosen)
-    return require_support(function, kind, chosen, context, given, "vd.int32")
+    return require_support(function, kind, chosen, context, "vd.int32")
 
 
-def mean_type(function: str, kind: DType, given: Any, context: Context) -> DType:
+def mean_type(function: str, kind: DType, requested: Any, context: Context) -> DType:
     """Return the dtype of a mean: float64 of integers."""
-    chosen = kind if given is None else parse_dtype(given)
-    if given is None and is_vector(kind) and is_whole(kind):
+    chosen = kind if requested is None else parse_dtype(requested)
+    if requested is None and is_vector(kind) and is_whole(kind):
         chosen = to_vector(dtype.float64, kind.child_count)
-    elif given is None and (kind is dtype.bool_ or kind in _INTEGERS):
+    elif requested is None and (kind is dtype.bool_ or kind in _INTEGERS):
         chosen = dtype.float64
     if component_type(chosen) not in _FLOATS:
         raise ArgumentValueError(f"dtype: {function} has fractions; expected floats, got {chosen.name}")
     check_conversion(function, kind, chosen)
-    return require_support(function, kind, chosen, context, given, "vd.float32")
+    return require_support(function, kind, chosen, context, "vd.float32")
 
 
-def check_real(function: str, kind: DType, given: Any) -> None:
+def check_real(function: str, kind: DType, requested: Any) -> None:
     """Raise ValueError if a complex result of real numbers is requested."""
-    chosen = kind if given is None else parse_dtype(given)
+    chosen = kind if requested is None else parse_dtype(requested)
     if is_complex(chosen) and not is_complex(kind):
         raise ArgumentValueError(
             f"dtype: the {function} of {kind.name} is real; expected a float, got {chosen.name}"
         )
 
 
-def index_type(function: str, kind: DType, given: Any, context: Context) -> DType:
+def index_type(function: str, kind: DType, requested: Any, context: Context) -> DType:
     """Return the dtype of positions and counts: int64, or the requested integer."""
-    chosen = dtype.int64 if given is None else parse_dtype(given)
+    chosen = dtype.int64 if requested is None else parse_dtype(requested)
     if chosen not in _INTEGERS:
         raise ArgumentValueError(f"dtype: {function} gives integers, got {chosen.name}")
-    return require_support(function, kind, chosen, context, given, "vd.int32")
+    return require_support(function, kind, chosen, context, "vd.int32")
 
 
-def require_support(
-    function: str, kind: DType, chosen: DType, context: Context, given: Any, instead: str
-) -> DType:
+def require_support(function: str, kind: DType, chosen: DType, context: Context, instead: str) -> DType:
     """Return a dtype. Raises NotImplementedError if a device cannot compute with it."""
     if component_type(chosen) is dtype.float64 and "shaderFloat64" not in device_facts(context).features:
         if is_complex(chosen):
@@ -120,13 +118,13 @@ def require_numbers(function: str, kind: DType) -> None:
         raise ArgumentValueError(f"x: {function} takes numbers, got {kind.name}; map its elements to numbers")
 
 
-def norm_type(kind: DType, given: Any, context: Context) -> DType:
+def norm_type(kind: DType, requested: Any, context: Context) -> DType:
     """Return the dtype of a norm: that of magnitudes, float64 for integers, or the requested one."""
     real = real_type(kind)
-    chosen = (real if real in _FLOATS else dtype.float64) if given is None else parse_dtype(given)
+    chosen = (real if real in _FLOATS else dtype.float64) if requested is None else parse_dtype(requested)
     if chosen not in _FLOATS:
         raise ArgumentValueError(f"dtype: norm has fractions; expected a float, got {chosen.name}")
-    return require_support("norm", kind, chosen, context, given, "vd.float32")
+    return require_support("norm", kind, chosen, context, "vd.float32")
 
 
 def common_type(a: DType, b: DType) -> DType:

@@ -77,12 +77,12 @@ def _of_parts(kinds: Sequence[Any], dtypes: Sequence[DType], name: str) -> DType
     shaped = [kind for kind in dtypes if is_vector(kind) or is_matrix(kind)]
     if not shaped:  # structures
         names = ", ".join(kind.name for kind in dtypes)
-        raise ArgumentTypeError(f"{name}: the dtypes {names} do not go together")
+        raise ArgumentTypeError(f"{name}: the dtypes {names} have no common dtype")
     first = shaped[0]
     fits = all(is_matrix(kind) == is_matrix(first) and kind.shape == first.shape for kind in shaped)
     if not fits or any(is_complex(kind) for kind in dtypes):
         names = ", ".join(kind.name for kind in dtypes)
-        raise ArgumentTypeError(f"{name}: the dtypes {names} do not go together")
+        raise ArgumentTypeError(f"{name}: the dtypes {names} have no common dtype")
     component = _of_scalars([component_type(kind) if isinstance(kind, type) else kind for kind in kinds])
     if is_matrix(first):
         if component is not dtype.float32:

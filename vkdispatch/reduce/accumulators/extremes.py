@@ -86,10 +86,10 @@ def make_extreme(kind: DType, largest: bool, out_type: DType | None = None) -> A
         return tuple(each for a, b in zip(x, y, strict=True) for each in of_parts([a], [b]))
 
     def gather(values: Sequence[Any], place: Place) -> State:
-        return made.merge_all([tuple(split_parts(value)) for value in values])
+        return accumulator.merge_all([tuple(split_parts(value)) for value in values])
 
     subgroup = vc.subgroup_max if largest else vc.subgroup_min
-    made = Accumulator(
+    accumulator = Accumulator(
         "max" if largest else "min",
         (part,) * count,
         (identity_of_extreme(kind, largest),) * count,
@@ -100,7 +100,7 @@ def make_extreme(kind: DType, largest: bool, out_type: DType | None = None) -> A
         (),
         (lambda state: tuple(subgroup(each) for each in state)) if whole else None,
     )
-    return made
+    return accumulator
 
 
 def _find_first_float(columns: Sequence[Sequence[Any]], largest: bool) -> State:

@@ -39,7 +39,7 @@ def parse_mask(where: Mask, x: ArrayLike) -> ArrayLike | None:
     )
     if not fits:
         raise ArgumentValueError(
-            f"where: a mask of the shape {where.shape} does not go with an array of the shape {x.shape}"
+            f"where: a mask of the shape {where.shape} does not broadcast to the shape {x.shape}"
         )
     return where
 
