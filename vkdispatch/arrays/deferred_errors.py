@@ -26,7 +26,7 @@ from vkdispatch.shader.observation import checks_of
 if TYPE_CHECKING:
     from threading import Thread
 
-_KEPT = "deferred errors"
+_STATE_KEY = "deferred errors"
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # As in journal.hpp: the first place found for each ticket, and behind them a ring of notes.
 _TICKETS = 1024
@@ -150,12 +150,12 @@ _states_lock = RLock()
 
 
 def _state_of(context: Context) -> _ContextState:
-    found: _ContextState | None = context.kept.get(_KEPT)
+    found: _ContextState | None = context.kept.get(_STATE_KEY)
     if found is None:
         with _states_lock:
-            found = context.kept.get(_KEPT)
+            found = context.kept.get(_STATE_KEY)
             if found is None:
-                found = context.kept[_KEPT] = _ContextState(context)
+                found = context.kept[_STATE_KEY] = _ContextState(context)
     return found
 
 

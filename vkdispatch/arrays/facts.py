@@ -7,7 +7,7 @@ from vkdispatch.base.environment import read_choices
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 
-_KEPT = "arrays.facts"
+_STATE_KEY = "arrays.facts"
 _PLAN_VARIABLE = "VKDISPATCH_PLAN"
 _BALLOT, _SHUFFLE, _SHIFT = 0x8, 0x10, 0x20
 NVIDIA, AMD, INTEL = 0x10DE, 0x1002, 0x8086
@@ -72,8 +72,8 @@ def device_facts(context: Context | None = None) -> DeviceFacts:
     context = get_context() if context is None else context
     if not context.runs:
         return _gather_facts(context)  # the limits of the dummy backend may change
-    found: DeviceFacts | None = context.kept.get(_KEPT)
-    return context._keep(_KEPT, lambda: _gather_facts(context)) if found is None else found
+    found: DeviceFacts | None = context.kept.get(_STATE_KEY)
+    return context._keep(_STATE_KEY, lambda: _gather_facts(context)) if found is None else found
 
 
 def _plans_for_cpu(context: Context) -> bool:
