@@ -258,7 +258,7 @@ def test_wrong_workgroups() -> None:
         (SubgroupAdd, vd.bool_, "uint32"),
         (ReduceOp("half", lambda a, b: a, 0.5), vd.int32, "whole number"),
         (ReduceOp("text", lambda a, b: a, "zero"), vd.int32, "'inf'"),
-        (ReduceOp("imaginary", lambda a, b: a, 1j), vd.float32, "no float32"),
+        (ReduceOp("imaginary", lambda a, b: a, 1j), vd.float32, "is not a float32"),
     ],
 )
 def test_undefined_operations_are_refused(operation: ReduceOp, kind: Any, text: str) -> None:
