@@ -198,7 +198,7 @@ def make_mistakes(turn: int) -> int:
         lambda: data.read(7),
         lambda: vd.Buffer(1 << 60, vd.float32),
         lambda: vd.Image2D((1 << 20, 1 << 20), vd.float32),
-        lambda: vd.sum(3),
+        lambda: vd.sum(3),  # type: ignore[arg-type]
         lambda: vd.glsl_kernel("this is no GLSL"),
         lambda: vd.spirv_kernel(b"this is no SPIR-V"),
     ]

@@ -118,9 +118,9 @@ def _forget_calls() -> None:
     if current is None:
         return
     current.calls.clear()
-    known = current.kept.get(facts._KEPT)
-    if known is not None and _values(known) != _values(facts._gathered(current)):
-        del current.kept[facts._KEPT]
+    known = current.kept.get(facts._STATE_KEY)
+    if known is not None and _values(known) != _values(facts._gather_facts(current)):
+        del current.kept[facts._STATE_KEY]
 
 
 def _values(known: facts.DeviceFacts) -> list[Any]:

@@ -69,7 +69,7 @@ _NAMES = {
     "shader.accuracy": "measure_accuracy",
     "shader.copying": "copyto",
     "shader.decorator": "shader",
-    "arrays.evaluating": "MappedArray MappingFunction OutputMap map mapped_index",
+    "arrays.evaluation": "MappedArray MappingFunction OutputMap map mapped_index",
     "shader.profile": "Profile profile",
     "shader.raw": "RawKernel glsl_kernel spirv_kernel",
     "shader.shader_function": "ShaderFunction make_shader_function",

@@ -9,7 +9,7 @@ from vkdispatch import fft, orders, random, reduce, vkfft
 from vkdispatch import interpreter as interpreter
 from vkdispatch import kompute as kompute
 from vkdispatch import rewrite as rewrite
-from vkdispatch.arrays.evaluating import MappedArray, MappingFunction, OutputMap, map, mapped_index
+from vkdispatch.arrays.evaluation import MappedArray, MappingFunction, OutputMap, map, mapped_index
 from vkdispatch.base.allocators import (
     buffer_c64,
     buffer_dv2,

@@ -178,7 +178,7 @@ def test_sorts_by_key_in_place(shape: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_where_into_what_it_reads(shape: tuple[int, ...]) -> None:
+def test_where_writes_to_an_array_that_it_reads(shape: tuple[int, ...]) -> None:
     host, other = floats(shape), floats(shape, 1)
     test = (host > 2).astype(np.float32)
     for which in range(3):
@@ -191,7 +191,7 @@ def test_where_into_what_it_reads(shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("shape", [(70_001,), (37, 1003), (1003, 37), (5, 1500, 7)], ids=str)
 @pytest.mark.parametrize("add", [plus, plus_here], ids=lambda each: each.name)
-def test_an_output_map_adds_to_what_is_there(shape: tuple[int, ...], add: Any) -> None:
+def test_output_map_adds_to_previous_values(shape: tuple[int, ...], add: Any) -> None:
     host = floats(shape)
     x = vd.asbuffer(host)
 
@@ -232,7 +232,7 @@ def test_an_output_map_adds_to_what_is_there(shape: tuple[int, ...], add: Any) -
         adds(lambda **to: vd.matmul(x, x, transpose_a=True, **to), host.T @ host)
 
 
-def test_an_output_map_adds_to_what_is_there_behind_partial_results() -> None:
+def test_output_map_adds_to_previous_values_after_partial_results() -> None:
     host, long, start = floats((5, 70_000)), floats(3_000_000), floats((5, 5), 7)
     out = vd.asbuffer(start)
     x = vd.asbuffer(host)
@@ -250,7 +250,7 @@ def plus_byte(value: vc.i8, other: vc.i8) -> vc.i8:  # type: ignore[valid-type]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_bytes_that_an_output_map_adds_to(shape: tuple[int, ...]) -> None:
+def test_output_map_that_adds_to_bytes(shape: tuple[int, ...]) -> None:
     host, start = floats(shape).astype(np.int8), floats(shape, 7).astype(np.int8)
     x = vd.asbuffer(host)
     for axis in range(len(shape)):
@@ -265,7 +265,7 @@ def test_bytes_that_an_output_map_adds_to(shape: tuple[int, ...]) -> None:
     same(vd.where(out, x, out, out=out, output_map=plus_byte(out)), np.where(start, start + host, 2 * start))
 
 
-def test_an_output_map_of_permuted_rows_adds_to_what_is_there() -> None:
+def test_output_map_of_permuted_rows_adds_to_previous_values() -> None:
     host, start = floats((3000, 7)), floats((3000, 7), 5)
     wanted = vd.random.Generator(4).permutation(vd.asbuffer(host)).read(0)
     out = vd.asbuffer(start)
@@ -460,7 +460,7 @@ REFUSED: dict[str, tuple[str, Callable[..., Any]]] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.parametrize("recorded", [False, True])
-def test_what_is_refused(name: str, recorded: bool) -> None:
+def test_refused_arguments(name: str, recorded: bool) -> None:
     text, call = REFUSED[name]
     arrays = Arrays()
     graph = vd.CommandGraph() if recorded else None

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
-from vkdispatch.arrays import deferred
+from vkdispatch.arrays import deferred_errors
 
 HERE = "test_deferred.py"
 
@@ -97,7 +97,7 @@ def test_the_line_is_that_of_the_call() -> None:
         vd.queue_wait_idle()
 
 
-def test_put_leaves_out_what_is_out_of_bounds() -> None:
+def test_put_skips_indices_out_of_bounds() -> None:
     for unique in (False, True):
         x = floats(*X)
         vd.put(x, ints(2, 3, 0, -4), floats(5, 6, 7, 8), unique=unique)
@@ -128,7 +128,7 @@ def wait_for_event() -> None:
         lambda y: vd.nonzero(y),
     ],
 )
-def test_whatever_waits_raises(wait: Callable[[Any], Any]) -> None:
+def test_every_wait_raises(wait: Callable[[Any], Any]) -> None:
     y = vd.take(floats(*X), ints(3))
     with pytest.raises(IndexError, match=r"3 at \[0\]"):
         wait(y)
@@ -147,7 +147,7 @@ def test_polls_raise_nothing() -> None:
     assert future.result().tolist() == [3]
 
 
-def test_a_wait_for_what_came_before_raises_nothing() -> None:
+def test_a_wait_for_earlier_work_raises_nothing() -> None:
     x = floats(*X)
     vd.queue_wait_idle()
     before = vd.record_event()
@@ -158,7 +158,7 @@ def test_a_wait_for_what_came_before_raises_nothing() -> None:
         y.read(0)
 
 
-def test_a_call_that_is_right_raises_nothing_after_one_that_was_not() -> None:
+def test_a_correct_call_after_a_wrong_one_raises_nothing() -> None:
     x, good, bad = floats(*X), ints(0, -1), ints(0, 3)
     for _ in range(3):
         vd.take(x, bad)
@@ -180,7 +180,7 @@ def test_equal_calls_name_their_own_lines() -> None:
             vd.queue_wait_idle()
 
 
-def test_several_errors_come_as_one() -> None:
+def test_several_errors_are_raised_as_one() -> None:
     x = floats(*X)
     vd.take(x, ints(4))
     vd.sort(x, segments=ints(2, 1))
@@ -189,7 +189,7 @@ def test_several_errors_come_as_one() -> None:
     vd.queue_wait_idle()
 
 
-def test_each_thread_is_told_once() -> None:
+def test_errors_are_raised_once_in_each_thread() -> None:
     y = vd.take(floats(*X), ints(4))
     for _ in range(3):
         twice = in_thread(lambda: [in_turn(y) for _ in range(2)])
@@ -206,7 +206,7 @@ def in_turn(y: Any) -> Any:
         return error
 
 
-def test_a_thread_that_ran_is_told_after_the_caller_and_a_later_one_is_not() -> None:
+def test_errors_are_raised_in_threads_that_ran_but_not_in_later_ones() -> None:
     y = vd.take(floats(*X), ints(4))
     told, found = threading.Event(), []
 
@@ -224,7 +224,7 @@ def test_a_thread_that_ran_is_told_after_the_caller_and_a_later_one_is_not() -> 
     assert isinstance(in_thread(lambda: y.read(0)), np.ndarray)
 
 
-def test_a_thread_that_is_gone_need_not_be_told() -> None:
+def test_errors_are_not_kept_for_ended_threads() -> None:
     y = in_thread(lambda: vd.take(floats(*X), ints(4)))
     assert isinstance(in_turn(y), IndexError)
     assert isinstance(in_turn(y), np.ndarray)
@@ -292,10 +292,10 @@ def test_a_call_looks_up_where_it_was_made_without_formatting() -> None:
     vd.take(x, y)
     engine = vd.get_context()._native
 
-    class _Check(deferred.Check):
+    class _Check(deferred_errors.Check):
         function = "test"
 
-    ticket = deferred.take_ticket(vd.get_context(), _Check())
+    ticket = deferred_errors.take_ticket(vd.get_context(), _Check())
     (check, code, _, thread), _ = engine.note_of(ticket, 0)
     assert isinstance(check, _Check)
     assert code.co_filename == __file__

@@ -30,17 +30,17 @@ def of(*changes):
     return device_facts(context)
 
 
-def test_they_are_gathered_once():
+def test_facts_are_gathered_once():
     context = vd.get_context()
     facts = device_facts()
     assert device_facts(context) is facts
     info = context.device_infos[0]
-    assert (facts.cpu, facts.subgroup, facts.memory) == (
+    assert (facts.is_cpu, facts.subgroup_size, facts.shared_memory) == (
         info.is_cpu(),
         info.sub_group_size,
         info.max_compute_shared_memory_size,
     )
-    assert facts.power_group(200) == 128 and facts.power_group(1 << 20) <= facts.group
+    assert facts.power_group(200) == 128 and facts.power_group(1 << 20) <= facts.max_group
 
 
 @pytest.mark.parametrize("missing", [0, ARITHMETIC, BALLOT, SHUFFLE, SHIFT, BASIC])
@@ -49,7 +49,7 @@ def test_operations_are_those_of_all_devices(missing):
         of({"supported_operations": EVERY & ~missing}),
         of({}, {"supported_operations": EVERY & ~missing}),
     ):
-        found = facts.arithmetic, facts.ballots, facts.shuffles, facts.shifts
+        found = facts.has_arithmetic, facts.has_ballot, facts.has_shuffle, facts.has_shift
         kinds = (ARITHMETIC, BALLOT, SHUFFLE, SHIFT)
         assert found == tuple(missing not in (kind, BASIC) for kind in kinds)
 
@@ -76,7 +76,7 @@ def test_families_plan_by_them(changes, scans, sorts):
 def test_plans_for_the_other_kind_of_device(monkeypatch: pytest.MonkeyPatch) -> None:
     for chosen in ("gpu", "cpu"):
         monkeypatch.setenv("VKDISPATCH_PLAN", chosen)
-        assert device_facts().cpu is (chosen == "cpu")
+        assert device_facts().is_cpu is (chosen == "cpu")
         assert vd.sum(vd.asbuffer(np.arange(1000, dtype=np.int32))).read(0) == 499500
     for wrong in ("tpu", "cpu,gpu"):
         with pytest.raises(ValueError, match="VKDISPATCH_PLAN"):

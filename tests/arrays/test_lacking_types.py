@@ -52,7 +52,7 @@ def test_the_argument_of_the_dtype_is_named() -> None:
         assert str(caught.value) == told
 
 
-def test_arguments_that_lead_to_it_are_named() -> None:
+def test_arguments_that_lead_to_a_missing_dtype_are_named() -> None:
     floats, whole = vd.asbuffer(np.ones(3, np.float32)), vd.asbuffer(np.ones(3, np.int32))
     with pytest.raises(UnsupportedError, match=r"^values: given int32, the call needs more than"):
         inner(whole)

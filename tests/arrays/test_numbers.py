@@ -32,7 +32,7 @@ ARGUMENTS = [
 
 @pytest.mark.parametrize("value", [True, np.True_, 1.0, np.float32(1), np.array([1, 2]), object()])
 @pytest.mark.parametrize(("argument", "least", "most", "call"), ARGUMENTS)
-def test_what_is_no_integer_is_refused(argument, least, most, call, value):
+def test_values_that_are_not_integers_are_refused(argument, least, most, call, value):
     if argument in ("shift", "reps", "axis", "pad_width", "bins") and isinstance(value, np.ndarray):
         pytest.skip("takes several")
     with pytest.raises(TypeError, match=f"^{argument}: expected "):

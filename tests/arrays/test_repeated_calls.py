@@ -487,7 +487,7 @@ def test_shapes_of_one_size() -> None:
                 assert np.array_equal(vd.sort(x).read(0), np.sort(array))
 
 
-def test_more_calls_than_are_remembered() -> None:
+def test_more_calls_than_are_kept() -> None:
     """Of so many shapes; the first ones are called again."""
     host = np.arange(1500, dtype=np.int32)
     whole = vd.asbuffer(host)
@@ -512,7 +512,7 @@ def bits(x: Any) -> tuple[Any, ...]:
     return array.dtype, array.shape, array.tobytes()
 
 
-def test_numbers_that_are_equal_but_not_the_same() -> None:
+def test_equal_numbers_of_different_types() -> None:
     """As keys of a dict 1, 1.0 and True are one; 0.0 and -0.0 too; and a NaN is not what it is."""
     host = np.array([-5, -3, -2], np.float32)
     x, whole = vd.asbuffer(host), vd.asbuffer(host.astype(np.int32))
@@ -554,7 +554,7 @@ def test_numbers_that_are_equal_but_not_the_same() -> None:
         assert bits(vd.where(mask, whole, kind)) == bits(wanted)
 
 
-def test_numbers_that_are_refused_though_equal_ones_are_right() -> None:
+def test_equal_numbers_of_wrong_types_are_refused() -> None:
     x = vd.asbuffer(np.arange(12, dtype=np.int32).reshape(3, 4))
     calls: list[tuple[Callable[[Any], Any], tuple[Any, ...], tuple[Any, ...]]] = [
         (lambda n: vd.sum(x, n), (1, np.int64(1), (1,)), (True, 1.0, np.bool_(True), 2, "1")),
@@ -648,7 +648,7 @@ def test_host_arrays_and_lists_that_change() -> None:
 # ---- what is raised and told ------------------------------------------------------------------------------
 
 
-def test_warnings_come_each_time() -> None:
+def test_each_call_warns() -> None:
     empty, one = vd.asbuffer(np.zeros((0, 3), np.float32)), vd.asbuffer(np.ones((1, 3), np.float32))
     for _ in range(3):
         for call, message in (
@@ -745,7 +745,7 @@ def test_calls_within_calls(name: str) -> None:
             assert np.array_equal(each.read(0), other.cumsum())
 
 
-def test_calls_that_fail_on_the_way() -> None:
+def test_interrupted_calls_are_not_repeated() -> None:
     """What a call has begun when it fails is not repeated by the next one."""
     host = np.arange(1, 600, dtype=np.float32)
     x = vd.asbuffer(host)
@@ -905,7 +905,7 @@ DRAWS: dict[str, Callable[[Any, int], Any]] = {
 
 @pytest.mark.parametrize("bit_generator", ["philox4x32", "philox4x64"])
 @pytest.mark.parametrize("name", DRAWS)
-def test_draws_go_on(name: str, bit_generator: str) -> None:
+def test_draws_continue_the_stream(name: str, bit_generator: str) -> None:
     """Equal draws give other numbers each time: together those of one draw."""
     draw = DRAWS[name]
     for seed in (3, 4, 3):
@@ -927,7 +927,7 @@ def test_draws_are_numpys() -> None:
         assert np.array_equal(ours.uniform(-1, 4, 20, vd.float64).read(0), numpys.uniform(-1, 4, 20))
 
 
-def test_generators_by_turns() -> None:
+def test_generators_that_alternate() -> None:
     """Each has a stream of its own, of its own seed, state and kind."""
     made = {
         (seed, kind): vd.random.Generator(seed, kind)

@@ -152,7 +152,7 @@ def test_radices_of_columns() -> None:
     assert columns.split_columns(4096, 1, vd.complex128) is None
     assert columns.split_columns(1155, 1, vd.complex64) is None  # no two of its columns are a vector
     assert columns.split_columns(64 * 37, 1, vd.complex64) is None
-    if facts.subgroup % 8 or not (facts.shuffles and facts.whole):
+    if facts.subgroup_size % 8 or not (facts.has_shuffle and facts.has_full_subgroups):
         return
     assert columns.split_columns(16384, 1, vd.complex64) == (128, 128)
     assert columns.lanes_of(facts, 16) == 1 and columns.lanes_of(facts, 20) == 2

@@ -155,10 +155,12 @@ def test_devices_without_are_told_so() -> None:
     body = product(f16, f32)
     if "cooperativeMatrix" in vd.get_devices()[0].features:
         pytest.skip("the device has cooperative matrices")
-    from vkdispatch.arrays.kernels import traced
+    from vkdispatch.arrays.kernels import trace_kernel
     from vkdispatch.base.errors import UnsupportedError
 
-    kernel = traced("body", body, [("r", Buff[f32]), ("a", Buff[f16]), ("b", Buff[f16])], 32, workgroups="1")
+    kernel = trace_kernel(
+        "body", body, [("r", Buff[f32]), ("a", Buff[f16]), ("b", Buff[f16])], 32, workgroups="1"
+    )
     buffers = [vd.Buffer(256, kind) for kind in (f32, f16, f16)]
     with pytest.raises(UnsupportedError, match=r"cooperative|products"):
         kernel(*buffers)

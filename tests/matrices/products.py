@@ -30,7 +30,7 @@ def numbers(shape: Shape, kind: Any, seed: int = 0) -> Any:
 
 def plan_for(monkeypatch: pytest.MonkeyPatch, *, cpu: bool, **tuning: Any) -> None:
     """Let products be planned for a processor, or for a GPU, by a tuning with these changes."""
-    facts = replace(device_facts(), cpu=cpu)
+    facts = replace(device_facts(), is_cpu=cpu)
     monkeypatch.setattr(product, "device_facts", lambda: facts)
     monkeypatch.setattr(planning, "tuning", replace(planning.tuning, **tuning))
 

@@ -11,14 +11,14 @@ import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.facts import device_facts
 from vkdispatch.codegen.abbreviations import Buff, f16, f32
-from vkdispatch.matrices import planning
+from vkdispatch.matrices import planning, tuning
 
 from .products import check, numbers, plan_for, swapped
 
 
 def has_cooperative_matrices() -> bool:
     """Return whether the device multiplies halves by cooperative matrices."""
-    return planning.subgroup_product(device_facts(), f16) is not None
+    return planning.find_subgroup_product(device_facts(), f16) is not None
 
 
 @pytest.mark.parametrize("transpose_a", [False, True])
@@ -68,7 +68,7 @@ def test_maps() -> None:
     assert np.array_equal(got.read(0), 2 * (a.astype(np.float32) @ b.astype(np.float32)) + bias)
 
 
-def test_nothing_of_neighbours_gets_in() -> None:
+def test_neighbouring_memory_is_not_used() -> None:
     """What is beyond a matrix's edge, NaN here, is multiplied by nothing that is kept."""
     whole = np.full((3, 33, 40), np.nan, np.float16)
     whole[1] = numbers((33, 40), np.float16)
@@ -102,24 +102,24 @@ def test_the_same_bits_every_time() -> None:
     assert np.abs(first - x @ y).max() < 1e-4
 
 
-def test_words_below_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_words_in_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tiles of which each invocation brings several words, as GPUs use them."""
     if not has_cooperative_matrices():
         pytest.skip("the driver has no cooperative matrices")
-    product = planning.subgroup_product(device_facts(), f16)
+    product = planning.find_subgroup_product(device_facts(), f16)
     assert product is not None
     m, n, k = product.m, product.n, product.k
-    tile = planning.SubgroupTile(2 * m, 2 * n, 4 * k, m, n, 1.0)
+    tile = tuning.SubgroupTile(2 * m, 2 * n, 4 * k, m, n, 1.0)
     plan_for(monkeypatch, cpu=False, tiles_cooperative=(tile,), apart=1)
     check((64, 64), (64, 48), np.float16)
     check((60, 50), (50, 44), np.float16, transpose_a=True, transpose_b=True)
 
 
-def test_a_kernel_of_ones_own() -> None:
+def test_user_kernel() -> None:
     """The example of the docs, where it can run."""
     if not has_cooperative_matrices():
         pytest.skip("the driver has no cooperative matrices")
-    product = planning.subgroup_product(device_facts(), f16)
+    product = planning.find_subgroup_product(device_facts(), f16)
     assert product is not None
     m, n, k = product.m, product.n, product.k
 

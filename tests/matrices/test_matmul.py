@@ -60,7 +60,7 @@ def test_types(kind: Any) -> None:
         (np.int32, np.float32),
     ],
 )
-def test_types_that_meet(kind: Any, other: Any) -> None:
+def test_promotion_of_types(kind: Any, other: Any) -> None:
     check((18, 20), (20, 17), kind, other)
     check((20,), (20, 17), other, kind)
 
@@ -118,7 +118,7 @@ def test_batches(a: tuple[int, ...], b: tuple[int, ...]) -> None:
         ((0, 0), (0, 0)),
     ],
 )
-def test_nothing(a: tuple[int, ...], b: tuple[int, ...]) -> None:
+def test_empty_arrays(a: tuple[int, ...], b: tuple[int, ...]) -> None:
     for kind in (np.float32, np.bool_, np.complex128):
         check(a, b, kind)
     if a.count(0) and a[-1] == 0:
@@ -151,7 +151,7 @@ def test_infinities_and_nan() -> None:
         assert np.array_equal(vd.matmul(left, right).read(0), want, equal_nan=True)
 
 
-def test_nothing_of_neighbours_gets_in() -> None:
+def test_neighbouring_memory_is_not_used() -> None:
     """What lies beyond the edges of a matrix, NaN here, is not seen: the sides are no multiples of tiles."""
     whole = np.full((3, 19, 21), np.nan, np.float32)
     whole[1] = numbers((19, 21), np.float32)
@@ -239,7 +239,7 @@ def test_maps(m: int, k: int, n: int) -> None:
     assert np.array_equal(vd.matmul(left, right, output_map=squared).read(0), (a @ b) ** 2)
 
 
-def test_maps_of_nothing() -> None:
+def test_maps_of_empty_arrays() -> None:
     bias = np.array([1, -2, 3], np.float32)
     a, b = vd.Buffer((2, 0), f32), vd.Buffer((0, 3), f32)
     got = vd.matmul(a, b, output_map=relu(vd.asbuffer(bias))).read(0)
@@ -327,7 +327,7 @@ def row_square() -> Any:
     return vd.asbuffer(np.zeros((4, 4), np.float32))
 
 
-def test_not_in_a_kernel() -> None:
+def test_calls_in_a_kernel_are_refused() -> None:
     square = row_square()
 
     with pytest.raises(UsageError, match="matmul: a kernel cannot call"):
@@ -349,7 +349,7 @@ def test_large_tiles(a: bool, b: bool, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _tiles() -> list[Any]:
-    from vkdispatch.matrices.planning import tuning
+    from vkdispatch.matrices.tuning import tuning
 
     return [(item, tile) for item in (4, 8, 16) for tile in getattr(tuning, f"tiles_{item}")]
 
@@ -370,9 +370,9 @@ def test_bytes_in_every_tile(item: int, tile: Any, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.int32, np.float64, np.int64, np.complex64])
-def test_two_steps_a_turn(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_steps_per_turn(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps that are written out whole: an odd or even number of them, and less than one, at an end."""
-    from vkdispatch.matrices.planning import Tile
+    from vkdispatch.matrices.tuning import Tile
 
     tiles = (Tile(32, 32, 4, 4, 4, 4, 1.0),)
     plan_for(monkeypatch, cpu=False, tiles_4=tiles, tiles_8=tiles)
@@ -382,7 +382,7 @@ def test_two_steps_a_turn(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _square() -> Any:
-    from vkdispatch.matrices.planning import Tile
+    from vkdispatch.matrices.tuning import Tile
 
     return Tile(64, 32, 16, 8, 4, 2, 1.0)
 

@@ -10,7 +10,7 @@ import pytest
 import vkdispatch as vd
 from vkdispatch.arrays.facts import device_facts
 from vkdispatch.codegen.abbreviations import Buff, f16, f32
-from vkdispatch.matrices import planning
+from vkdispatch.matrices import tuning
 
 from .products import check, numbers, plan_for
 
@@ -78,7 +78,7 @@ def test_sums_of_parts(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         check((length,), (length,), kind)
 
 
-def test_what_is_too_large_to_be_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operands_too_large_for_panels(monkeypatch: pytest.MonkeyPatch) -> None:
     plan_for(monkeypatch, cpu=True, panel_words=8)
     check((33, 40), (40, 35))
     check((33, 40), (40, 35), np.float16, transpose_b=True)
@@ -105,7 +105,7 @@ def test_maps(monkeypatch: pytest.MonkeyPatch) -> None:
         assert np.array_equal(got.read(0), (of_places @ b + bias).astype(np.float16))
 
 
-def test_nothing_of_neighbours_gets_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_neighbouring_memory_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """What lies beyond the edges of a matrix, NaN here, is not seen; nor is it where there is nothing."""
     plan_for(monkeypatch, cpu=True)
     whole = np.full((3, 19, 21), np.nan, np.float32)
@@ -133,7 +133,7 @@ def test_plans_for_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     plan_for(monkeypatch, cpu=False, tiles_4=(small_tile(),))
     check((33, 40), (40, 35))
     check((1000,), (1000, 33))
-    if device_facts().subgroup < 8:
+    if device_facts().subgroup_size < 8:
         pytest.skip("SwiftShader compiles the kernel whose lanes share a row for minutes")
     check((33, 1000), (1000,))
     check((1000,), (1000,), np.float64)
@@ -141,4 +141,4 @@ def test_plans_for_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def small_tile() -> Any:
     """Return a tile that compiles soon."""
-    return planning.Tile(16, 16, 16, 2, 2, 1, 1.0)
+    return tuning.Tile(16, 16, 16, 2, 2, 1, 1.0)

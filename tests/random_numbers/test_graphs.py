@@ -13,7 +13,7 @@ from .philox import words
 
 
 @pytest.mark.parametrize("kind", ["philox4x32", "philox4x64"])
-def test_submits_go_on(kind: str) -> None:
+def test_submits_continue_the_stream(kind: str) -> None:
     generator = vd.random.Generator(1, kind)
     before = str(generator.state)
     graph = vd.CommandGraph()
@@ -66,7 +66,7 @@ def test_every_kind_of_draw() -> None:
         assert np.array_equal(np.sort(network), np.arange(1100))
 
 
-def test_shuffles_again() -> None:
+def test_repeated_shuffles_differ() -> None:
     given = vd.asbuffer(np.arange(64, dtype=np.int32))
     graph = vd.CommandGraph()
     vd.random.Generator(3).shuffle(given, graph=graph)
@@ -79,7 +79,7 @@ def test_shuffles_again() -> None:
     assert len(seen) == 4
 
 
-def test_recorded_the_same_way_it_is_the_same() -> None:
+def test_equal_recordings_draw_equal_numbers() -> None:
     found = []
     for _ in range(2):
         generator = vd.random.Generator(4)
@@ -98,7 +98,7 @@ def test_recorded_the_same_way_it_is_the_same() -> None:
         assert not np.array_equal(drawn.read(0), found[0])
 
 
-def test_kernels_behind_draws() -> None:
+def test_kernels_after_draws() -> None:
     """A Monte Carlo estimate that gets better from submit to submit."""
 
     @vd.shader(exec_size="x.size")

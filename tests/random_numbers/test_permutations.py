@@ -10,14 +10,14 @@ import pytest
 from scipy import stats
 
 import vkdispatch as vd
-from vkdispatch.arrays.output import output
+from vkdispatch.arrays.maps.output import parse_output
 from vkdispatch.codegen.abbreviations import *  # noqa: F403
 from vkdispatch.random import permuting
 from vkdispatch.random.permuting import RANKED
 
 
 @pytest.mark.parametrize("ranked", [RANKED, 0], ids=["ranks", "network"])
-def test_every_number_once(ranked: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_permutations_contain_every_number_once(ranked: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for home in ("permuting", "generator"):
         monkeypatch.setattr(f"vkdispatch.random.{home}.RANKED", ranked)
     generator = vd.random.Generator(1)
@@ -50,7 +50,7 @@ def test_every_number_once(ranked: int, monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("ranked", [RANKED, 0], ids=["ranks", "network"])
 @pytest.mark.parametrize("count", [3, 4])
-def test_every_order_alike(ranked: int, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_orders_are_equally_probable(ranked: int, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many draws in one graph; for the network, which small ones do not take, as well."""
     for home in ("permuting", "generator"):
         monkeypatch.setattr(f"vkdispatch.random.{home}.RANKED", ranked)
@@ -102,7 +102,7 @@ def _is_odd(order: Any) -> bool:
     return bool((len(order) - cycles) % 2)
 
 
-def test_the_same_everywhere() -> None:
+def test_permutations_are_the_same_on_every_device() -> None:
     """Fixed by seed and place alone: a change of these numbers is one of everybody's results."""
     generator = vd.random.Generator(key=(1, 2))
     assert generator.permutation(8).read(0).tolist() == [4, 7, 6, 5, 2, 3, 1, 0]
@@ -119,7 +119,9 @@ def test_networks_of_more_than_32_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     distance = keys.integers(0, 3000, 1, vd.uint32).read(0).astype(np.uint64)
     monkeypatch.setattr(permuting, "place_type", lambda count: vd.uint64)
     result = vd.Buffer(3000, vd.int32)
-    permuting.permute(result, 3000, words, vd.asbuffer(distance), output(None, vd.int32), vd.global_graph())
+    permuting.permute(
+        result, 3000, words, vd.asbuffer(distance), parse_output(None, vd.int32), vd.global_graph()
+    )
     assert np.array_equal(result.read(0), plain)
 
 

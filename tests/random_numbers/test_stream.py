@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
-from vkdispatch.random.forms import tuning
+from vkdispatch.random.tuning import tuning
 
 from .philox import words
 
@@ -115,7 +115,7 @@ def test_states_go_to_numpy_and_back() -> None:
 
 
 @pytest.mark.parametrize("kind", ["philox4x32", "philox4x64"])
-def test_copies_go_on_alike(kind: str) -> None:
+def test_copies_continue_equally(kind: str) -> None:
     generator = vd.random.Generator(3, kind)
     generator.random(3)
     generator.raw(2, graph=vd.CommandGraph())
@@ -161,7 +161,7 @@ def test_spawned_and_jumped_are_numpys() -> None:
     ("group", "unroll", "long_products", "exchange"),
     [(64, 2, 1, 1), (32, 4, 0, 0), (256, 1, 1, 1), (8, 3, 1, 1)],
 )
-def test_launch_shapes_change_nothing(
+def test_launch_shapes_do_not_change_results(
     tuned: Any, group: int, unroll: int, long_products: int, exchange: int
 ) -> None:
     tuned.group, tuned.unroll, tuned.everywhere, tuned.few = group, unroll, 1, 0
@@ -190,7 +190,7 @@ def test_integers_of_any_launch_shape(tuned: Any) -> None:
     assert all(np.array_equal(each, drawn[0]) for each in drawn)
 
 
-def test_parts_are_the_whole() -> None:
+def test_parts_of_a_draw_equal_the_whole() -> None:
     whole = vd.random.Generator(3).random(100).read(0)
     generator = vd.random.Generator(3)
     parts = [generator.random(count).read(0) for count in (1, 30, 2, 64, 3)]
@@ -201,7 +201,7 @@ def test_parts_are_the_whole() -> None:
 
 
 @pytest.mark.parametrize("kind", ["philox4x32", "philox4x64"])
-def test_halves_of_words_go_on(kind: str, tuned: Any) -> None:
+def test_draws_continue_with_half_words(kind: str, tuned: Any) -> None:
     """Odd counts of float16 end in the middle of a word."""
     words_of = vd.random.Generator(7, kind).raw(1024).read(0).view(np.uint16)[:2048]
     whole = (words_of >> 5).astype(np.float16) / np.float16(2048)
@@ -224,7 +224,7 @@ def test_halves_of_words_go_on(kind: str, tuned: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["philox4x32", "philox4x64"])
-def test_halves_that_are_left(kind: str) -> None:
+def test_remaining_halves(kind: str) -> None:
     whole = vd.random.Generator(7, kind).random(64, vd.float16).read(0)
     generator = vd.random.Generator(7, kind)
     generator.random(3, vd.float16)
@@ -260,7 +260,7 @@ def test_threads_take_pieces_of_their_own() -> None:
     assert drawn == {tuple(row) for row in whole}
 
 
-def test_unseeded_ones_differ() -> None:
+def test_unseeded_generators_differ() -> None:
     made = [vd.random.Generator(kind_seed).key for kind_seed in (None, None)]
     assert made[0] != made[1]
 
@@ -283,7 +283,7 @@ def test_unseeded_ones_differ() -> None:
         ({"key": 1, "counter": [1, 2, 3, True]}, TypeError, "counter: expected"),
     ],
 )
-def test_wrong_beginnings(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
+def test_wrong_seeds_and_keys(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         vd.random.Generator(**arguments)
 
@@ -310,7 +310,7 @@ def test_wrong_states() -> None:
             generator.jumped(bad_count)  # type: ignore[arg-type]
 
 
-def test_buffers_that_a_launch_does_not_suffice_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_buffers_that_take_several_launches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond 2**31 blocks there are several launches."""
     for home in ("kernels", "launching"):
         monkeypatch.setattr(f"vkdispatch.random.{home}.MOST_BLOCKS", 64)

@@ -15,7 +15,7 @@ from vkdispatch.codegen.abbreviations import *  # noqa: F403
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 WRONG: list[tuple[str, type[Exception], str, Callable[[Any, Any], Any]]] = [
     ("no buffer", TypeError, "(?s)x: .*ndarray.*asbuffer", lambda x, i: vd.transpose(X)),
-    ("axes", ValueError, "axes: .*twice", lambda x, i: vd.transpose(x, (0, 0))),
+    ("axes", ValueError, "axes: repeated", lambda x, i: vd.transpose(x, (0, 0))),
     ("fewer axes", ValueError, "axes: expected each", lambda x, i: vd.transpose(x, (0,))),
     ("no axis", ValueError, "axes: .*2", lambda x, i: vd.transpose(x, (0, 2))),
     ("itself", ValueError, "out: ", lambda x, i: vd.roll(x, 1, out=x)),
@@ -52,7 +52,7 @@ WRONG: list[tuple[str, type[Exception], str, Callable[[Any, Any], Any]]] = [
     (
         "where dtypes",
         TypeError,
-        "do not go together",
+        "no common dtype",
         lambda x, i: vd.where(i, vd.buffer_v2(2), vd.buffer_v3(2)),
     ),
     ("join nothing", ValueError, "arrays: ", lambda x, i: vd.concatenate([])),
@@ -88,7 +88,7 @@ def empty(shape: tuple[int, ...]) -> Any:
 @pytest.mark.parametrize(
     ("kind", "text", "call"), [each[1:] for each in WRONG], ids=[each[0] for each in WRONG]
 )
-def test_what_is_refused(kind: type[Exception], text: str, call: Callable[[Any, Any], Any]) -> None:
+def test_refused_arguments(kind: type[Exception], text: str, call: Callable[[Any, Any], Any]) -> None:
     x, indices = vd.asbuffer(X), vd.asbuffer(np.int32([1, 2]))
     with pytest.raises(kind, match=text):
         call(x, indices)
@@ -115,7 +115,7 @@ def test_the_threads_graph_is_recorded_into() -> None:
     assert chosen.read(0).tolist() == [18, 22]
 
 
-def test_twice_the_same() -> None:
+def test_equal_arguments_twice() -> None:
     x = vd.asbuffer(np.random.default_rng(0).random((513, 130), np.float32))
     indices = vd.asbuffer(np.random.default_rng(1).integers(0, 130, 99))
     calls: list[Callable[[], vd.Buffer[Any]]] = [
@@ -130,9 +130,9 @@ def test_twice_the_same() -> None:
 
 FORMS = """
 import os, numpy as np, vkdispatch as vd
-from vkdispatch.rearrange import words
+from vkdispatch.rearrange import moves
 if os.environ["LARGE"] == "yes":
-    words._TOO_LARGE = 1
+    moves._TOO_LARGE = 1
 rng = np.random.default_rng(0)
 def same(got, expected):
     assert got.read(0).tobytes() == np.ascontiguousarray(expected).tobytes(), (got.shape, expected.shape)
@@ -160,7 +160,7 @@ print("fine")
 
 
 @pytest.mark.parametrize("large", ["no", "yes"])
-def test_forms_for_large_buffers_do_the_same(
+def test_forms_for_large_buffers_give_the_same_results(
     run_python: Callable[..., CompletedProcess[str]], large: str
 ) -> None:
     ran = run_python(FORMS, VKDISPATCH_FORCE_VARIANT="wide,addressed", LARGE=large)

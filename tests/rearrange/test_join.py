@@ -34,13 +34,13 @@ def test_axes(lengths: tuple[int, ...], axis: int | None, kind: DType) -> None:
     same(got, np.concatenate([host for _, host in pairs], axis), lengths, axis)
 
 
-def test_shapes_may_differ_where_all_are_flat() -> None:
+def test_shapes_may_differ_for_flat_arrays() -> None:
     pairs = [filled(shape, vd.int16) for shape in ((), (3,), (2, 2), (0, 4))]
     flat = np.concatenate([host for _, host in pairs], None)
     same(vd.concatenate([x for x, _ in pairs], None), flat)
 
 
-def test_dtypes_that_meet() -> None:
+def test_promotion_of_dtypes() -> None:
     hosts = [
         np.arange(k, k + 4).astype(kind) for k, kind in enumerate((np.uint8, np.int8, np.int32, np.float32))
     ]

@@ -57,7 +57,7 @@ def test_take_shapes(shape: tuple[int, ...], count: tuple[int, ...]) -> None:
 
 
 def test_several_words_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(taking, "_FEW", 0)
+    monkeypatch.setattr(taking, "tuning", replace(taking.tuning, few=0))
     for kind in (vd.float32, vd.vec3):
         x, host = filled((7, 30, 11), kind)
         where = np.random.default_rng(0).integers(-7, 7, 40)
@@ -69,7 +69,7 @@ def test_several_words_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("kind", [vd.uint8, vd.float32, vd.complex128], ids=lambda kind: kind.name)
 def test_rows_in_workgroup_memory(monkeypatch: pytest.MonkeyPatch, kind: DType) -> None:
-    monkeypatch.setattr(staging, "tuning", replace(staging.tuning, processors=True))
+    monkeypatch.setattr(staging, "tuning", replace(staging.tuning, on_cpus=True))
     most = (1 << 15) // max(4, kind.item_size)
     cases = ((2, 32, 32), (70, 33, 50), (3, 1500, 1024), (5, most, 2000), (4, most + 1, 999), (130, 40, 20))
     for rows, length, count in cases:
@@ -123,10 +123,10 @@ def test_the_first_index_out_of_bounds_is_named() -> None:
         vd.take(filled((0,), vd.float32)[0], vd.asbuffer(np.int32([0])))
 
 
-@pytest.mark.parametrize("few", [0, taking._FEW])
+@pytest.mark.parametrize("few", [0, taking.tuning.few])
 @pytest.mark.parametrize("kind", [vd.float32, vd.vec3, vd.complex128], ids=lambda kind: kind.name)
-def test_who_takes_names_the_first_bad_index(monkeypatch: pytest.MonkeyPatch, kind: DType, few: int) -> None:
-    monkeypatch.setattr(taking, "_FEW", few)
+def test_take_names_the_first_bad_index(monkeypatch: pytest.MonkeyPatch, kind: DType, few: int) -> None:
+    monkeypatch.setattr(taking, "tuning", replace(taking.tuning, few=few))
     x, host = filled((2, 3, 9), kind)
     for bad in (0, 1234, 2570):
         where = np.random.default_rng(bad).integers(-54, 54, 2571)
@@ -155,7 +155,7 @@ def test_take_along_axis(kind: DType) -> None:
         same(vd.take_along_axis(x, vd.asbuffer(where), axis), expected, axis)
 
 
-def test_what_argsort_finds_puts_in_order() -> None:
+def test_indices_of_argsort_sort() -> None:
     x, host = filled((9, 40), vd.float32)
     order = vd.asbuffer(np.argsort(host, 1))
     same(vd.take_along_axis(x, order, 1), np.sort(host, 1))
@@ -202,7 +202,7 @@ def test_put_dtypes(kind: DType) -> None:
 
 @pytest.mark.parametrize("mode", ["raise", "wrap", "clip"])
 @pytest.mark.parametrize("size", [1, 7, 1000, 300_000])
-def test_of_several_the_last_counts(size: int, mode: str) -> None:
+def test_the_last_of_several_values_counts(size: int, mode: str) -> None:
     rng = np.random.default_rng(size)
     for count in (1, 3, 257, 5000):
         host = rng.integers(0, 99, size).astype(np.int32)
@@ -229,7 +229,7 @@ def test_many_writers_of_few_places() -> None:
     assert results[0].tobytes() == results[1].tobytes() == host.tobytes()
 
 
-def test_values_start_over_and_are_converted() -> None:
+def test_values_are_repeated_and_converted() -> None:
     host = np.zeros(10, np.float32)
     x = vd.asbuffer(host)
     where = np.arange(7, dtype=np.int32)

@@ -15,7 +15,7 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import replace
 from vkdispatch.codegen.abbreviations import *  # noqa: F403
 from vkdispatch.rearrange import transposing
-from vkdispatch.rearrange.transposing import merged
+from vkdispatch.rearrange.transposing import merge_axes
 
 from .arrays import KINDS, Array, filled, same
 
@@ -74,12 +74,12 @@ def test_negative_axes_and_default() -> None:
 
 
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (2, 0, 4)], ids=str)
-def test_nothing(shape: tuple[int, ...]) -> None:
+def test_empty_arrays(shape: tuple[int, ...]) -> None:
     x, host = filled(shape, vd.float32)
     same(vd.transpose(x), host.T)
 
 
-def test_values_that_are_no_numbers_keep_their_bits() -> None:
+def test_values_that_are_not_numbers_keep_their_bits() -> None:
     host = np.array([0x7FC00001, 0xFF800000, 0x80000000, 0x7F800001, 1, 0xFFFFFFFF], np.uint32)
     x = vd.asbuffer(host.view(np.float32).reshape(2, 3).copy())
     assert vd.transpose(x).read(0).tobytes() == host.reshape(2, 3).T.tobytes()
@@ -133,12 +133,12 @@ def test_result_given() -> None:
     same(out, host.T)
 
 
-def test_axes_that_stay_neighbours_are_one() -> None:
-    assert merged((2, 3, 4), (0, 1, 2)) == ((24,), (0,))
-    assert merged((2, 3, 4), (2, 0, 1)) == ((6, 4), (1, 0))
-    assert merged((2, 1, 4), (2, 1, 0)) == ((2, 4), (1, 0))
-    assert merged((2, 3, 4), (2, 1, 0)) == ((2, 3, 4), (2, 1, 0))
-    assert merged((1, 1), (1, 0)) == ((), ())
+def test_neighbouring_axes_are_merged() -> None:
+    assert merge_axes((2, 3, 4), (0, 1, 2)) == ((24,), (0,))
+    assert merge_axes((2, 3, 4), (2, 0, 1)) == ((6, 4), (1, 0))
+    assert merge_axes((2, 1, 4), (2, 1, 0)) == ((2, 4), (1, 0))
+    assert merge_axes((2, 3, 4), (2, 1, 0)) == ((2, 3, 4), (2, 1, 0))
+    assert merge_axes((1, 1), (1, 0)) == ((), ())
 
 
 @pytest.mark.parametrize("most", [128, 256])
@@ -147,7 +147,7 @@ def test_workgroups_are_no_larger_than_the_device_has(monkeypatch: pytest.Monkey
     made = transposing.tile_kernel
     monkeypatch.setattr(transposing, "tile_kernel", lambda form: forms.append(form) or made(form))
     monkeypatch.setattr(transposing, "tuning", replace(transposing.tuning, narrow=0))
-    monkeypatch.setattr(transposing, "device_facts", lambda: replace(device_facts(), group=most))
+    monkeypatch.setattr(transposing, "device_facts", lambda: replace(device_facts(), max_group=most))
     for run in (1, 2, 3, 17, 31):
         host = np.arange(70 * 90 * run, dtype=np.uint32).astype(np.uint8).reshape(70, 90, run)
         same(vd.transpose(vd.asbuffer(host), (1, 0, 2)), turned(host, (1, 0, 2)), run)

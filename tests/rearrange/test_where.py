@@ -45,7 +45,7 @@ def test_dtypes(kind: DType) -> None:
 
 
 @pytest.mark.parametrize("first", HOSTS, ids=lambda kind: kind.__name__)
-def test_dtypes_that_meet(first: Any) -> None:
+def test_promotion_of_dtypes(first: Any) -> None:
     tests = np.arange(6) % 2 == 0
     a = np.arange(6).astype(first)
     condition, x = vd.asbuffer(tests), vd.asbuffer(a)
@@ -71,7 +71,7 @@ def test_several_at_once(kind: DType, first: Any) -> None:
 SHAPES = [(), (1,), (5,), (4, 1), (1, 5), (4, 5), (3, 4, 1), (3, 1, 5), (1, 4, 1), (3, 4, 5)]
 
 
-def test_shapes_are_stretched() -> None:
+def test_shapes_are_broadcast() -> None:
     cases = itertools.product(SHAPES, repeat=3)
     for number, shapes in enumerate(cases):
         if number % 41:  # other steps have been tried too; each layout is a kernel
@@ -83,7 +83,7 @@ def test_shapes_are_stretched() -> None:
 
 
 @pytest.mark.parametrize("kind", HOSTS, ids=lambda kind: kind.__name__)
-def test_what_holds(kind: Any) -> None:
+def test_nonzero_conditions_hold(kind: Any) -> None:
     numbers = np.array([0, 1, 0, 3], kind)
     if np.dtype(kind).kind == "f":
         numbers = np.array([0, -0.0, np.nan, np.inf, 5], kind)
@@ -95,7 +95,7 @@ def test_what_holds(kind: Any) -> None:
     same(vd.where(vd.asbuffer(numbers), 1.0, 2.0), expected)
 
 
-def test_nothing() -> None:
+def test_empty_arrays() -> None:
     x = vd.Buffer((0, 3), vd.float32)
     assert vd.where(x, x, 1).shape == (0, 3)
     assert vd.where(vd.asbuffer(np.zeros(3, np.float32)), x, x).shape == (0, 3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import vkdispatch as vd
-from vkdispatch.arrays.mapping import identity_map
+from vkdispatch.arrays.maps.source import identity_map
 from vkdispatch.base.dtype import DType
 
 

@@ -39,7 +39,7 @@ def _allowed(data: np.ndarray[Any, Any]) -> float:
 
 
 @pytest.mark.parametrize("kind", ["equal", "wide", "cancelling", "falling"])
-def test_sums_are_as_exact_as_pairwise_ones(kind: str) -> None:
+def test_sums_are_as_exact_as_pairwise_sums(kind: str) -> None:
     for size in (129, 10_007, 1 << 20):
         data = _adversarial(kind, size)
         exact = math.fsum(data.tolist())
@@ -49,7 +49,7 @@ def test_sums_are_as_exact_as_pairwise_ones(kind: str) -> None:
         assert error <= max(4 * abs(float(data.sum()) - exact), _allowed(data) / 4), size
 
 
-def test_what_is_tested_is_not_given() -> None:
+def test_sequential_sums_are_less_exact() -> None:
     data = _adversarial("equal", 1 << 20)
     one_by_one = float(np.cumsum(data)[-1])
     assert abs(one_by_one - math.fsum(data.tolist())) > _allowed(data)

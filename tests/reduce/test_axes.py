@@ -10,7 +10,7 @@ import pytest
 
 import vkdispatch as vd
 from vkdispatch.reduce import SubgroupAdd, SubgroupMin
-from vkdispatch.reduce.planning import shape_of
+from vkdispatch.reduce.layouts import find_shape
 
 from .reductions import answer, plain
 
@@ -54,7 +54,7 @@ def test_axes_may_be_negative_and_of_any_container(axes: Any) -> None:
     assert (answer(plain(SubgroupAdd, vd.float32, axes)(vd.asbuffer(data))) == data.sum(axis=1)).all()
 
 
-def test_the_buffer_says_what_the_result_has() -> None:
+def test_the_buffer_has_the_shape_and_dtype_of_the_result() -> None:
     buffer = vd.asbuffer(DATA[:600].reshape(20, 30))
     for axes, batch in ((None, ()), ([1], (20,)), ([0], (30,)), ([0, 1], ())):
         result = plain(SubgroupAdd, vd.float32, axes)(buffer)
@@ -100,7 +100,7 @@ def test_workgroups_of_any_size(times: int) -> None:
 
 
 def test_layouts() -> None:
-    assert [shape_of((2, 3, 4), axes).layout for axes in (None, (2,), (0,), (1,), (0, 2))] == [
+    assert [find_shape((2, 3, 4), axes).layout for axes in (None, (2,), (0,), (1,), (0, 2))] == [
         "rows",
         "rows",
         "columns",
@@ -108,5 +108,5 @@ def test_layouts() -> None:
         "split",
     ]
     # what is one axis in memory is one
-    assert shape_of((2, 3, 4), (1, 2)) == shape_of((2, 12), (1,))
-    assert shape_of((2, 1, 4), (0, 2)) == shape_of((8,), None)
+    assert find_shape((2, 3, 4), (1, 2)) == find_shape((2, 12), (1,))
+    assert find_shape((2, 1, 4), (0, 2)) == find_shape((8,), None)

@@ -18,11 +18,12 @@ from vkdispatch.reduce import (
     SubgroupAdd,
     SubgroupMax,
     SubgroupMul,
+    kernels,
+    launching,
     mapped_io_index,
     planning,
-    reducing,
 )
-from vkdispatch.reduce.planning import ReductionParams, Shape
+from vkdispatch.reduce.layouts import ReductionParams, Shape
 
 from .reductions import answer, plain
 
@@ -97,13 +98,13 @@ def test_the_global_graph_of_a_thread() -> None:
     assert answer(result) == 1000
 
 
-def test_many_calls_under_way() -> None:
+def test_many_calls_in_flight() -> None:
     buffers = [vd.asbuffer(np.full(60_000 + i, i, np.float32)) for i in range(20)]
     results = [total(buffer) for buffer in buffers]
     assert [answer(each) for each in results] == [i * (60_000 + i) for i in range(20)]
 
 
-def test_results_nobody_waits_for() -> None:
+def test_results_that_are_never_awaited() -> None:
     buffer = vd.asbuffer(np.ones(60_000, np.float32))
     for _ in range(20):
         total(buffer)
@@ -157,14 +158,14 @@ def test_one_launch_or_two(
         expected = data.sum(axis=None if axes is None else tuple(axes)).ravel()
         assert all((answer(each) == expected).all() for each in results)
         launches = reduction._launches_for(reduction._operand((buffer,)))
-        assert launches.form.segmented
+        assert launches.form.is_segmented
         assert (launches.second is None) == bool(finishing)
         # the counters are as they were
-        counters = reducing._held_for(vd.get_context()).counters
+        counters = launching._state_of(vd.get_context()).counters
         assert not any(zeros.read(0).any() for turns in counters.turns.values() for zeros in turns)
 
 
-def test_checks_that_are_switched_on_between_calls_find_nothing_of_the_calls_before(
+def test_checks_switched_on_between_calls_ignore_earlier_calls(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("VKDISPATCH_PLAN", "gpu")
@@ -174,16 +175,16 @@ def test_checks_that_are_switched_on_between_calls_find_nothing_of_the_calls_bef
         monkeypatch.setenv("VKDISPATCH_CHECK", checks)
         assert answer(reduction(buffer)) == 300_007
         # a check that ends invocations would leave the counters of a single launch wrong
-        assert reduction._launches_for(x).form.finishing == finishing
+        assert reduction._launches_for(x).form.is_finishing == finishing
 
 
-def test_what_calls_do_is_kept_for_a_number_of_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reducing, "_MOST_KEPT", 4)
+def test_launches_are_kept_for_a_limited_number_of_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launching, "_MOST_KEPT", 4)
     with vd.use_context(vd.Context([0], [[0]])) as context:
         for size in range(1, 11):
             assert answer(total(vd.asbuffer(np.ones(size, np.float32)))) == size
             assert vd.sum(vd.asbuffer(np.ones(size, np.float32))).read(0) == size
-        assert len(reducing._held_for(context).launches) == 4
+        assert len(launching._state_of(context).launches) == 4
 
 
 @pytest.mark.parametrize("size", [10, 300_007])
@@ -212,13 +213,13 @@ def test_the_group_size_is_that_of_the_last_call() -> None:
 
 
 @pytest.mark.parametrize("axes", [[2], [-3], [0, 0], [0, -2]], ids=str)
-def test_axes_that_are_not_there(axes: list[int]) -> None:
+def test_axes_out_of_range_are_refused(axes: list[int]) -> None:
     with pytest.raises(ValueError, match="axes"):
         plain(SubgroupAdd, vd.float32, axes)(vd.Buffer((3, 4), vd.float32))
 
 
 @pytest.mark.parametrize(("axes", "error"), [([], ValueError), ("0", TypeError), ([0.5], TypeError)])
-def test_axes_that_are_none(axes: Any, error: type[Exception]) -> None:
+def test_values_that_are_not_axes(axes: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match="axes"):
         plain(SubgroupAdd, vd.float32, axes)
 
@@ -257,10 +258,10 @@ def test_wrong_workgroups() -> None:
         (SubgroupAdd, vd.bool_, "uint32"),
         (ReduceOp("half", lambda a, b: a, 0.5), vd.int32, "whole number"),
         (ReduceOp("text", lambda a, b: a, "zero"), vd.int32, "'inf'"),
-        (ReduceOp("imaginary", lambda a, b: a, 1j), vd.float32, "no float32"),
+        (ReduceOp("imaginary", lambda a, b: a, 1j), vd.float32, "is not a float32"),
     ],
 )
-def test_operations_that_make_no_sense(operation: ReduceOp, kind: Any, text: str) -> None:
+def test_undefined_operations_are_refused(operation: ReduceOp, kind: Any, text: str) -> None:
     with pytest.raises(ValueError, match=text):
         plain(operation, kind)
 
@@ -350,19 +351,19 @@ def test_sources(capsys: pytest.CaptureFixture[str]) -> None:
     assert repr(scaled) == "\n".join(map(repr, sources))
 
 
-def test_a_stage_by_itself() -> None:
+def test_single_stage() -> None:
     for second in (False, True):
         stage = vd.reduce.make_reduction_stage(SubgroupAdd, vd.float32, None, second)
         assert isinstance(stage, vd.ShaderFunction)
-    assert len(ReductionParams().checked()) == 8
+    assert len(ReductionParams().as_arguments()) == 8
 
 
 def test_kernels_are_shared_by_shapes() -> None:
     reduction = plain(SubgroupAdd, vd.float32)
-    before = reducing.reducing_kernel.cache_info().misses  # type: ignore[attr-defined]
+    before = kernels.stage_kernel.cache_info().misses  # type: ignore[attr-defined]
     for size in range(5000, 5100):
         assert answer(reduction(vd.asbuffer(np.ones(size, np.float32)))) == size
-    assert reducing.reducing_kernel.cache_info().misses <= before + 2  # type: ignore[attr-defined]
+    assert kernels.stage_kernel.cache_info().misses <= before + 2  # type: ignore[attr-defined]
 
 
 def test_steps_that_need_more_than_32_bits_are_refused() -> None:
@@ -371,4 +372,4 @@ def test_steps_that_need_more_than_32_bits_are_refused() -> None:
     planner = reduction._planner(x.source, x.context)
     plan = planner.plan(Shape("columns", 1 << 36, 4, 1 << 36))
     with pytest.raises(ValueError, match="axes"):
-        plan.first.params.checked()
+        plan.first.params.as_arguments()

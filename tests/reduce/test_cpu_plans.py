@@ -9,13 +9,14 @@ import pytest
 
 import vkdispatch as vd
 from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.operand import operand
+from vkdispatch.arrays.maps.operand import parse_operand
 from vkdispatch.base.record import replace
-from vkdispatch.reduce import cpu_planning, reducing
+from vkdispatch.reduce import cpu_planning, launching
+from vkdispatch.reduce.accumulators.moments import make_moments
+from vkdispatch.reduce.accumulators.sums import make_sum
 from vkdispatch.reduce.cpu_planning import CpuPlanner, cpu_tuning
-from vkdispatch.reduce.measures import adding
-from vkdispatch.reduce.moments import moments
-from vkdispatch.reduce.planning import MOST_ROUNDS, Planner, Shape
+from vkdispatch.reduce.layouts import Shape
+from vkdispatch.reduce.planning import MOST_ROUNDS, Planner
 
 # one load and none, part of a chunk, several workgroups and partial results, rows that loads do not divide
 SHAPES: list[tuple[tuple[int, ...], Any]] = [
@@ -78,7 +79,7 @@ def test_maps() -> None:
         assert np.array_equal(found, (a * b).sum(axis))
 
 
-def _forms(launches: reducing.Launches) -> list[str]:
+def _forms(launches: launching.Launches) -> list[str]:
     kernels = [launches.first.kernel] + ([] if launches.second is None else [launches.second.kernel])
     return [str(kernel) for kernel in kernels]
 
@@ -86,16 +87,16 @@ def _forms(launches: reducing.Launches) -> list[str]:
 @pytest.mark.parametrize(("shape", "axis"), SHAPES, ids=str)
 def test_kernels_have_no_barriers(monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], axis: Any) -> None:
     facts = device_facts()
-    if not (facts.shuffles and facts.same):
+    if not (facts.has_shuffle and facts.has_one_subgroup_size):
         pytest.skip("invocations exchange values by workgroup memory here")
     made: list[str] = []
-    launch = reducing.launch
+    launch = launching.launch
 
-    def noted(launches: reducing.Launches, *args: Any) -> None:
+    def noted(launches: launching.Launches, *args: Any) -> None:
         made.extend(_forms(launches))
         launch(launches, *args)
 
-    monkeypatch.setattr(reducing, "launch", noted)
+    monkeypatch.setattr(launching, "launch", noted)
     x = vd.asbuffer(np.ones(shape, np.float32))
     vd.sum(x, axis)
     vd.std(x, axis)
@@ -105,9 +106,9 @@ def test_kernels_have_no_barriers(monkeypatch: pytest.MonkeyPatch, shape: tuple[
 
 def test_rounding_errors_stay_small_and_loops_short() -> None:
     # llvmpipe leaves loops after 65,535 rounds
-    x = operand(vd.asbuffer(np.ones(4, np.float32)))
+    x = parse_operand(vd.asbuffer(np.ones(4, np.float32)))
     kinds = (vd.float32, vd.float32, vd.float32)
-    for accumulator in (adding(*kinds), moments(*kinds)):
+    for accumulator in (make_sum(*kinds), make_moments(*kinds)):
         planner = CpuPlanner(x.source, accumulator, x.context, None)
         for shape in (
             Shape("rows", 1, 1 << 31),
@@ -123,7 +124,7 @@ def test_rounding_errors_stay_small_and_loops_short() -> None:
             assert plan.second is None or plan.second.params.full <= 16 * MOST_ROUNDS
 
 
-def test_the_same_bits_and_no_more_error_than_of_pairs() -> None:
+def test_equal_bits_and_errors_of_pairwise_sums() -> None:
     data = np.full(1 << 20, 0.1, np.float32)
     x = vd.asbuffer(data)
     found = [vd.sum(x).read(0) for _ in range(3)]
@@ -131,10 +132,10 @@ def test_the_same_bits_and_no_more_error_than_of_pairs() -> None:
     assert abs(float(found[0]) - float(data.sum(dtype=np.float64))) <= 1e-6 * data.size * 0.1
 
 
-def test_a_workgroup_of_a_given_size_is_made_on_cpus_too() -> None:
-    x = operand(vd.asbuffer(np.ones(4, np.float32)))
-    accumulator = adding(vd.float32, vd.float32, vd.float32)
-    size = 2 * device_facts().subgroup
+def test_group_size_is_respected_on_cpus() -> None:
+    x = parse_operand(vd.asbuffer(np.ones(4, np.float32)))
+    accumulator = make_sum(vd.float32, vd.float32, vd.float32)
+    size = 2 * device_facts().subgroup_size
     planner = cpu_planning.planner_for(x.source, accumulator, x.context, size)
     assert type(planner) is Planner
     assert planner.group == size

@@ -86,7 +86,7 @@ def test_extremes(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["float16", "int8", "uint32", "int64", "bool", "complex64"])
-def test_their_places(kind: str) -> None:
+def test_positions_of_extremes(kind: str) -> None:
     needs(kind)
     check("argmax", values(kind), axis=1)
 
@@ -120,7 +120,7 @@ def test_complex_numbers_are_ordered_by_real_parts_first() -> None:
         ("int16", "float32"),
     ],
 )
-def test_dtypes_that_are_asked_for(kind: str, given: Any) -> None:
+def test_requested_dtypes(kind: str, given: Any) -> None:
     needs(kind)
     needs(given)
     data = values(kind)
@@ -129,7 +129,7 @@ def test_dtypes_that_are_asked_for(kind: str, given: Any) -> None:
         check("mean", data, axis=1, dtype=given, scale=100)
 
 
-def test_dtypes_of_ours_and_numpys() -> None:
+def test_dtypes_of_vkdispatch_and_numpy() -> None:
     buffer = vd.asbuffer(values("int32"))
     assert vd.sum(buffer, dtype=vd.int32).var_type is vd.int32
     assert vd.sum(buffer, dtype="int32").var_type is vd.int32
@@ -198,7 +198,7 @@ def test_complex32() -> None:
     assert vd.norm(buffer).var_type is vd.float16
 
 
-def test_devices_without_wide_numbers_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_64_bit_types_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Context, "features", frozenset())
     buffer = vd.asbuffer(values("int32"))
     with pytest.raises(vd.UnsupportedError, match=r"^dtype: mean of int32 gives float64.*dtype=vd\.float32"):
@@ -231,7 +231,7 @@ def test_sums_and_products_as_truth_values(kind: str) -> None:
 @pytest.mark.parametrize(
     "name", ["sum", "prod", "mean", "std", "norm", "argmax", "count_nonzero", "cumsum", "argsort", "matmul"]
 )
-def test_what_is_no_dtype(name: str) -> None:
+def test_invalid_dtypes(name: str) -> None:
     x = vd.asbuffer(np.ones((2, 2), np.float32))
     call = getattr(vd, name)
     arguments = (x, x) if name == "matmul" else (x,)
@@ -241,7 +241,7 @@ def test_what_is_no_dtype(name: str) -> None:
         assert isinstance(raised.value, VkDispatchError)
 
 
-def test_dtypes_that_means_and_variances_have_not() -> None:
+def test_invalid_dtypes_of_means_and_variances() -> None:
     x = vd.asbuffer(np.ones(3, np.float32))
     for kind in (int, bool, vd.uint8):
         with pytest.raises(ValueError, match="dtype: mean has fractions"):

@@ -18,7 +18,7 @@ EVERY = [*SUMS, "std", "min", "max", "argmin", "argmax"]
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_of_nothing(name: str) -> None:
+def test_reductions_of_empty_arrays(name: str) -> None:
     for shape, axis in (
         ((0,), None),
         ((0, 3), 0),
@@ -34,11 +34,11 @@ def test_of_nothing(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "kind"), [("mean", "float64"), ("sum", "int32"), ("mean", "int64"), ("var", "bool")]
 )
-def test_of_nothing_of_other_dtypes(name: str, kind: str) -> None:
+def test_reductions_of_empty_arrays_of_other_dtypes(name: str, kind: str) -> None:
     check(name, np.zeros((0, 3), kind), axis=0)
 
 
-def test_means_of_nothing_warn() -> None:
+def test_means_of_empty_arrays_warn() -> None:
     with pytest.warns(RuntimeWarning, match="empty slice"):
         vd.mean(vd.asbuffer(np.zeros(0, np.float32)))
     with pytest.warns(RuntimeWarning, match="Degrees of freedom"):

@@ -39,7 +39,7 @@ def beside(value: f32, bias: Buff[f32]) -> i32:  # noqa: F405
 
 
 @pytest.mark.parametrize("name", ["sum", "mean", "var", "max", "argmin", "count_nonzero", "norm"])
-def test_of_mapped_arrays(name: str) -> None:
+def test_reductions_of_mapped_arrays(name: str) -> None:
     function = np.linalg.norm if name == "norm" else getattr(np, name)
     mapped = product(vd.asbuffer(X), vd.asbuffer(Y))
     for axis in (None, 1):
@@ -49,7 +49,7 @@ def test_of_mapped_arrays(name: str) -> None:
         same(getattr(vd, name)(mapped, axis=axis).read(0), expected, 1000)
 
 
-def test_of_maps_of_maps_and_numbers() -> None:
+def test_reductions_of_nested_maps_and_numbers() -> None:
     x, y = vd.asbuffer(X), vd.asbuffer(Y)
     same(vd.sum(scaled(product(x, y), 0.5), 0).read(0), (X * Y * 0.5).sum(axis=0))
     flat = vd.asbuffer(X.ravel())
@@ -139,12 +139,12 @@ def test_calls_in_kernels_are_refused() -> None:
 
 
 def test_kernels_are_shared_by_calls() -> None:
-    from vkdispatch.reduce import reducing
+    from vkdispatch.reduce import kernels
 
     x: list[vd.Buffer[Any]] = [vd.asbuffer(np.ones(size, np.float32)) for size in range(6000, 6020)]
     vd.sum(x[0])
     vd.sum(x[1])
-    before = reducing.reducing_kernel.cache_info().misses
+    before = kernels.stage_kernel.cache_info().misses
     for buffer in x:
         assert vd.sum(buffer).read(0) == buffer.size
-    assert reducing.reducing_kernel.cache_info().misses <= before + 1
+    assert kernels.stage_kernel.cache_info().misses <= before + 1

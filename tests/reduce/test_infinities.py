@@ -121,7 +121,7 @@ def test_products_with_a_complex_infinity_first(shape: tuple[int, ...]) -> None:
         np.testing.assert_array_equal(found[finite], expected[finite])
 
 
-def test_products_of_complex_numbers_begin_where_they_should() -> None:
+def test_products_of_complex_numbers_begin_with_the_first_element() -> None:
     array = np.array([[2 + 1j, 3j], [1 - 1j, 2]], np.complex64)
     np.testing.assert_array_equal(vd.prod(vd.asbuffer(array), 0).read(0), np.prod(array, 0))
     np.testing.assert_array_equal(

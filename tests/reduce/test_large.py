@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
-from vkdispatch.arrays.output import plain_output
+from vkdispatch.arrays.maps.output import plain_output
 from vkdispatch.codegen.abbreviations import *  # noqa: F403
 from vkdispatch.codegen.variant import Variant
 from vkdispatch.reduce import SubgroupAdd, SubgroupMax, mapped_io_index
-from vkdispatch.reduce.planning import Plan, shape_of
-from vkdispatch.reduce.reducing import reducing_kernel
+from vkdispatch.reduce.kernels import stage_kernel
+from vkdispatch.reduce.layouts import Plan, find_shape
 
 from .reductions import answer, plain
 
@@ -23,7 +23,7 @@ FORMS = """
 import itertools
 import numpy as np, vkdispatch as vd
 from vkdispatch.codegen.abbreviations import *
-from vkdispatch.arrays.mapping import identity_map
+from vkdispatch.arrays.maps.source import identity_map
 rng = np.random.default_rng(0)
 def check(kind, shape, axes):
     data = rng.integers(0, 50, shape).astype(kind.name)
@@ -45,12 +45,12 @@ print("fine")
 
 
 @pytest.mark.parametrize("forms", ["wide,addressed", "addressed"])
-def test_forms_do_the_same(run_python: Callable[..., CompletedProcess[str]], forms: str) -> None:
+def test_all_forms_are_equal(run_python: Callable[..., CompletedProcess[str]], forms: str) -> None:
     ran = run_python(FORMS, VKDISPATCH_FORCE_VARIANT=forms)
     assert ran.stdout.strip() == "fine", ran.stderr
 
 
-def test_more_than_a_binding_reaches() -> None:
+def test_buffers_larger_than_a_binding() -> None:
     size = (128 << 20) + 4099
 
     @vd.reduce.map_reduce(SubgroupAdd)
@@ -67,13 +67,13 @@ def _planned(reduction: vd.reduce.ReduceFunction, shape: tuple[int, ...]) -> Pla
     """Plan for a buffer that need not exist."""
     source = reduction._operand((vd.Buffer(1, vd.uint8),)).source
     planner = reduction._planner(source, vd.get_context())
-    return planner.plan(shape_of(shape, reduction._axes))
+    return planner.plan(find_shape(shape, reduction._axes))
 
 
 def _wide_source(plan: Plan, reduction: vd.reduce.ReduceFunction) -> str:
     x = reduction._operand((vd.Buffer(1, vd.uint8),))
     sink = plain_output(reduction.out_type).sink
-    kernel = reducing_kernel(plan.first.form, x.source, reduction._accumulator(x.context), sink)
+    kernel = stage_kernel(plan.first.form, x.source, reduction._accumulator(x.context), sink)
     form = Variant(addressed=True, wide=True)
     return kernel.shader_description.shader_source((plan.first.form.group, 1, 1), form).code
 
@@ -87,12 +87,12 @@ def test_plans_of_more_elements_than_32_bits_count(shape: tuple[int, ...], axes:
     reduction = plain(SubgroupMax, vd.uint8, axes)
     plan = _planned(reduction, shape)
     form, numbers = plan.first.form, plan.first.params
-    numbers.checked()
+    numbers.as_arguments()
     loads = numbers.full * form.lanes * form.unroll + numbers.rest
-    assert loads * (form.together // form.columns) + numbers.tail == shape_of(shape, axes).length
+    assert loads * (form.together // form.columns) + numbers.tail == find_shape(shape, axes).length
     results = form.group // form.lanes * form.results
     columns = (numbers.blocks - 1) * results + numbers.last
-    assert columns * form.columns == shape_of(shape, axes).count
+    assert columns * form.columns == find_shape(shape, axes).count
     # no address is made of 32 bits
     lines = [
         line for line in _wide_source(plan, reduction).splitlines() if ".data[" in line and "[]" not in line
@@ -114,7 +114,7 @@ def test_the_index_of_an_element_of_a_large_buffer_has_all_its_bits() -> None:
     assert all("uint64_t(long_mapped_index" in line for line in sums)
 
 
-def test_maps_that_only_look_at_elements_have_no_index() -> None:
+def test_maps_that_only_read_elements_have_no_index() -> None:
     @vd.reduce.map_reduce(SubgroupAdd)
     def square(x: Buff[f32], k: Const[f32]) -> f32:  # noqa: F405
         return x[mapped_io_index()] * x[mapped_io_index()] * k

@@ -85,7 +85,7 @@ def test_the_index_counts_through_the_whole_buffer() -> None:
         assert (answer(last(buffer)) == np.arange(1, shape[0] + 1) * shape[1] - 1).all()
 
 
-def test_an_argument_without_a_share_in_the_elements() -> None:
+def test_map_argument_that_does_not_affect_elements() -> None:
     @vd.reduce.map_reduce(SubgroupAdd)
     def counted(x: Buff[i32], table: Buff[u32]) -> u32:  # noqa: F405
         return table[x[mapped_io_index()]]
@@ -157,7 +157,7 @@ def test_a_vector_of_sums() -> None:
     assert (found == np.stack([data.sum(axis=1), (data * data).sum(axis=1)], axis=1)).all()
 
 
-def test_a_map_before_a_reduction_of_the_users() -> None:
+def test_map_before_a_user_reduction() -> None:
     @vd.map
     def magnitude(x: Buff[c64]) -> f32:  # noqa: F405
         value = x[mapped_io_index()]
@@ -172,11 +172,11 @@ def test_a_map_before_a_reduction_of_the_users() -> None:
     assert largest.map_func is magnitude
 
 
-def test_there_is_no_index_outside() -> None:
+def test_no_mapped_index_outside_of_maps() -> None:
     assert mapped_io_index() is None
 
 
-def test_arguments_that_are_called_like_ours() -> None:
+def test_map_arguments_with_the_names_of_kernel_arguments() -> None:
     @vd.reduce.map_reduce(SubgroupAdd)
     def named(result: Buff[f32], segments: Const[f32], lane: Const[f32]) -> f32:  # noqa: F405
         block = result[mapped_io_index()].to_register("reduce_block")
@@ -186,7 +186,7 @@ def test_arguments_that_are_called_like_ours() -> None:
     assert answer(named(vd.asbuffer(data), 2.0, 1.0)) == 2 * data.sum() + 3000
 
 
-def test_a_second_buffer_that_is_shorter_is_read_where_the_map_says_only() -> None:
+def test_a_shorter_second_buffer_is_read_only_where_the_map_reads_it() -> None:
     @vd.reduce.map_reduce(SubgroupAdd)
     def added(x: Buff[f32], y: Buff[f32]) -> f32:  # noqa: F405
         i = mapped_io_index()
@@ -198,6 +198,6 @@ def test_a_second_buffer_that_is_shorter_is_read_where_the_map_says_only() -> No
     x, y = np.ones(4096, np.float32), np.full(100, 2, np.float32)
     for second, together in ((x, True), (y, False)):
         operand = added._operand((vd.asbuffer(x), vd.asbuffer(second)))
-        assert bool(operand.views) == added._launches_for(operand).form.vector == together
+        assert bool(operand.views) == added._launches_for(operand).form.is_vector == together
     assert added(vd.asbuffer(x), vd.asbuffer(x)).read(0)[0] == 4196
     assert added(vd.asbuffer(x), vd.asbuffer(y)).read(0)[0] == 4296

@@ -64,7 +64,7 @@ OWN = {
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_no_name_is_refused(family: str) -> None:
+def test_all_argument_names_are_accepted(family: str) -> None:
     function, truth = FAMILIES[family]
     x = vd.asbuffer(X)
     for name in (*COMMON, *OWN[family]):

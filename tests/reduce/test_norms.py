@@ -79,12 +79,12 @@ def test_norms_of_matrices(order: Any) -> None:
 
 
 @pytest.mark.parametrize("order", [None, 0, 1, 2, INF, -INF, 3, -1])
-def test_norms_of_nothing(order: Any) -> None:
+def test_norms_of_empty_arrays(order: Any) -> None:
     check("norm", np.zeros(0, np.float32), order)
     check("norm", np.zeros((0, 2), np.float32), order, 0)
 
 
-def test_norms_that_there_are_not() -> None:
+def test_invalid_norms_are_refused() -> None:
     matrix = vd.asbuffer(CUBE[0])
     for order in (2, -2, "nuc"):
         with pytest.raises(vd.UnsupportedError, match="singular values"):
@@ -143,7 +143,7 @@ def test_dots_of_rows_with_a_vector() -> None:
     dots(np.zeros((3, 0), np.float32), np.zeros(0, np.float32))
 
 
-def test_dots_that_there_are_not() -> None:
+def test_invalid_dots_are_refused() -> None:
     matrix, vector = vd.asbuffer(CUBE[0]), vd.asbuffer(CUBE[0, 0])
     with pytest.raises(ValueError, match=r"vd\.matmul"):
         vd.dot(matrix, matrix)

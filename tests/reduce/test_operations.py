@@ -150,7 +150,7 @@ def test_matrices() -> None:
 # ---- operations of the user's ------------------------------------------------------------------
 
 
-def test_a_function_of_the_users() -> None:
+def test_user_function() -> None:
     @vd.reduce.reduce(0)
     def total(a: f32, b: f32) -> f32:  # noqa: F405
         return a + b
@@ -159,7 +159,7 @@ def test_a_function_of_the_users() -> None:
     assert answer(total(vd.asbuffer(data))) == data.sum()
 
 
-def test_a_function_with_control_flow() -> None:
+def test_user_function_with_control_flow() -> None:
     @vd.reduce.reduce("-inf", axes=[-1])
     def largest(a: i32, b: i32) -> i32:  # noqa: F405
         if a > b:

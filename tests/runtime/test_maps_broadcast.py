@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
-from vkdispatch.arrays.operand import operand
+from vkdispatch.arrays.maps.operand import parse_operand
 from vkdispatch.codegen.abbreviations import Buff, Const, b8, c64, f32, i32, u32, v2
 
 # Each way in which up to three axes are kept and broadcast, sizes of 1, primes, and more than a workgroup.
@@ -248,11 +248,11 @@ def test_other_dtypes_and_numbers() -> None:
 
 def test_kernels_do_not_depend_on_sizes() -> None:
     sources = {
-        operand(combined(vd.asbuffer(filled((rows, 1))), vd.asbuffer(filled((columns,))))).source
+        parse_operand(combined(vd.asbuffer(filled((rows, 1))), vd.asbuffer(filled((columns,))))).source
         for rows, columns in [(2, 3), (5, 7), (300, 11)]
     }
     assert len(sources) == 1
-    same = operand(combined(vd.asbuffer(filled((4, 4))), vd.asbuffer(filled((4, 4)))))
+    same = parse_operand(combined(vd.asbuffer(filled((4, 4))), vd.asbuffer(filled((4, 4)))))
     assert not sources & {same.source}
     assert len(same.arguments) == 2
 

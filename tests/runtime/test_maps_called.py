@@ -8,9 +8,9 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import traced
-from vkdispatch.arrays.operand import operand
-from vkdispatch.arrays.output import output
+from vkdispatch.arrays.kernels import trace_kernel
+from vkdispatch.arrays.maps.operand import parse_operand
+from vkdispatch.arrays.maps.output import parse_output
 from vkdispatch.codegen.abbreviations import Buff, Const, c64, f16, f32, i8, i32, u32
 
 VALUES = np.linspace(-3, 3, 1003, dtype=np.float32)
@@ -36,8 +36,8 @@ def clipped(x: f32) -> f32:
 
 def evaluate(x, output_map=None):
     """Return what a plain copy kernel makes of an array, through Source and Sink."""
-    source, to = operand(x), None
-    to = output(output_map, x.var_type, x.shape)
+    source, to = parse_operand(x), None
+    to = parse_output(output_map, x.var_type, x.shape)
     result = vd.Buffer(x.shape, to.out_type)
     count = len(source.source.annotations)
 
@@ -51,7 +51,7 @@ def evaluate(x, output_map=None):
         *zip(source.source.names, source.source.annotations, strict=True),
         *zip(to.names, to.annotations, strict=True),
     ]
-    kernel = traced("copy", body, arguments, 64, exec_size="made.size")
+    kernel = trace_kernel("copy", body, arguments, 64, exec_size="made.size")
     kernel(result, *source.arguments, *to.arguments)
     return result.read(0)
 
@@ -112,7 +112,7 @@ def test_output_maps():
 def test_variables_of_graphs():
     graph = vd.CommandGraph()
     x = vd.asbuffer(VALUES)
-    made = operand(weighted(x, graph.bind_var("factor")))
+    made = parse_operand(weighted(x, graph.bind_var("factor")))
     result = vd.Buffer(x.shape, f32)
 
     def body(into, *rest):
@@ -120,7 +120,7 @@ def test_variables_of_graphs():
         into[i] = made.source.value(rest, i)
 
     arguments = [("into", Buff[f32]), *zip(made.source.names, made.source.annotations, strict=True)]
-    traced("scaled", body, arguments, 64, exec_size="into.size")(result, *made.arguments, graph=graph)
+    trace_kernel("scaled", body, arguments, 64, exec_size="into.size")(result, *made.arguments, graph=graph)
     for factor in (2.0, 3.0):
         graph.set_var("factor", factor)
         graph.submit()
@@ -129,10 +129,10 @@ def test_variables_of_graphs():
 
 def test_one_source_for_equal_maps():
     x, w = vd.asbuffer(VALUES), vd.asbuffer(WEIGHTS)
-    assert operand(weighted(x, w)).source is operand(weighted(w, x)).source
-    assert operand(x).source is operand(w).source
-    assert hash(operand(x).source) != hash(operand(weighted(x, w)).source)
-    assert output(clipped, f32).sink is output(clipped, f32).sink
+    assert parse_operand(weighted(x, w)).source is parse_operand(weighted(w, x)).source
+    assert parse_operand(x).source is parse_operand(w).source
+    assert hash(parse_operand(x).source) != hash(parse_operand(weighted(x, w)).source)
+    assert parse_output(clipped, f32).sink is parse_output(clipped, f32).sink
 
 
 def test_wrong_calls():
@@ -157,11 +157,11 @@ def test_wrong_calls():
         (lambda: nothing(x), ValueError, "return annotation"),
         (lambda: constant(1.0), ValueError, "needs a buffer among its arguments"),
         (lambda: moved(weighted(x, x), 1), TypeError, "only a value parameter"),
-        (lambda: operand(VALUES), TypeError, r"x: expected a vd.Buffer .* vd.asbuffer"),
-        (lambda: output(weighted, f32), TypeError, r"output_map=weighted\(\.\.\.\)"),
-        (lambda: output(moved, f32), TypeError, "gets the value"),
-        (lambda: output(weighted(x, x), f32), TypeError, "output_map: expected a vd.map"),
-        (lambda: output(nothing, f32), ValueError, "return annotation"),
+        (lambda: parse_operand(VALUES), TypeError, r"x: expected a vd.Buffer .* vd.asbuffer"),
+        (lambda: parse_output(weighted, f32), TypeError, r"output_map=weighted\(\.\.\.\)"),
+        (lambda: parse_output(moved, f32), TypeError, "gets the value"),
+        (lambda: parse_output(weighted(x, x), f32), TypeError, "output_map: expected a vd.map"),
+        (lambda: parse_output(nothing, f32), ValueError, "return annotation"),
     ]:
         with pytest.raises(error, match=words):
             call()

@@ -204,15 +204,15 @@ def test_every_queue_computes_its_own(run_python: Callable[..., subprocess.Compl
 
 
 def test_one_kernel_for_all_arrays_of_a_map() -> None:
-    from vkdispatch.arrays import evaluating
+    from vkdispatch.arrays import evaluation
 
     def evaluate(size: int) -> None:
         vd.asbuffer(scaled(vd.asbuffer(np.ones(size, np.float32)), 2))
 
     evaluate(5)
-    before = evaluating._storing.cache_info()  # type: ignore[attr-defined]
+    before = evaluation._store_kernel.cache_info()  # type: ignore[attr-defined]
     evaluate(1021)
-    after = evaluating._storing.cache_info()  # type: ignore[attr-defined]
+    after = evaluation._store_kernel.cache_info()  # type: ignore[attr-defined]
     assert (after.misses, after.hits) == (before.misses, before.hits + 1)
 
 

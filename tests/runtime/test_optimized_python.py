@@ -77,4 +77,4 @@ def test_everything_works_without_docstrings_and_asserts(run_python: RunPython, 
     *lines, last = done.stdout.splitlines()
     assert [line for line in lines if not line.endswith(" True")] == []
     assert len(lines) == 10
-    assert last.startswith("axis: 2 is no axis")
+    assert last.startswith("axis: 2 is out of bounds")

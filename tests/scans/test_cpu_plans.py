@@ -66,7 +66,8 @@ def test_other_types(kind: Any) -> None:
 
 def test_rows_have_no_barriers(monkeypatch: pytest.MonkeyPatch) -> None:
     facts = device_facts()
-    if not (facts.shuffles and facts.shifts and facts.same and facts.subgroup >= 4):
+    exchanges = facts.has_shuffle and facts.has_shift and facts.has_one_subgroup_size
+    if not (exchanges and facts.subgroup_size >= 4):
         pytest.skip("invocations exchange values by workgroup memory here")
     made: list[str] = []
     rows_kernel = launching.rows_kernel

@@ -87,7 +87,7 @@ def test_tiles_look_back(run_python: Callable[..., CompletedProcess[str]], packe
     [(0x10DE, 2, True, False), (0x1002, 2, True, True), (0x106B, 1, False, True), (0x10005, 4, False, True)],
 )
 def test_the_device_decides(vendor: int, kind: int, looks: bool, takes: bool) -> None:
-    device = replace(device_facts(), vendors=frozenset([vendor]), cpu=kind == 4)
+    device = replace(device_facts(), vendors=frozenset([vendor]), is_cpu=kind == 4)
     facts = Facts(32, shuffles=True, extended=True, longs=True, native=True)
     assert looks_back(device, facts) is looks
     assert takes_tickets(device) is takes

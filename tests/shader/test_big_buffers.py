@@ -9,7 +9,7 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import buffer, traced
+from vkdispatch.arrays.kernels import buffer, trace_kernel
 from vkdispatch.codegen.abbreviations import Buff, Const, Img2, Var, f32, i32, m4, u8, u32, u64, uv4
 from vkdispatch.codegen.variant import Variant
 from vkdispatch.shader import variants
@@ -447,7 +447,7 @@ def test_kernels_of_unsigned_indices_count_further_in_32_bits() -> None:
         pytest.skip("this device reaches no buffers by address")
 
     def form(elements: int, *, unsigned: bool) -> Variant:
-        kernel = traced("mark", _mark, [("data", buffer[u8])], 64, "1", unsigned=unsigned)
+        kernel = trace_kernel("mark", _mark, [("data", buffer[u8])], 64, "1", unsigned=unsigned)
         value = SimpleNamespace(mem_size=elements, shader_shape=(elements, 1, 1, elements))
         return variants.reach("mark", kernel._slots, [value], context, own=True)
 

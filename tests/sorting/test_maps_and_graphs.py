@@ -217,7 +217,7 @@ check(rng.integers(0, 1 << 31, 5003).astype(np.int32))
 """
 SERIAL = """
 from vkdispatch.arrays.facts import device_facts
-device_facts().ballots = False
+device_facts().has_ballot = False
 check_all([np.int32, np.int64])
 """
 

@@ -1,40 +1,40 @@
 """Arguments of a call that are the same memory.
 
-A call reads arrays and writes others, in an order that is its own business. The same memory may be read any
-number of times. What is written may be read as well only where each element is read before it is overwritten:
+A call reads some arrays and writes others, in an unspecified order. It may read the same memory several
+times. It may read memory that it writes only if each element is read before it is overwritten:
 
-before       arrays that are read, all of them, before anything is written, as those that are sorted
-alongside    arrays of which each element is read only for the one result that has its index, as by `cumsum`;
-             and the arguments of an output map, which is called right before its result is stored
-elsewhere    all others
+before       arrays that are read as a whole before anything is written, as by sorts
+alongside    arrays whose elements are each read only for the result with the same index, as by `cumsum`; and
+             the arguments of an output map, which is called right before its result is stored
+elsewhere    all other arrays
 
-A map in an array's place is as good as the array if it looks at the mapped index alone. All else is refused.
+A map that reads only the mapped index counts as the array that it reads. Everything else is refused.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from vkdispatch.arrays.accesses import Access, find_accesses
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.operand import Operand
-from vkdispatch.arrays.output import Output, accesses_of_sink
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.maps.accesses import Access, find_accesses
+from vkdispatch.arrays.maps.operand import Operand
+from vkdispatch.arrays.maps.output import Output, accesses_of_sink
+from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import OverlapError
 from vkdispatch.base.record import record
 
 
 def is_same_memory(a: object, b: object) -> bool:
-    """Whether two arguments are buffers of one memory: the same buffer, or views of it."""
+    """Whether two arguments are buffers of the same memory: the same buffer, or views of it."""
     if not isinstance(a, Buffer) or not isinstance(b, Buffer):
         return False
-    # a buffer that was destroyed has no memory
+    # a destroyed buffer has no memory
     memory = getattr(a, "_native", None)
     return memory is not None and memory is getattr(b, "_native", None)
 
 
 def check_apart(name: str, buffer: object, other_name: str, other: object) -> None:
-    """Raise OverlapError for two arguments of one memory, of which one is written while the other is read."""
+    """Raise OverlapError if two arguments are the same memory: one is written while the other is read."""
     if is_same_memory(buffer, other):
         raise OverlapError(
             f"{name}: it is the same memory as {other_name}, and one is written while the other is read; "
@@ -51,23 +51,23 @@ def check_overlap(
     before: Sequence[Operand] = (),
     map_once: bool = True,
 ) -> None:
-    """Check that a call overwrites nothing that it still needs.
+    """Check that a call does not overwrite what it still has to read.
 
     Parameters
     ----------
     outputs
-        Names of what is written and the caller's buffers; None for new ones.
+        Names of the results and the buffers that the caller gave for them, or None.
     target
-        How the first one is stored.
+        How the first result is stored.
     elsewhere, alongside, before
-        The arrays that are read, by when that is.
+        The arrays that are read, by when they are read.
     map_once
         Whether the output map is called once for each result.
 
     Raises
     ------
     OverlapError
-        It may overwrite something.
+        The call might overwrite something.
     """
     written = [each for each in outputs if each[1] is not None]
     if written:
@@ -79,7 +79,7 @@ def check_overlap(
         if target is not None and target.arguments:
             _check_target(written, target, written[0] is outputs[0] and map_once)
     arrays = (*elsewhere, *alongside, *before)
-    if any(array.source.stores for array in arrays) or (target is not None and target.sink.stores):
+    if any(array.source.is_writing for array in arrays) or (target is not None and target.sink.is_writing):
         _check_maps_that_write(written, arrays, target)
 
 
@@ -99,7 +99,7 @@ def _check_array(written: Sequence[tuple[str, Any]], array: Operand, *, apart: b
                 continue
             together = not apart and array.size == buffer.size
             if not together or not _is_safe(argument, buffer, accesses_of(array.source)[position]):
-                raise _overlap(name, _name_of(array, position))
+                raise _overlap_error(name, _name_of(array, position))
 
 
 def _check_target(written: Sequence[tuple[str, Any]], target: Output, first: bool) -> None:
@@ -109,22 +109,22 @@ def _check_target(written: Sequence[tuple[str, Any]], target: Output, first: boo
                 continue
             together = first and number == 0
             if not together or not _is_safe(argument, buffer, accesses_of_sink(target.sink)[position]):
-                raise _overlap(name, _name_of(target, position))
+                raise _overlap_error(name, _name_of(target, position))
 
 
 def _is_safe(argument: Any, buffer: Any, access: Access) -> bool:
-    """Whether a map reads of what a result overwrites no more than the element that it overwrites."""
+    """Whether a map reads, of the buffer of a result, only the element that the result overwrites."""
     here = access.here or argument.size == buffer.size == 1
     return here and not access.written and _is_aligned(argument, buffer)
 
 
 def _is_aligned(argument: Any, buffer: Any) -> bool:
-    """Whether elements of one index are the same bytes."""
+    """Whether elements with the same index are the same bytes."""
     same: bool = argument.var_type.item_size == buffer.var_type.item_size
     return same
 
 
-def _overlap(name: str, other: str) -> OverlapError:
+def _overlap_error(name: str, other: str) -> OverlapError:
     return OverlapError(
         f"{name}: it is the same memory as {other}, which is read while {name} is written; give another "
         "buffer"
@@ -134,13 +134,13 @@ def _overlap(name: str, other: str) -> OverlapError:
 def _name_of(part: Operand | Output, position: int) -> str:
     if isinstance(part, Output):
         return f"{str(part.names[position])!r}, an argument of output_map"
-    return part.name if part.source.plain else f"{str(part.source.names[position])!r} of {part.name}"
+    return part.name if part.source.is_plain else f"{str(part.source.names[position])!r} of {part.name}"
 
 
-@remembered
+@memoize
 def accesses_of(source: Source) -> tuple[Access, ...]:
     """Return how a map uses its arguments."""
-    return (Access(),) if source.plain else find_accesses(source.names, source.annotations, source.traced)
+    return (Access(),) if source.is_plain else find_accesses(source.names, source.annotations, source.trace)
 
 
 # ---- maps that write -----------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ def accesses_of(source: Source) -> tuple[Access, ...]:
 
 @record(eq=False)
 class _Part:
-    """A buffer of a call, what messages call it, how it is used, and what it is an argument of."""
+    """A buffer of a call: its name in messages, the buffer, its use, and what it is an argument of."""
 
     name: str
     buffer: Any
@@ -159,7 +159,7 @@ class _Part:
 def _check_maps_that_write(
     written: Sequence[tuple[str, Any]], arrays: Sequence[Operand], target: Output | None
 ) -> None:
-    """Raise OverlapError where a map writes to what the rest of the call uses."""
+    """Raise OverlapError if a map writes to a buffer that the rest of the call uses."""
     parts = [_Part(name, buffer, Access(), written) for name, buffer in written]
     parts += _parts(arrays, target)
     for part in parts:

@@ -1,11 +1,11 @@
-"""What holds for the call of every function on arrays."""
+"""The decorator of functions on arrays, and what holds for each of their calls."""
 
 import functools
 import inspect
 from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
-from vkdispatch.arrays.repeating import call_repeatedly
+from vkdispatch.arrays.repeated_calls import call_repeatedly
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, is_current, use_context
@@ -19,7 +19,7 @@ from vkdispatch.shader.map import MappedArray
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-# What to give where a device does not compute with a dtype.
+# The dtype to give if a device does not compute with a dtype.
 _INSTEAD = {
     dtype.float64: dtype.float32,
     dtype.complex128: dtype.complex64,
@@ -34,9 +34,9 @@ def array_function(function: Callable[_P, _R]) -> Callable[_P, _R]:
     Raises
     ------
     RuntimeError
-        (The decorated function.) It is called in a kernel, or kernels do not run on the backend.
+        The decorated function is called in a kernel, or kernels do not run on the backend.
     NotImplementedError
-        (The decorated function.) A device does not compute with an array's dtype, and has to.
+        The decorated function needs a dtype that a device does not support.
     """
     name = function.__name__
 
@@ -66,7 +66,7 @@ def array_function(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def _raise_naming(function: Callable[..., Any], args: Any, kwargs: Any, error: UnsupportedError) -> None:
-    """Raise an error that names the argument of a dtype that a device lacks, or those that lead to one."""
+    """Raise an error that names the arguments with, or leading to, a dtype that a device lacks."""
     found = {
         name: list(_dtypes_of(value))
         for name, value in inspect.signature(function).bind(*args, **kwargs).arguments.items()
@@ -77,22 +77,22 @@ def _raise_naming(function: Callable[..., Any], args: Any, kwargs: Any, error: U
             if component_type(kind) in error._dtypes:
                 instead = _INSTEAD.get(kind)
                 hint = f"give {instead.name}" if instead else "use another dtype"
-                _raise_told(f"{name}: {kind.name} was given, but {reason}; {hint}", reason, error)
+                _raise_unsupported(f"{name}: {kind.name} was given, but {reason}; {hint}", reason, error)
     names = [name for name, kinds in found.items() if kinds]
     if names and not error._reason:
         given = ", ".join(dict.fromkeys(kind.name for name in names for kind in found[name]))
-        told = f"{', '.join(names)}: given {given}, the call needs more than there is: {reason}"
-        _raise_told(told, reason, error)
+        text = f"{', '.join(names)}: given {given}, the call needs more than there is: {reason}"
+        _raise_unsupported(text, reason, error)
 
 
-def _raise_told(text: str, reason: str, cause: UnsupportedError) -> None:
+def _raise_unsupported(text: str, reason: str, cause: UnsupportedError) -> None:
     error = UnsupportedError(text)
     error._dtypes, error._reason = cause._dtypes, reason
     raise error from None
 
 
 def _dtypes_of(value: Any) -> Iterator[DType]:
-    """Yield the dtypes that an argument gives: its own, or those of arrays in it."""
+    """Yield the dtypes of an argument: itself, or those of the arrays in it."""
     for each in value if isinstance(value, (tuple, list)) else (value,):
         if isinstance(each, type) and is_dtype(each):
             yield each
@@ -104,7 +104,7 @@ def _dtypes_of(value: Any) -> Iterator[DType]:
 
 
 def is_recorded(graph: CommandGraph | None) -> bool:
-    """Whether a call goes into a graph that runs later, so that nothing can be waited for."""
+    """Whether a call is recorded into a graph that runs later, so that it cannot wait."""
     return graph is not None or current.chosen is not None
 
 

@@ -1,10 +1,10 @@
-"""Zeros in buffers, written on the device."""
+"""Zeros written to buffers on the device."""
 
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import buffer, traced
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.kernels import buffer, trace_kernel
+from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, uint32
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -13,18 +13,20 @@ from vkdispatch.shader.shader_function import ShaderFunction
 _GROUP = 256
 
 
-def cleared(buffer: Buffer[Any], graph: CommandGraph | None) -> None:
-    """Fill a buffer of numbers with zeros: as words, whatever they are, unless elements are smaller."""
+def clear_buffer(buffer: Buffer[Any], graph: CommandGraph | None) -> None:
+    """Fill a buffer of numbers with zeros: as words of 32 bits unless elements are smaller."""
     size = buffer.var_type.item_size
     if size % 4 == 0:
-        _clearing(uint32)(buffer, graph=graph, exec_size=buffer.size * size // 4)
+        _clear_kernel(uint32)(buffer, graph=graph, exec_size=buffer.size * size // 4)
     else:
-        _clearing(buffer.var_type)(buffer, graph=graph, exec_size=buffer.size)
+        _clear_kernel(buffer.var_type)(buffer, graph=graph, exec_size=buffer.size)
 
 
-@remembered
-def _clearing(kind: DType) -> ShaderFunction:
+@memoize
+def _clear_kernel(kind: DType) -> ShaderFunction:
     def clear(words: Any) -> None:
         words[vc.global_invocation_id().x] = vc.to_dtype(kind, 0)
 
-    return traced(f"clear_{kind.name}", clear, [("words", buffer[kind])], _GROUP, exec_size="words.size")
+    return trace_kernel(
+        f"clear_{kind.name}", clear, [("words", buffer[kind])], _GROUP, exec_size="words.size"
+    )

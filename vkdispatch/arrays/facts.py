@@ -1,79 +1,79 @@
-"""What kernels are planned by of a context's devices, gathered once."""
+"""Facts about the devices of a context that plans of kernels depend on, gathered once."""
 
-from vkdispatch.arrays.numbers import power_below
+from vkdispatch.arrays.numbers import floor_power_of_two
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.devices import MatrixProduct
 from vkdispatch.base.environment import read_choices
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 
-_KEPT = "arrays.facts"
+_STATE_KEY = "arrays.facts"
 _PLAN_VARIABLE = "VKDISPATCH_PLAN"
 _BALLOT, _SHUFFLE, _SHIFT = 0x8, 0x10, 0x20
 NVIDIA, AMD, INTEL = 0x10DE, 0x1002, 0x8086
-# Others may run a kernel with subgroups that are smaller than they say.
+# Drivers of other vendors may run kernels with smaller subgroups than they report.
 _WHOLE_SUBGROUPS = (NVIDIA, AMD)
 
 
-# Each context has one, which is a key of plans: compared and hashed by identity.
+# A key of plans, of which each context has one; so it is compared and hashed by identity.
 @record(eq=False)
 class DeviceFacts:
-    """What the devices of a context can do: of several, what all of them can.
+    """What all devices of a context can do.
 
     Attributes
     ----------
-    cpu
-        Whether kernels are planned for a CPU driver: if any device is one, unless VKDISPATCH_PLAN says.
+    is_cpu
+        Whether kernels are planned for a CPU driver: one device is such, or VKDISPATCH_PLAN says so.
     vendors
-        Vulkan's numbers of their vendors.
-    subgroup
+        Vulkan's vendor numbers.
+    subgroup_size
         Invocations of a subgroup.
-    same
-        Whether all have subgroups of that size.
-    whole
-        Whether subgroups have never fewer invocations, where the workgroup is a multiple.
-    shuffles, shifts
-        Whether invocations of a subgroup read each other's values: of any other, of those a distance before.
-    ballots
-        Whether they vote.
-    arithmetic
-        Whether subgroups have sums and products of their own.
-    group
-        Most invocations of a workgroup along x.
-    memory
+    has_one_subgroup_size
+        Whether all devices have subgroups of that size.
+    has_full_subgroups
+        Whether every subgroup has that many invocations if the size of the workgroup is a multiple of it.
+    has_shuffle, has_shift
+        Whether an invocation can read the values of any other of its subgroup, or of those before it.
+    has_ballot
+        Whether subgroups can vote.
+    has_arithmetic
+        Whether subgroups have sums and products.
+    max_group
+        The most invocations of a workgroup along x.
+    shared_memory
         Bytes of workgroup memory.
     features
-        Vulkan's names of what kernels may use.
+        Vulkan's names of the features that kernels may use.
     products
         Products of cooperative matrices.
     """
 
-    cpu: bool
+    is_cpu: bool
     vendors: frozenset[int]
-    subgroup: int
-    same: bool
-    whole: bool
-    shuffles: bool
-    shifts: bool
-    ballots: bool
-    arithmetic: bool
-    group: int
-    memory: int
+    subgroup_size: int
+    has_one_subgroup_size: bool
+    has_full_subgroups: bool
+    has_shuffle: bool
+    has_shift: bool
+    has_ballot: bool
+    has_arithmetic: bool
+    max_group: int
+    shared_memory: int
     features: frozenset[str]
     products: tuple[MatrixProduct, ...]
 
     def power_group(self, wanted: int) -> int:
-        """Return the largest power of two that a workgroup may have, and that is not above what is wanted."""
-        return power_below(min(wanted, self.group))
+        """Return the largest power of two up to `wanted` invocations that a workgroup may have."""
+        return floor_power_of_two(min(wanted, self.max_group))
 
 
 def device_facts(context: Context | None = None) -> DeviceFacts:
-    """Return the facts of a context's devices; None: of the current one's."""
+    """Return the facts about the devices of a context; None for the current one."""
     context = get_context() if context is None else context
     if not context.runs:
-        return _gathered(context)  # limits of the dummy backend may be changed
-    found: DeviceFacts | None = context.kept.get(_KEPT)
-    return context._keep(_KEPT, lambda: _gathered(context)) if found is None else found
+        return _gather_facts(context)  # the limits of the dummy backend may change
+    found: DeviceFacts | None = context.kept.get(_STATE_KEY)
+    return context._keep(_STATE_KEY, lambda: _gather_facts(context)) if found is None else found
 
 
 def _plans_for_cpu(context: Context) -> bool:
@@ -83,7 +83,7 @@ def _plans_for_cpu(context: Context) -> bool:
     return "cpu" in chosen or (context.is_cpu() and not chosen)
 
 
-def _gathered(context: Context) -> DeviceFacts:
+def _gather_facts(context: Context) -> DeviceFacts:
     infos = context.device_infos
     operations = -1 if context.subgroup_enabled else 0
     for info in infos:

@@ -1,20 +1,19 @@
-"""Kernels that are traced from Python functions with any number of arguments."""
+"""Kernels traced from Python functions with any number of arguments."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.mapping import distinct_names
+from vkdispatch.arrays.maps.source import make_distinct
+from vkdispatch.arrays.values.annotations import buffer as buffer
+from vkdispatch.arrays.values.annotations import constant as constant
 from vkdispatch.rewrite.functions import kernel
 from vkdispatch.shader.shader_function import ShaderFunction
 
 Extent = int | Sequence[int]
-# The annotations of buffers and constants, of which dtypes are known when a kernel is traced only.
-buffer: Any = vc.Buff
-constant: Any = vc.Const
 
 
-def traced(
+def trace_kernel(
     name: str,
     body: Callable[..., None],
     arguments: Sequence[tuple[str, Any]],
@@ -30,35 +29,35 @@ def traced(
     Parameters
     ----------
     name
-        What it is called in messages, profiles and generated code.
+        The name of the kernel in messages, profiles and generated code.
     body
-        Called once with a variable for each argument; records the statements. GPU values may be used in its
-        own control flow.
+        Records the statements; it is called once, with a variable for each argument. Its control flow may
+        use GPU values.
     arguments
         Names and annotations, in the order of calls.
     local_size
         Invocations of a workgroup.
     workgroups, exec_size
-        How many workgroups, or invocations, a launch has, as `vd.shader` takes it; one of the two. With
-        `exec_size` those beyond it do nothing, and must not be waited for by barriers.
+        The workgroups or the invocations of a launch, as `vd.shader` takes them; one of the two. Invocations
+        beyond `exec_size` do nothing, and no barrier may wait for them.
     origin
-        Where the user's part of it is defined, such as "kernel.py:12".
+        Where the user's part of the kernel is defined, such as "kernel.py:12".
     unsigned
-        Whether all indices are uint32, with no overflow on buffers of up to 2**32 - 2**16 elements: such
-        buffers need no indices of 64 bits.
+        Whether all indices are uint32 that do not overflow for buffers of up to 2**32 - 2**16 elements:
+        such buffers then need no indices of 64 bits.
 
     Raises
     ------
     TypeError, ValueError
-        Whatever tracing the body raises.
+        Tracing the body raises it.
     """
     extent = (local_size, 1, 1) if isinstance(local_size, int) else tuple(local_size)
     flags = vc.ShaderFlags.NONE if exec_size is not None else vc.ShaderFlags.NO_EXEC_BOUNDS
-    names = distinct_names([each for each, _ in arguments])
+    names = make_distinct([each for each, _ in arguments])
     with vc.shader_context(flags) as context:
         variables = context.declare_input_arguments([kind for _, kind in arguments], names)
         kernel(body, rewrite=True)(*variables)
-    # the words that families move are of any dtype; maps check the buffers that they are called with
+    # buffers of any dtype are moved as words; maps check the buffers that they are called with
     description = context.get_description(_identifier(name)).reinterpreting()
     if unsigned:
         description = description.counting_unsigned()

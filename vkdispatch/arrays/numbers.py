@@ -1,4 +1,4 @@
-"""Numbers: as arguments give them, by one rule for all functions; powers of two."""
+"""Numbers as arguments: one rule for all functions; and powers of two."""
 
 import math
 from typing import Any, TypeGuard
@@ -9,13 +9,15 @@ from vkdispatch.base.context import as_int
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.shader.parameters import given
 
+Number = bool | int | float | complex | np.generic
+
 
 def is_int(value: object) -> bool:
     """Whether a value is a Python or NumPy integer; truth values are not."""
     return as_int(value) is not None
 
 
-def checked_int(
+def parse_int(
     value: object,
     name: str,
     *,
@@ -31,16 +33,16 @@ def checked_int(
     least, most
         The limits, both included; `most` needs `least`.
     wanted
-        What messages call the argument's type.
+        The type of the argument in messages.
     note
-        What messages add to the limits.
+        A text that messages add to the limits.
 
     Raises
     ------
     TypeError
-        It is no integer; truth values are none.
+        The value is not an integer. Truth values are not integers.
     ValueError
-        It is beyond the limits.
+        The value is out of the limits.
     """
     number = as_int(value)
     if number is None:
@@ -56,8 +58,8 @@ def is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, (float, np.floating)) or is_int(value)
 
 
-def checked_number(value: Any, name: str) -> float:
-    """Return a finite number as a float. Raises TypeError or ValueError for what is none."""
+def parse_number(value: Any, name: str) -> float:
+    """Return a finite number as a float. Raises TypeError or ValueError for other values."""
     if not is_number(value):
         raise ArgumentTypeError(f"{name}: expected a number, got {given(value)}")
     number = float(value)
@@ -66,6 +68,6 @@ def checked_number(value: Any, name: str) -> float:
     return number
 
 
-def power_below(number: int) -> int:
-    """Return the largest power of two that is not above a number; 1 for less."""
+def floor_power_of_two(number: int) -> int:
+    """Return the largest power of two that is not above a number, but at least 1."""
     return 1 << (max(number, 1).bit_length() - 1)

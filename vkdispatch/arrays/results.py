@@ -9,19 +9,19 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.shader.parameters import given
 
 
-def result(
+def prepare_result(
     out: object, shape: tuple[int, ...], kind: DType, context: Context | None = None, name: str = "out"
 ) -> Buffer[Any]:
-    """Return the buffer for a result: a new one, which may have no elements, or the caller's, checked.
+    """Return the buffer of a result: a new one, or the one that the caller gave as `out`.
 
-    The function goes on to write all of it.
+    The function has to write all of it.
 
     Raises
     ------
     TypeError
-        `out` is no buffer.
+        `out` is not a buffer.
     ValueError
-        It has another shape or dtype, or is read-only.
+        `out` has another shape or dtype, or is read-only.
     """
     if out is None:
         return function_buffer(shape, kind, context=context)

@@ -148,16 +148,16 @@ def split_columns(length: int, inner: int, compute_type: DType) -> tuple[int, ..
 
 def takes_columns(facts: DeviceFacts, compute_type: DType) -> bool:
     """Whether there are passes of columns on a device."""
-    return facts.cpu and compute_type is complex64 and "shaderFloat64" in facts.features
+    return facts.is_cpu and compute_type is complex64 and "shaderFloat64" in facts.features
 
 
 def lanes_of(facts: DeviceFacts, radix: int) -> int:
     """Return how many invocations share columns of so many values."""
-    if radix <= _ROWS or not (facts.shuffles and facts.whole):
+    if radix <= _ROWS or not (facts.has_shuffle and facts.has_full_subgroups):
         return 1
-    usable = (lanes for lanes in _LANES if radix % lanes == 0 and facts.subgroup % lanes == 0)
+    usable = (lanes for lanes in _LANES if radix % lanes == 0 and facts.subgroup_size % lanes == 0)
     # no more than it takes: each costs a step across the subgroup
-    found = [lanes for lanes in usable if _GROUP % facts.subgroup == 0]
+    found = [lanes for lanes in usable if _GROUP % facts.subgroup_size == 0]
     return next((lanes for lanes in reversed(found) if radix // lanes <= _ROWS), max(found, default=1))
 
 

@@ -5,7 +5,7 @@ import math
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.numbers import checked_int
+from vkdispatch.arrays.numbers import parse_int
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, complex64
 from vkdispatch.base.errors import ArgumentValueError
@@ -136,7 +136,7 @@ def make_convolution_shader(
             transform,
             kernel_map,
             kernel_type,
-            checked_int(kernel_num, "kernel_num", least=1),
+            parse_int(kernel_num, "kernel_num", least=1),
             bool(transposed_kernel),
             bool(kernel_inner_only),
         )

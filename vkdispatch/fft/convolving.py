@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 
 from vkdispatch.arrays.aliasing import check_apart
 from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.numbers import checked_int
+from vkdispatch.arrays.numbers import parse_int
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, is_complex
 from vkdispatch.base.errors import ArgumentValueError
@@ -144,7 +144,7 @@ def convolve(
         transform,
         kernel_map,
         kernel_type,
-        checked_int(kernel_num, "kernel_num", least=1),
+        parse_int(kernel_num, "kernel_num", least=1),
         bool(transposed_kernel),
         bool(kernel_inner_only),
     )

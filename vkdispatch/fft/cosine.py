@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from vkdispatch.arrays.aliasing import is_same_memory
-from vkdispatch.arrays.axes import checked_axes
+from vkdispatch.arrays.axes import parse_axes
 from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.numbers import checked_int
+from vkdispatch.arrays.numbers import parse_int
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import float16, float32, float64
 from vkdispatch.base.errors import ArgumentValueError
@@ -234,7 +234,7 @@ def cosine_transform(
     if math.prod(shape) != buffer.size:
         raise ArgumentValueError(f"buffer_shape: {shape} is not what a buffer of {buffer.size} values holds")
     number, norm = _checked_type(type), checked_norm(norm)
-    chosen = checked_axes(axes, len(shape), name)
+    chosen = parse_axes(axes, len(shape), name)
     if family == "dct" and number == 1:
         for axis in chosen:
             if shape[axis] < 2:
@@ -287,7 +287,7 @@ def _checked_reals(buffer: Any) -> Buffer[Any]:
 
 
 def _checked_type(type: Any) -> int:
-    number = checked_int(type, "type", wanted="1, 2, 3 or 4")
+    number = parse_int(type, "type", wanted="1, 2, 3 or 4")
     if number not in _INVERSE_TYPE:
         raise ArgumentValueError(f"type: expected 1, 2, 3 or 4, got {number}")
     return number

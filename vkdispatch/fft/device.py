@@ -5,4 +5,4 @@ from vkdispatch.arrays.facts import device_facts
 
 def runs_on_cpu() -> bool:
     """Whether kernels run on a CPU: workgroup memory has no banks there, and barriers are dear."""
-    return device_facts().cpu
+    return device_facts().is_cpu

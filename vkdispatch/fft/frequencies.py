@@ -7,8 +7,8 @@ import numpy as np
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.aliasing import is_same_memory
-from vkdispatch.arrays.axes import checked_axes
-from vkdispatch.arrays.numbers import checked_int, is_number
+from vkdispatch.arrays.axes import parse_axes
+from vkdispatch.arrays.numbers import is_number, parse_int
 from vkdispatch.base.buffer import Array, Buffer, function_buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OverlapError
@@ -53,7 +53,7 @@ def rfftfreq(n: int, d: float = 1.0) -> Array:
 
 def _checked_samples(n: object, d: object) -> tuple[int, float]:
     """Return how many samples there are, and how far apart they are."""
-    count = checked_int(n, "n", least=1)
+    count = parse_int(n, "n", least=1)
     if not is_number(d):
         raise ArgumentTypeError(f"d: expected a number, got {given(d)}")
     if not d:
@@ -144,7 +144,7 @@ def _shift(who: str, x: Any, axes: Any, out: Any, graph: CommandGraph | None) ->
                 raise ArgumentTypeError(f"{name}: it is for buffers, and x is a {type(x).__name__}")
         return np.fft.fftshift(x, axes) if who == "fftshift" else np.fft.ifftshift(x, axes)
     shape = x.shape
-    chosen = checked_axes(axes, len(shape), "axes")
+    chosen = parse_axes(axes, len(shape), "axes")
     # how much further on in the source each value is
     steps = [0, 0, 0]
     for axis in chosen:

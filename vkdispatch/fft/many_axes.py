@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.axes import checked_axes
+from vkdispatch.arrays.axes import parse_axes
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType
@@ -82,7 +82,7 @@ def _many(
 ) -> None:
     shape = checked_shape(require_buffer(buffer, "buffer").shape if buffer_shape is None else buffer_shape)
     norm = checked_norm(norm)
-    chosen = checked_axes(axes, len(shape), "axes")
+    chosen = parse_axes(axes, len(shape), "axes")
     if len(shape) > 1 and {len(shape) - 2, len(shape) - 1} <= set(chosen):
         # planes that fit into a workgroup are done in one go
         options: dict[str, Any] = {"graph": graph, "print_shader": shown, "compute_type": compute_type}
@@ -163,7 +163,7 @@ def irfftn(
 
 def _real_axes(buffer: Any, axes: Any) -> tuple[int, ...]:
     dimensions = len(require_rfft_buffer(buffer).real_shape)
-    chosen = checked_axes(axes, dimensions, "axes")
+    chosen = parse_axes(axes, dimensions, "axes")
     if chosen[-1:] != (dimensions - 1,):
         raise ArgumentValueError(
             f"axes: an RFFTBuffer has its reals along the last axis, so {dimensions - 1} must be named last; "

@@ -111,7 +111,7 @@ def limits() -> tuple[Any, ...]:
         context.max_workgroup_size,
         context.max_workgroup_invocations,
         context.max_shared_memory,
-        facts.cpu,
+        facts.is_cpu,
         facts.features,
     )
 

@@ -35,7 +35,7 @@ def checked_axis(axis: Any, dimensions: int) -> int:
     AxisError
         There is no such axis.
     """
-    return dimensions - 1 if axis is None else axes.checked_axis(axis, dimensions)
+    return dimensions - 1 if axis is None else axes.parse_axis(axis, dimensions)
 
 
 def require_neighbours(shape: tuple[int, ...], axis: int) -> None:

@@ -1,9 +1,9 @@
-"""The types that products of matrices are computed in, and the step that adds a product to a sum."""
+"""The types of sums of products, and arithmetic on sums."""
 
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.elements import wide_type
+from vkdispatch.arrays.values.elements import wide_type
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import (
     DType,
@@ -21,12 +21,12 @@ def check_numbers(kind: DType, name: str) -> None:
 
 
 def sum_type(kind: DType) -> DType:
-    """Return the type that sums are kept in for a result of `kind`: 32 bits or more."""
+    """Return the type of sums for a result of `kind`: one of at least 32 bits."""
     return dtype.uint32 if kind is dtype.bool_ else wide_type(kind)
 
 
 def add_product(total: Any, x: Any, y: Any, *, logical: bool) -> None:
-    """Add the product of two values to a register; of truth values, "or" the "and" of them."""
+    """Add the product of two values to a register; truth values have "and" and "or"."""
     kind = total.var_type
     if logical:
         total[:] = total | (x & y)
@@ -41,22 +41,22 @@ def add_product(total: Any, x: Any, y: Any, *, logical: bool) -> None:
         total[:] = total + x * y
 
 
-def combined(x: Any, y: Any, *, logical: bool) -> Any:
+def add_sums(x: Any, y: Any, *, logical: bool) -> Any:
     """Return the sum of two sums."""
     return x | y if logical else x + y
 
 
-def combine_pairwise(sums: list[Any], *, logical: bool) -> Any:
-    """Return the sum of so many sums, a power of two, added up in pairs."""
+def add_pairwise(sums: list[Any], *, logical: bool) -> Any:
+    """Return the sum of sums, added up in pairs; their number is a power of two."""
     while len(sums) > 1:
         sums = [
-            combined(x, y, logical=logical).to_register() for x, y in zip(sums[::2], sums[1::2], strict=True)
+            add_sums(x, y, logical=logical).to_register() for x, y in zip(sums[::2], sums[1::2], strict=True)
         ]
     return sums[0]
 
 
-def zero(kind: DType) -> Any:
-    """Return a zero of a type, not yet in a register."""
+def make_zero(kind: DType) -> Any:
+    """Return the zero of a type, as an expression."""
     if is_complex(kind):
         part = component_type(kind)
         return vc.to_dtype(kind, vc.to_dtype(part, 0), vc.to_dtype(part, 0))

@@ -6,29 +6,27 @@
       | memory, padded  |  + 1 word           a1  [ c10  ...            ]     matrix: c_ij += a_i b_j is one
       +-----------------+                      a2  [ ...                 ]     operation of the matrix units
 
-As in `tiles`, a workgroup copies a strip of each operand for a step along the length, and the next step's
-words are on their way to registers while this one is computed. The strips lie as the operands do in memory:
-a transposed operand's fragments are loaded column by column instead. One word more than a row holds keeps
-rows from sharing banks. Operands are halves in whole words of 16 bytes; what is not is evaluated and padded
-first, see `packing`.
+As in `tiles`, a workgroup copies a strip of each operand for a step along the length, and loads the words of
+the next step to registers while it computes this one. The strips lie as the operands do in memory: fragments
+of a transposed operand are loaded column by column. Rows are padded by one word, so that they do not share
+banks. Operands are halves in whole words of 16 bytes; others are evaluated and padded first, see `packing`.
 
-Invariants: beyond the last row and column is a copy of the last, beyond the last step zeros. Sums are
-float32, each added up by one subgroup in the order of the length: the same input gives the same bits.
-Results that are not stored as they are, or at edges, go through workgroup memory, a row of fragments at a
-time, where each invocation takes 4 neighbours.
+Invariants: rows and columns beyond the last are copies of the last, elements beyond the last step are zeros.
+Sums are float32, and one subgroup adds up each in the order of the length: the same input gives the same
+bits. Results that a map or a conversion changes, or at edges, go through workgroup memory, a row of fragments
+at a time, where each invocation takes 4 neighbours.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import constant, traced
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.kernels import constant, trace_kernel
+from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
-from vkdispatch.matrices.factors import NUMBERS, PREFIX, Factors, Variables
-from vkdispatch.matrices.tiles import tile_count, tile_place
+from vkdispatch.matrices.factors import NUMBERS, PREFIX, Factors, Variables, find_tile, tile_count
 from vkdispatch.shader.shader_function import ShaderFunction
 
 WORD = 8  # halves of a load
@@ -50,17 +48,17 @@ class CooperativeForm:
     height, width
         Rows and columns of a subgroup.
     m, n, k
-        Sizes of the device's product.
+        Sizes of the product that the device has.
     subgroup
         Invocations of a subgroup.
-    ragged
-        Whether the last step may reach beyond the length.
+    is_ragged
+        Whether the last step may end beyond the length.
     exact_rows, exact_columns
-        Whether no tile has rows, or columns, beyond the matrices'.
+        Whether no tile has rows, or columns, beyond those of the matrices.
     plain
         Whether sums are stored as they are, or as float16.
     band, apart
-        In which order workgroups make tiles; see `tile_place`.
+        The order in which workgroups make tiles; see `find_tile`.
     """
 
     factors: Factors
@@ -74,7 +72,7 @@ class CooperativeForm:
     n: int
     k: int
     subgroup: int
-    ragged: bool
+    is_ragged: bool
     exact_rows: bool
     exact_columns: bool
     plain: bool
@@ -82,8 +80,8 @@ class CooperativeForm:
     apart: int
 
     @property
-    def whole(self) -> bool:
-        """Whether matrices are stored, rather than their elements one by one."""
+    def stores_matrices(self) -> bool:
+        """Whether whole matrices are stored, not their elements one by one."""
         return self.plain and self.exact_rows and self.exact_columns
 
     @property
@@ -92,11 +90,11 @@ class CooperativeForm:
         return self.rows // self.height * (self.columns // self.width) * self.subgroup
 
 
-@remembered
+@memoize
 def cooperative_kernel(form: CooperativeForm) -> ShaderFunction:
     """Trace a kernel.
 
-    Its arguments are those of `form.factors`, and the words of a row of each operand after the numbers.
+    Its arguments are those of `form.factors`, with the words of a row of each operand after the numbers.
     """
     pitches = [(f"{PREFIX}a_words", constant[dtype.uint32]), (f"{PREFIX}b_words", constant[dtype.uint32])]
     numbers = 1 + len(NUMBERS)
@@ -107,56 +105,63 @@ def cooperative_kernel(form: CooperativeForm) -> ShaderFunction:
 
     name = f"matmul_{form.kind.name}_{form.rows}x{form.columns}x{form.step}"
     count = tile_count(form.rows, form.columns)
-    given = form.factors.arguments
-    arguments = [*given[:numbers], *pitches, *given[numbers:]]
-    return traced(name, body, arguments, form.group, workgroups=count)
+    named = form.factors.arguments
+    arguments = [*named[:numbers], *pitches, *named[numbers:]]
+    return trace_kernel(name, body, arguments, form.group, workgroups=count)
+
+
+@record(eq=False)
+class _Operand:
+    """An operand of which a workgroup copies a strip.
+
+    Attributes
+    ----------
+    name
+        "a" or "b".
+    words
+        The buffer of its words.
+    side
+        Rows (or columns) of the tile.
+    along
+        Whether neighbours in memory are neighbours along the length.
+    exact
+        Whether no tile reaches beyond the matrix.
+    first, end
+        First row (or column) of the tile, and the number of those of the matrix.
+    pitch
+        Words of a row in memory.
+    """
+
+    name: str
+    words: Any
+    side: int
+    along: bool
+    exact: bool
+    first: Any
+    end: Any
+    pitch: Any
 
 
 class _Strip:
-    """The copies of one operand's strip, word by word."""
+    """The copies of the strip of one operand, word by word."""
 
-    def __init__(
-        self,
-        form: CooperativeForm,
-        words: Any,
-        side: int,
-        along: bool,
-        exact: bool,
-        first: Any,
-        end: Any,
-        base: Any,
-        pitch: Any,
-    ) -> None:
-        """Prepare the places of all loads.
-
-        Parameters
-        ----------
-        side
-            Rows (or columns) of the tile.
-        along
-            Whether neighbours in memory are neighbours along the length.
-        exact
-            Whether no tile reaches beyond the matrix.
-        first, end
-            First row (or column), and how many the matrix has.
-        base
-            Word where the sums' first factors lie: of row 0, or in column 0.
-        pitch
-            Words of a row in memory.
-        """
-        self._form, self._words, self._along, self._row = form, words, along, pitch
+    def __init__(self, form: CooperativeForm, operand: _Operand, base: Any) -> None:
+        """Prepare the places of all loads; `base` is the first word of row (or column) 0 of the sums."""
+        side, along, exact, pitch = operand.side, operand.along, operand.exact, operand.pitch
+        first, end = operand.first, operand.end
+        self._form, self._words, self._along, self._row = form, operand.words, along, pitch
         height, width = (side, form.step) if along else (form.step, side)
         runs = width // WORD
         self.pitch = runs + 1
         self.size = height * self.pitch
         self._count, self._rows = height * runs, form.group // runs
         lane = vc.local_invocation_index()
-        # if workgroups take whole rows, the words of an invocation lie below each other
+        # if a workgroup takes whole rows, the words of an invocation lie below each other
         regular = form.group % runs == 0 and self._count % form.group == 0
         slots = [lane + i for i in range(0, self._count, form.group)]
         if self._count % form.group:
             slots[-1] = slots[-1] % self._count
-        # (place along the length, where the first step's word lies, where it goes) of each word
+        # of each word: place along the length, where that of the first step lies, where it goes
         self._slots: list[tuple[Any, Any, Any]] = []
         row = column = start = place = lane
         for i, slot in enumerate(slots):
@@ -170,7 +175,7 @@ class _Strip:
                 start = start.to_register("start")
             elif not along and (i == 0 or not regular):
                 start = first // WORD + column
-                # rows of words may be longer than the matrix is wide
+                # rows of words may be longer than those of the matrix
                 start = base + (start if exact else vc.min(start, pitch - 1)) + row * pitch
                 start = start.to_register("start")
             moved = below and not (along and not exact)
@@ -184,14 +189,14 @@ class _Strip:
         self._loaded: list[Any] = []
 
     def load(self, offset: Any, left: Any) -> None:
-        """Load the words of the step that begins `offset` further on; `left` are left from there on."""
+        """Load the words of the step that begins at `offset`, from where on `left` are left."""
         step = (offset // WORD if self._along else offset * self._row).to_register("step")
-        if not self._form.ragged:
+        if not self._form.is_ragged:
             self._loaded = [self._words[start + step].to_register() for _, start, _ in self._slots]
             return
         if not self._loaded:
             self._loaded = [vc.new_register(dtype.uvec4) for _ in self._slots]
-        # all steps but the last are whole, and know it
+        # all steps but the last are whole
         with vc.if_block(left >= self._form.step):
             for word, (_, start, _) in zip(self._loaded, self._slots, strict=True):
                 word[:] = self._words[start + step]
@@ -202,7 +207,7 @@ class _Strip:
                     word[:] = self._words[start + step]
 
     def keep(self, memory: Any, begin: int) -> None:
-        """Copy what was loaded to workgroup memory, from word `begin` on."""
+        """Copy the loaded words to workgroup memory, from word `begin` on."""
         for i, ((_, _, place), word) in enumerate(zip(self._slots, self._loaded, strict=True)):
             if (i + 1) * self._form.group > self._count:
                 with vc.if_block(vc.local_invocation_index() + i * self._form.group < self._count):
@@ -227,49 +232,45 @@ class _Tracing:
     def __init__(self, form: CooperativeForm, variables: Variables, pitches: Sequence[Any]) -> None:
         self._form, self._variables = form, variables
         number, factors = variables.number, form.factors
-        split, batch, row, column = tile_place(number, form.rows, form.columns, form.band, form.apart)
+        split, batch, row, column = find_tile(number, form.rows, form.columns, form.band, form.apart)
         self._place = split, batch, row, column
         begin, end = variables.part(split)
         self._left = (end - begin).to_register("left")
-        self._strips = [
-            self._strip(*given, variables.length, batch, begin)
-            for given in (
-                (
-                    *(variables.a[0], form.rows, not factors.transpose_a, form.exact_rows),
-                    *(row, number["rows"], "a", pitches[0]),
-                ),
-                (
-                    *(variables.b[0], form.columns, factors.transpose_b, form.exact_columns),
-                    *(column, number["columns"], "b", pitches[1]),
-                ),
-            )
-        ]
+        a = _Operand(
+            name="a",
+            words=variables.a[0],
+            side=form.rows,
+            along=not factors.transpose_a,
+            exact=form.exact_rows,
+            first=row,
+            end=number["rows"],
+            pitch=pitches[0],
+        )
+        b = _Operand(
+            name="b",
+            words=variables.b[0],
+            side=form.columns,
+            along=factors.transpose_b,
+            exact=form.exact_columns,
+            first=column,
+            end=number["columns"],
+            pitch=pitches[1],
+        )
+        self._strips = [self._make_strip(operand, batch, begin) for operand in (a, b)]
         staged = form.m * form.width // _SUMS * (form.group // form.subgroup)
         size = sum(strip.size for strip in self._strips)
-        self._memory = vc.shared_buffer(dtype.uvec4, size if form.whole else max(size, staged))
+        self._memory = vc.shared_buffer(dtype.uvec4, size if form.stores_matrices else max(size, staged))
         across = form.columns // form.width
         subgroup = vc.subgroup_id()
         self._row = ((subgroup // across) * form.height).to_register("subgroup_row")
         self._column = ((subgroup % across) * form.width).to_register("subgroup_column")
 
-    def _strip(
-        self,
-        words: Any,
-        side: int,
-        along: bool,
-        exact: bool,
-        first: Any,
-        end: Any,
-        name: str,
-        pitch: Any,
-        *given: Any,
-    ) -> _Strip:
-        length, batch, begin = given
-        number = self._variables.number
-        height = end if along else length
-        base = (batch % number[f"{name}_batches"]) * height * pitch
-        base = base + (begin // WORD if along else begin * pitch)
-        return _Strip(self._form, words, side, along, exact, first, end, base.to_register("base"), pitch)
+    def _make_strip(self, operand: _Operand, batch: Any, begin: Any) -> _Strip:
+        height = operand.end if operand.along else self._variables.length
+        batches = self._variables.number[f"{operand.name}_batches"]
+        base = (batch % batches) * height * operand.pitch
+        base = base + (begin // WORD if operand.along else begin * operand.pitch)
+        return _Strip(self._form, operand, base.to_register("base"))
 
     def run(self) -> None:
         """Record the kernel's statements."""
@@ -295,7 +296,7 @@ class _Tracing:
                 strip.keep(self._memory, begin)
             vc.barrier()
         self._add(begins, sums)
-        if form.whole:
+        if form.stores_matrices:
             self._store_matrices(sums)
         else:
             vc.barrier()
@@ -328,7 +329,7 @@ class _Tracing:
                 value.store(self._variables.result, index, number["columns"])
 
     def _store_values(self, sums: list[list[Any]]) -> None:
-        """Store sums one by one, by way of workgroup memory."""
+        """Store sums one by one, through workgroup memory."""
         form, memory, number = self._form, self._memory, self._variables.number
         split, batch, first_row, first_column = self._place
         runs = form.width // _SUMS

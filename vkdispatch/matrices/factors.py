@@ -1,15 +1,15 @@
-"""What all kernels of a product share: their arguments, and how its sizes are given."""
+"""What all kernels of a product share: their arguments, and the sizes of the product."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.kernels import buffer, constant
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.output import Sink
+from vkdispatch.arrays.maps.output import Sink
+from vkdispatch.arrays.maps.source import Source
 from vkdispatch.base.dtype import DType, bool_, uint32
 from vkdispatch.base.record import record
-from vkdispatch.matrices.arithmetic import zero
+from vkdispatch.matrices.arithmetic import make_zero
 
 NUMBERS = ("rows", "columns", "chunk", "last", "splits", "batches", "a_batches", "b_batches")
 PREFIX = "matmul_"
@@ -19,8 +19,8 @@ PREFIX = "matmul_"
 class Sizes:
     """The sizes of a product: `batches` times (rows x length) times (length x columns).
 
-    An operand has as many matrices as there are batches, or one for all. The sums go over `splits` parts of
-    `chunk` elements, the last of `last`, so that a length beyond 32 bits is given by numbers of 32.
+    An operand has a matrix for each batch, or one for all. The length has `splits` parts of `chunk` elements
+    each, so that numbers of 32 bits describe any length.
     """
 
     batches: int
@@ -34,12 +34,12 @@ class Sizes:
 
     @property
     def size(self) -> int:
-        """How many elements the result has."""
+        """The number of elements of the result."""
         return self.batches * self.rows * self.columns
 
     @property
     def key(self) -> tuple[int, ...]:
-        """What tells sizes apart."""
+        """The sizes as a key of plans."""
         return self.batches, self.rows, self.columns, self.length, self.a_batches, self.b_batches
 
     @property
@@ -55,20 +55,20 @@ class Sizes:
 
 @record
 class Factors:
-    """What a kernel multiplies and where the result goes.
+    """What a kernel multiplies, and how the result is stored.
 
     Attributes
     ----------
     a, b
-        Where the elements come from, loaded as many at a time as they say.
+        Where the elements come from, and how many elements a load takes.
     transpose_a, transpose_b
-        Whether rows and columns of an operand are swapped: in memory, columns of `a` are then neighbours.
+        Whether rows and columns of an operand are swapped.
     kind
         The type of sums.
     sink
         How sums become elements of the result.
     partial
-        Whether the sums of each part go to a scratch buffer instead, to be added up by another kernel.
+        Whether the sums of each part go to a scratch buffer, which another kernel adds up.
     """
 
     a: Source
@@ -86,7 +86,7 @@ class Factors:
 
     @property
     def arguments(self) -> list[tuple[str, Any]]:
-        """Names and annotations of a kernel's arguments; see `arguments_of` for what it is launched with."""
+        """Names and annotations of the arguments of a kernel."""
         named: list[tuple[str, Any]] = [
             (f"{PREFIX}result", buffer[self.kind if self.partial else self.sink.out_type]),
             *((PREFIX + name, constant[uint32]) for name in NUMBERS),
@@ -100,36 +100,36 @@ class Factors:
 
 
 class Variables:
-    """The arguments of a kernel that is being traced, and what it computes of all of them."""
+    """The arguments of a kernel that is being traced, and values computed of them."""
 
     def __init__(self, factors: Factors, variables: Sequence[Any]) -> None:
-        given = iter(variables)
+        rest = iter(variables)
         self.factors = factors
-        self.result = next(given)
-        self.number: dict[str, Any] = {name: next(given) for name in NUMBERS}
-        self.a = [next(given) for _ in factors.a.names]
-        self.a_views = [next(given) for _ in factors.a.views]
-        self.b = [next(given) for _ in factors.b.names]
-        self.b_views = [next(given) for _ in factors.b.views]
-        self.rest = list(given)
+        self.result = next(rest)
+        self.number: dict[str, Any] = {name: next(rest) for name in NUMBERS}
+        self.a = [next(rest) for _ in factors.a.names]
+        self.a_views = [next(rest) for _ in factors.a.views]
+        self.b = [next(rest) for _ in factors.b.names]
+        self.b_views = [next(rest) for _ in factors.b.views]
+        self.rest = list(rest)
         number = self.number
         self.length = ((number["splits"] - 1) * number["chunk"] + number["last"]).to_register("length")
 
     def part(self, split: Any) -> tuple[Any, Any]:
-        """Where a part of the sums begins and ends."""
+        """Return where a part of the length begins and ends."""
         number = self.number
         begin = (split * number["chunk"]).to_register("begin")
         size = vc.select(split + 1 == number["splits"], number["last"], number["chunk"])
         return begin, (begin + size).to_register("end")
 
     def store(self, split: Any, batch: Any, row: Any, column: Any, total: Any) -> None:
-        """Store a sum of an element of the result."""
+        """Store a sum by batch, row and column."""
         number = self.number
         index = (batch * number["rows"] + row) * number["columns"] + column
         self.store_at(split, index, total)
 
     def store_at(self, split: Any, index: Any, total: Any) -> None:
-        """Store a sum, by the flat index in the result."""
+        """Store a sum by its flat index in the result."""
         number, factors = self.number, self.factors
         if factors.partial:
             size = number["batches"] * number["rows"] * number["columns"]
@@ -139,6 +139,39 @@ class Variables:
 
 
 def store_sum(factors: Factors, result: Any, rest: Sequence[Any], index: Any, total: Any) -> None:
-    """Store what the sink makes of a sum."""
-    value = total != zero(factors.kind) if factors.logical else total
+    """Store a sum through the sink."""
+    value = total != make_zero(factors.kind) if factors.logical else total
     factors.sink.store(result, rest, index.to_register("index"), value)
+
+
+def tile_count(rows: int, columns: int) -> str:
+    """Return the number of workgroups as text that launches evaluate."""
+    across, down = f"-(-{PREFIX}columns // {columns})", f"-(-{PREFIX}rows // {rows})"
+    return f"{PREFIX}splits * {PREFIX}batches * {across} * {down}"
+
+
+def find_tile(
+    number: dict[str, Any], rows: int, columns: int, band: int, apart: int = 0
+) -> tuple[Any, Any, Any, Any]:
+    """Return the tile of a workgroup: its part of the length, batch, first row and first column.
+
+    If `apart` is not 0, workgroups at this distance make neighbouring tiles.
+    """
+    group = vc.workgroup_id().x
+    split = (group % number["splits"]).to_register("split")
+    rest = (group // number["splits"]).to_register("rest")
+    down = ((number["rows"] + (rows - 1)) // rows).to_register("down")
+    across = ((number["columns"] + (columns - 1)) // columns).to_register("across")
+    batch = (rest // (down * across)).to_register("batch")
+    tile = (rest % (down * across)).to_register("tile")
+    if apart:
+        first = (tile // (2 * apart) * (2 * apart)).to_register("first")
+        with vc.if_block(first + 2 * apart <= down * across):
+            place = tile - first
+            tile[:] = first + (place % apart) * 2 + place // apart
+    bands = (tile // (across * band)).to_register("bands")
+    within = (tile % (across * band)).to_register("within")
+    high = vc.min(down - bands * band, band).to_register("high")
+    first_row = ((bands * band + within % high) * rows).to_register("first_row")
+    first_column = ((within // high) * columns).to_register("first_column")
+    return split, batch, first_row, first_column

@@ -1,22 +1,22 @@
-"""Operands are evaluated into buffers.
+"""Operands evaluated into buffers.
 
-Those whose maps may run only once for each element become buffers of the same shape; halves for cooperative
-matrices become rows of whole words of 16 bytes, with zeros where there is no element.
+Maps that write run once for each element, so they are evaluated into buffers of the same shape. Halves for
+cooperative matrices become rows of whole words of 16 bytes, padded with zeros.
 """
 
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import buffer, constant, traced
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.promotion import converted
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.maps.operand import Operand, parse_operand
+from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.values.promotion import convert_value
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, compute_type, float16, float32, int32, uint32, uvec4
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.matrices.arithmetic import zero
+from vkdispatch.matrices.arithmetic import make_zero
 from vkdispatch.matrices.cooperative import WORD
 from vkdispatch.matrices.factors import PREFIX
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -25,14 +25,14 @@ _GROUP = 256
 _MOST_WORDS = 0xFFFFFFFF
 
 
-def packed(array: Operand, graph: CommandGraph | None) -> Operand:
-    """Queue a launch that evaluates an operand, and return the buffer of its elements as one."""
+def evaluate(array: Operand, graph: CommandGraph | None) -> Operand:
+    """Queue a launch that evaluates an operand into a buffer, and return this as an operand."""
     target: Buffer[Any] = function_buffer(array.shape, array.var_type)
     packing_kernel(array.source.elementwise())(target, *array.arguments, graph=graph)
-    return operand(target)
+    return parse_operand(target)
 
 
-@remembered
+@memoize
 def packing_kernel(source: Source) -> ShaderFunction:
     """Trace a kernel; its arguments are the buffer and those of the source."""
 
@@ -46,16 +46,16 @@ def packing_kernel(source: Source) -> ShaderFunction:
     target = f"{PREFIX}packed"
     named = [(target, buffer[source.out_type]), *source.parameters]
     groups = f"-(-{target}.size // {_GROUP})"
-    return traced("matmul_pack", body, named, _GROUP, workgroups=groups)
+    return trace_kernel("matmul_pack", body, named, _GROUP, workgroups=groups)
 
 
 def has_words(array: Operand, width: int) -> bool:
-    """Whether rows of so many halves are whole words as they lie in memory."""
-    return array.source.plain and width % WORD == 0
+    """Whether rows of `width` halves are whole words in memory."""
+    return array.source.is_plain and width % WORD == 0
 
 
 def words_across(width: int) -> int:
-    """Return how many words a row of so many halves takes."""
+    """Return the number of words of a row of `width` halves."""
     return -(-width // WORD)
 
 
@@ -71,7 +71,7 @@ def queue_words(
     count, width
         Words in all, and elements of a row.
     target
-        For the words, or more.
+        A buffer for at least `count` words.
     """
     if count > _MOST_WORDS:
         raise ArgumentValueError("matmul: an operand that is to be copied has more than 2^35 elements")
@@ -79,7 +79,7 @@ def queue_words(
     kernel(target, count, width, words_across(width), *array.arguments, graph=graph)
 
 
-@remembered
+@memoize
 def words_kernel(source: Source, kind: DType) -> ShaderFunction:
     """Trace a kernel; its arguments are the words, three sizes and those of the source."""
 
@@ -91,9 +91,9 @@ def words_kernel(source: Source, kind: DType) -> ShaderFunction:
             halves = [vc.new_register(float32) for _ in range(WORD)]
             for i, half in enumerate(halves):
                 place = vc.min(column + i, width - 1)
-                value = converted(source.value(arguments, start + place), float32)
-                half[:] = vc.select(column + i < width, value, zero(float32))
-            pairs = [_pair(kind, halves[i], halves[i + 1]) for i in range(0, WORD, 2)]
+                value = convert_value(source.value(arguments, start + place), float32)
+                half[:] = vc.select(column + i < width, value, make_zero(float32))
+            pairs = [_pack_pair(kind, halves[i], halves[i + 1]) for i in range(0, WORD, 2)]
             target[word] = vc.to_uvec4(*pairs)
 
     target = f"{PREFIX}words"
@@ -103,11 +103,11 @@ def words_kernel(source: Source, kind: DType) -> ShaderFunction:
         *source.parameters,
     ]
     groups = f"-(-{PREFIX}count // {_GROUP})"
-    return traced(f"matmul_words_{kind.name}", body, named, _GROUP, workgroups=groups)
+    return trace_kernel(f"matmul_words_{kind.name}", body, named, _GROUP, workgroups=groups)
 
 
-def _pair(kind: DType, low: Any, high: Any) -> Any:
-    """Return two halves in 32 bits; bfloat16 are exact already."""
+def _pack_pair(kind: DType, low: Any, high: Any) -> Any:
+    """Return two halves in 32 bits; a bfloat16 is an exact float32 already."""
     if kind is float16:
         return vc.pack_half2x16(vc.to_vec2(low, high))
     return (vc.float_bits_to_uint(low) >> 16) | (vc.float_bits_to_uint(high) & 0xFFFF0000)

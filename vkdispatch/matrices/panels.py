@@ -1,4 +1,4 @@
-"""Products on processors: sums in registers, of panels that lie in the order in which they are read.
+"""Products on CPUs: sums in registers, of panels that lie in the order in which they are read.
 
     a's panel: rows of an invocation's words      b's panel: a word of each lane, for each place
                                                   along the length
@@ -6,16 +6,16 @@
     row 0 [word] [word] ...                         0 [word]  [word]        [word]
     row 1 [word] [word] ...                         1 [word]  [word]        [word]
 
-A workgroup is one subgroup of few lanes, and makes a tile: each lane has all rows of the panel of a, and the
-columns of its words of b. For each step along the length (as far as a word of a reaches), lane l loads the
-words of rows l, l + lanes, ...; each row's numbers reach the others by shuffles, of lanes that are known when
-the kernel is compiled. So a load, which processors do lane by lane, is used for many products, and there are
-neither barriers nor workgroup memory.
+A workgroup is one subgroup of few lanes and makes a tile: each lane has all rows of the panel of a, and the
+columns of its words of b. For each step along the length, which is a word of a, lane l loads the words of
+rows l, l + lanes, ...; the other lanes get the numbers of a row by shuffles from a constant lane. So each
+load, which CPUs do lane by lane, serves many multiplications, and there are neither barriers nor workgroup
+memory.
 
-Kernels of a first launch evaluate each operand into panels: numbers of the type of the sums in words of 16
-bytes, zeros where there is nothing. The product's kernel thus depends on the type alone, and has no edges
-but where it stores. Sums are stored as they are; what the result makes of them is left to `partials`. Each is
-added up in the order of the length, so the same input gives the same bits.
+A first launch evaluates each operand into panels: numbers of the type of the sums in words of 16 bytes, with
+zeros beyond the matrix. So the kernel of the product depends on the type only, and checks bounds only where
+it stores. It stores plain sums, of which `partials` makes the result. Each sum is added up in the order of
+the length, so the same input gives the same bits.
 """
 
 from collections.abc import Sequence
@@ -23,21 +23,21 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.facts import DeviceFacts
-from vkdispatch.arrays.kernels import buffer, constant, traced
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.operand import Operand, plain_source
-from vkdispatch.arrays.output import Sink
-from vkdispatch.arrays.promotion import converted
-from vkdispatch.arrays.remembering import remembered
-from vkdispatch.arrays.words import value_of, word_count, words_of
+from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.maps.operand import Operand, plain_source
+from vkdispatch.arrays.maps.output import Sink
+from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.values.promotion import convert_value
+from vkdispatch.arrays.values.words import join_words, split_words, word_count
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, bool_, uint32, uvec4
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.matrices import planning
-from vkdispatch.matrices.arithmetic import add_product, zero
+from vkdispatch.matrices.arithmetic import add_product, make_zero
 from vkdispatch.matrices.factors import PREFIX, Factors, Sizes, Variables
-from vkdispatch.matrices.planning import processor_lanes
+from vkdispatch.matrices.planning import choose_cpu_lanes
 from vkdispatch.shader.shader_function import ShaderFunction
 
 _WORD = 16
@@ -68,7 +68,7 @@ class PanelForm:
 
     @property
     def step(self) -> int:
-        """How many numbers a word holds: how far along the length a step goes."""
+        """The numbers of a word, which are those of a step along the length."""
         return _WORD // self.kind.item_size
 
     @property
@@ -82,22 +82,22 @@ class PanelForm:
         return self.lanes * self.width * self.step
 
 
-def panel_form(kind: DType, sink: Sink, sizes: Sizes, device: DeviceFacts) -> PanelForm:
+def choose_panel_form(kind: DType, sink: Sink, sizes: Sizes, device: DeviceFacts) -> PanelForm:
     """Return the form of a product of a type on a device."""
     tuning = planning.tuning
     large = sizes.size * sizes.length >= tuning.panel_large
     height = tuning.panel_height_large if large else tuning.panel_height
-    return PanelForm(kind, sink.value_type is bool_, processor_lanes(device), height, tuning.panel_width)
+    return PanelForm(kind, sink.value_type is bool_, choose_cpu_lanes(device), height, tuning.panel_width)
 
 
-def fits(form: PanelForm, sizes: Sizes) -> bool:
+def fits_panels(form: PanelForm, sizes: Sizes) -> bool:
     """Whether the operands are small enough to be copied."""
     most = planning.tuning.panel_words
-    return max(_words(form, sizes, of_b=False), _words(form, sizes, of_b=True)) <= most
+    return max(_count_words(form, sizes, of_b=False), _count_words(form, sizes, of_b=True)) <= most
 
 
-def _words(form: PanelForm, sizes: Sizes, *, of_b: bool) -> int:
-    """Return how many words the panels of an operand have."""
+def _count_words(form: PanelForm, sizes: Sizes, *, of_b: bool) -> int:
+    """Return the number of words of the panels of an operand."""
     steps = -(-sizes.length // form.step)
     if of_b:
         return sizes.b_batches * -(-sizes.columns // form.columns) * steps * form.columns
@@ -107,7 +107,7 @@ def _words(form: PanelForm, sizes: Sizes, *, of_b: bool) -> int:
 # ---- the product ---------------------------------------------------------------------------------
 
 
-@remembered
+@memoize
 def product_kernel(form: PanelForm) -> ShaderFunction:
     """Trace a kernel; its arguments are the sums, `NUMBERS` and the panels of both operands."""
     words = plain_source(uvec4)
@@ -120,7 +120,7 @@ def product_kernel(form: PanelForm) -> ShaderFunction:
     across, down = f"-(-{PREFIX}columns // {form.columns})", f"-(-{PREFIX}rows // {form.rows})"
     groups = f"{PREFIX}splits * {PREFIX}batches * {across} * {down}"
     name = f"matmul_{form.kind.name}_panels"
-    return traced(name, body, factors.arguments, form.lanes, workgroups=groups)
+    return trace_kernel(name, body, factors.arguments, form.lanes, workgroups=groups)
 
 
 class _Tracing:
@@ -133,7 +133,7 @@ class _Tracing:
         group = vc.workgroup_id().x
         self._split = (group % number["splits"]).to_register("split")
         rest = (group // number["splits"]).to_register("rest")
-        # the panel of b stays in the cache while those of a follow each other
+        # the panel of b stays in the cache while those of a change
         down = ((number["rows"] + (form.rows - 1)) // form.rows).to_register("down")
         across = ((number["columns"] + (form.columns - 1)) // form.columns).to_register("across")
         self._row, rest = (rest % down).to_register("row"), (rest // down).to_register("rest")
@@ -151,7 +151,7 @@ class _Tracing:
         """Record the kernel's statements."""
         form = self._form
         count = form.width * form.step
-        sums = [[zero(form.kind).to_register() for _ in range(count)] for _ in range(form.rows)]
+        sums = [[make_zero(form.kind).to_register() for _ in range(count)] for _ in range(form.rows)]
         with vc.for_block(0, self._steps):
             self._add(sums)
             self._a += form.rows
@@ -180,10 +180,10 @@ class _Tracing:
                     add_product(total, x, others[i], logical=form.logical)
 
     def _numbers(self, word: Any) -> list[Any]:
-        """Return the numbers that a word holds."""
+        """Return the numbers of a word."""
         count = word_count(self._form.kind)
         words = [word[i] for i in range(4)]
-        return [value_of(self._form.kind, words[i : i + count]) for i in range(0, 4, count)]
+        return [join_words(self._form.kind, words[i : i + count]) for i in range(0, 4, count)]
 
     def _store(self, sums: list[list[Any]]) -> None:
         form, number = self._form, self._variables.number
@@ -224,7 +224,7 @@ class PackingForm:
 def queue_panels(
     array: Operand, form: PanelForm, sizes: Sizes, *, of_b: bool, swapped: bool, graph: CommandGraph | None
 ) -> Buffer[Any]:
-    """Queue a launch that evaluates an operand into panels, and return these.
+    """Queue a launch that evaluates an operand into panels, and return the panels.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ def queue_panels(
     swapped
         Whether rows and columns of the operand are swapped.
     """
-    count = _words(form, sizes, of_b=of_b)
+    count = _count_words(form, sizes, of_b=of_b)
     target: Buffer[Any] = function_buffer(count, uvec4, context=array.context)
     side = sizes.columns if of_b else sizes.rows
     along = of_b is swapped
@@ -245,7 +245,7 @@ def queue_panels(
     return target
 
 
-@remembered
+@memoize
 def packing_kernel(form: PackingForm) -> ShaderFunction:
     """Trace a kernel; its arguments are the panels, three sizes, those of the source, and its views."""
     source = form.source
@@ -255,7 +255,7 @@ def packing_kernel(form: PackingForm) -> ShaderFunction:
         with vc.if_block(word < count):
             packing = _Packing(form, side, length, rest)
             numbers = packing.numbers(*packing.place(word))
-            target[word] = vc.to_uvec4(*[part for number in numbers for part in words_of(number)])
+            target[word] = vc.to_uvec4(*[part for number in numbers for part in split_words(number)])
 
     named = [
         (f"{PREFIX}panels", buffer[uvec4]),
@@ -264,7 +264,7 @@ def packing_kernel(form: PackingForm) -> ShaderFunction:
         *((f"{PREFIX}{position}", buffer[view]) for position, view in source.views),
     ]
     groups = f"-(-{PREFIX}count // {_GROUP})"
-    return traced(f"matmul_panels_of_{form.panels.kind.name}", body, named, _GROUP, workgroups=groups)
+    return trace_kernel(f"matmul_panels_of_{form.panels.kind.name}", body, named, _GROUP, workgroups=groups)
 
 
 class _Packing:
@@ -276,9 +276,9 @@ class _Packing:
         self._arguments, self._views = rest[:count], rest[count:]
 
     def place(self, word: Any) -> tuple[Any, Any, Any]:
-        """Return where the matrix of a word begins, and which row (or column) and place its first number has.
+        """Return where the matrix of a word begins, and the row (or column) and place of its first number.
 
-        Words of a panel are in lines: one for each step along the length, or (of b) for each place.
+        The words of a panel form lines: one for each step along the length, or (of b) for each place.
         """
         panels, of_b = self._form.panels, self._form.of_b
         step, tile = panels.step, panels.columns if of_b else panels.rows
@@ -292,13 +292,13 @@ class _Packing:
         return base.to_register("base"), s.to_register("s"), k.to_register("k")
 
     def numbers(self, base: Any, s: Any, k: Any) -> list[Any]:
-        """Return the numbers of a word: zeros where there is nothing."""
+        """Return the numbers of a word: zeros beyond the matrix."""
         source, panels = self._form.source, self._form.panels
         if source.together > 1:
-            # all of a word is there, or nothing
+            # a word lies within the matrix as a whole, or not at all
             here, start = self._position(base, s, k)
             start = (start // source.together).to_register("start")
-            values = source.values(self._arguments, start, source.loaded(self._views, start))
+            values = source.values(self._arguments, start, source.load(self._views, start))
             return [self._number(here, value) for value in values]
         numbers = []
         for i in range(panels.step):
@@ -307,11 +307,11 @@ class _Packing:
         return numbers
 
     def _position(self, base: Any, s: Any, k: Any) -> tuple[Any, Any]:
-        """Return whether there is a number, and where it is; if there is none, where the matrix begins."""
+        """Return whether there is a number, and its position; if there is none, that of the first number."""
         here = vc.all(s < self._side, k < self._length).to_register("here")
         place = s * self._length + k if self._form.along else k * self._side + s
         return here, (base + vc.select(here, place, 0)).to_register("position")
 
     def _number(self, here: Any, value: Any) -> Any:
         kind = self._form.panels.kind
-        return vc.select(here, converted(value, kind), zero(kind)).to_register()
+        return vc.select(here, convert_value(value, kind), make_zero(kind)).to_register()

@@ -1,20 +1,20 @@
-"""Sums of parts become sums, in fixed order; of no parts, zeros.
+"""Sums of parts, added up in a fixed order; the sum of no parts is zero.
 
     part 0    [ sums of all elements of the result ]
     part 1    [ ...                                ]    each element: lane t of `lanes` adds parts t,
     part 2    [ ...                                ]    t + lanes, ...; then halves of the lanes are added
 
-Who adds what is decided by the form alone: the same input gives the same bits.
+The order of additions depends on the form only: the same input gives the same bits.
 """
 
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import buffer, constant, traced
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base.dtype import int32, uint32
 from vkdispatch.base.record import record
-from vkdispatch.matrices.arithmetic import combined, zero
+from vkdispatch.matrices.arithmetic import add_sums, make_zero
 from vkdispatch.matrices.factors import PREFIX, Factors, store_sum
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -23,13 +23,13 @@ GROUP = 256
 
 @record
 class PartialsForm:
-    """What the kernel is specialised for; of `factors`, only the type and the sink matter."""
+    """What the kernel is specialised for. It uses only the type and the sink of `factors`."""
 
     factors: Factors
     lanes: int
 
 
-@remembered
+@memoize
 def partials_kernel(form: PartialsForm) -> ShaderFunction:
     """Trace the kernel; its arguments are the result, the parts, their number, and those of the sink."""
     factors = form.factors
@@ -39,11 +39,11 @@ def partials_kernel(form: PartialsForm) -> ShaderFunction:
         lane = vc.local_invocation_index()
         own = (lane % form.lanes).to_register("lane")
         index = (vc.workgroup_id().x * elements + lane // form.lanes).to_register("index")
-        total = zero(factors.kind).to_register("total")
+        total = make_zero(factors.kind).to_register("total")
         inside = index.to_dtype(int32) < result.shape.w
         with vc.if_block(inside), vc.for_block(own, count, form.lanes) as part:
             value = parts[part * result.shape.w + index]
-            total[:] = combined(total, value, logical=factors.logical)
+            total[:] = add_sums(total, value, logical=factors.logical)
         total = add_lanes(total, lane, form.lanes, GROUP, factors)
         with vc.if_block(vc.all(inside, own == 0)):
             store_sum(factors, result, rest, index, total)
@@ -55,11 +55,11 @@ def partials_kernel(form: PartialsForm) -> ShaderFunction:
         *factors.sink.parameters,
     ]
     groups = f"-(-{PREFIX}result.size // {elements})"
-    return traced(f"matmul_parts_{factors.kind.name}", body, arguments, GROUP, workgroups=groups)
+    return trace_kernel(f"matmul_parts_{factors.kind.name}", body, arguments, GROUP, workgroups=groups)
 
 
 def add_lanes(total: Any, lane: Any, lanes: int, group: int, factors: Factors) -> Any:
-    """Add the values of runs of `lanes` invocations: right in the first of each."""
+    """Add up the values of runs of `lanes` invocations; the first invocation of each has the sum."""
     if lanes == 1:
         return total
     memory = vc.shared_buffer(factors.kind, group)
@@ -68,7 +68,7 @@ def add_lanes(total: Any, lane: Any, lanes: int, group: int, factors: Factors) -
     half = lanes // 2
     while half:
         with vc.if_block(lane % lanes < half):
-            memory[lane] = combined(memory[lane], memory[lane + half], logical=factors.logical)
+            memory[lane] = add_sums(memory[lane], memory[lane + half], logical=factors.logical)
         vc.barrier()
         half //= 2
     return memory[lane]

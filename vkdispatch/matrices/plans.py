@@ -1,11 +1,11 @@
-"""Which launches make a product: found once for equal operands, sizes and devices."""
+"""The launches of a product, planned once for equal operands, sizes and devices."""
 
 from typing import Any
 
 from vkdispatch.arrays.facts import DeviceFacts
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.operand import plain_source
-from vkdispatch.arrays.output import Sink
+from vkdispatch.arrays.maps.operand import plain_source
+from vkdispatch.arrays.maps.output import Sink
+from vkdispatch.arrays.maps.source import Source
 from vkdispatch.base.devices import MatrixProduct
 from vkdispatch.base.dtype import DType, bfloat16, float16, float32, uvec4
 from vkdispatch.base.record import record, replace
@@ -13,23 +13,24 @@ from vkdispatch.matrices import planning
 from vkdispatch.matrices.cooperative import WORD, CooperativeForm, cooperative_kernel
 from vkdispatch.matrices.factors import Factors, Sizes
 from vkdispatch.matrices.lines import LineForm, line_kernel
-from vkdispatch.matrices.panels import PanelForm, fits, panel_form, product_kernel
+from vkdispatch.matrices.panels import PanelForm, choose_panel_form, fits_panels, product_kernel
 from vkdispatch.matrices.partials import PartialsForm, partials_kernel
 from vkdispatch.matrices.planning import (
-    cooperative_tile_for,
+    choose_cooperative_tile,
+    choose_cpu_lanes,
+    choose_lanes_across,
+    choose_lanes_along,
+    choose_lanes_of_parts,
+    choose_lines,
+    choose_tile,
+    find_subgroup_product,
+    has_whole_loads,
     is_small,
-    lanes_across,
-    lanes_along,
-    lanes_of_parts,
-    lines_for,
-    processor_lanes,
-    subgroup_product,
-    tile_for,
-    whole_loads,
-    with_parts,
+    split_length,
 )
 from vkdispatch.matrices.small import small_kernel
 from vkdispatch.matrices.tiles import TileForm, tile_kernel
+from vkdispatch.matrices.tuning import Tuning
 from vkdispatch.matrices.vectors import VectorForm, vector_kernel
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -38,17 +39,21 @@ _MOST_PLANS = 1024
 
 
 @record
-class Asked:
+class Request:
     """What a plan depends on.
 
     Attributes
     ----------
     a, b
         Where the elements come from.
+    transpose_a, transpose_b
+        Whether rows and columns of an operand are swapped.
+    sizes, kind
+        The sizes of the product, and the type of sums.
     sink
-        Where the result goes.
-    kind
-        The type of sums.
+        How the result is stored.
+    device, tuning
+        What the choice of kernels depends on.
     """
 
     a: Source
@@ -59,7 +64,7 @@ class Asked:
     kind: DType
     sink: Sink
     device: DeviceFacts
-    tuning: planning.Tuning
+    tuning: Tuning
 
 
 @record(eq=False)
@@ -73,16 +78,16 @@ class Plan:
     views
         Whether it takes the views of each operand.
     words
-        What the operands are given as words of: halves of this type; None for operands as they are.
+        The dtype of the halves that operands are as words; None for operands as they are.
     panels
-        The form of the panels that the operands are given as; None for operands as they are.
+        The form of the panels that operands are copied to; None for operands as they are.
     splits
-        Parts of the sums, each in a scratch buffer.
+        Number of parts of the sums, which lie in a scratch buffer.
     parts
-        What adds these up, unless the kernel stores to the result.
+        The kernel that adds up the parts; None if the first kernel stores the result.
     """
 
-    asked: Asked
+    request: Request
     kernel: ShaderFunction | None
     numbers: tuple[int, ...] = ()
     views: tuple[bool, bool] = (False, False)
@@ -95,142 +100,161 @@ class Plan:
 _plans: dict[tuple[Any, ...], Plan] = {}
 
 
-def plan_for(asked: Asked) -> Plan:
+def find_plan(request: Request) -> Plan:
     """Return the plan of a product that has elements."""
-    # Sources and sinks are made once for equal ones, and hashing them takes longer than all else here. The
-    # plan keeps what the identities are of.
+    # Equal sources and sinks are the same objects, and hashing them takes longer than all else here. The plan
+    # keeps them alive, so that identities stay unique.
     key = (
-        *(id(asked.a), id(asked.b), asked.transpose_a, asked.transpose_b, asked.sizes.key),
-        *(asked.kind, id(asked.sink), id(asked.device), id(asked.tuning)),
+        *(id(request.a), id(request.b), request.transpose_a, request.transpose_b, request.sizes.key),
+        *(request.kind, id(request.sink), id(request.device), id(request.tuning)),
     )
     found = _plans.get(key)
     if found is None:
-        found = _made(asked)
+        found = _plan_product(request)
         while len(_plans) >= _MOST_PLANS:
             _plans.pop(next(iter(_plans)), None)
         _plans[key] = found
     return found
 
 
-def _made(asked: Asked) -> Plan:
-    sizes = asked.sizes
+def _plan_product(request: Request) -> Plan:
+    sizes = request.sizes
     if sizes.length == 0:
-        # the sum of nothing: of no parts
-        return Plan(asked, None, splits=0, parts=_parts(asked, sizes))
+        # sums of no parts are zeros
+        return Plan(request, None, splits=0, parts=_parts_kernel(request, sizes))
     if is_small(sizes):
-        return Plan(asked, small_kernel(_factors(asked, sizes, 1, 1)), sizes.numbers)
+        return Plan(request, small_kernel(_make_factors(request, sizes, 1, 1)), sizes.numbers)
     if min(sizes.rows, sizes.columns) == 1:
-        return _vector(asked)
-    if asked.device.cpu:
-        form = panel_form(asked.kind, asked.sink, sizes, asked.device)
-        if fits(form, sizes):
-            return _panels(asked, form)
-        return _tiles(asked)
-    device = _cooperative_product(asked)
-    return _tiles(asked) if device is None else _cooperative(asked, device)
+        return _plan_vector(request)
+    if request.device.is_cpu:
+        form = choose_panel_form(request.kind, request.sink, sizes, request.device)
+        if fits_panels(form, sizes):
+            return _plan_panels(request, form)
+        return _plan_tiles(request)
+    device = _find_product(request)
+    return _plan_tiles(request) if device is None else _plan_cooperative(request, device)
 
 
-def _planned(asked: Asked, kernel: ShaderFunction, sizes: Sizes, *together: int) -> Plan:
+def _make_plan(request: Request, kernel: ShaderFunction, sizes: Sizes, *together: int) -> Plan:
     views = together[0] > 1, together[1] > 1
-    parts = None if sizes.splits == 1 else _parts(asked, sizes)
-    return Plan(asked, kernel, sizes.numbers, views, splits=sizes.splits, parts=parts)
+    parts = None if sizes.splits == 1 else _parts_kernel(request, sizes)
+    return Plan(request, kernel, sizes.numbers, views, splits=sizes.splits, parts=parts)
 
 
-def _parts(asked: Asked, sizes: Sizes) -> ShaderFunction:
-    factors = replace(_factors(asked, sizes, 1, 1), partial=False)
-    return partials_kernel(PartialsForm(factors, lanes_of_parts(sizes)))
+def _parts_kernel(request: Request, sizes: Sizes) -> ShaderFunction:
+    factors = replace(_make_factors(request, sizes, 1, 1), partial=False)
+    return partials_kernel(PartialsForm(factors, choose_lanes_of_parts(sizes)))
 
 
-def _factors(asked: Asked, sizes: Sizes, *together: int) -> Factors:
+def _make_factors(request: Request, sizes: Sizes, *together: int) -> Factors:
     a, b = (
         source if count > 1 else source.elementwise()
-        for source, count in zip((asked.a, asked.b), together, strict=True)
+        for source, count in zip((request.a, request.b), together, strict=True)
     )
-    swapped = asked.transpose_a, asked.transpose_b
-    return Factors(a, b, *swapped, asked.kind, asked.sink, sizes.splits > 1)
+    swapped = request.transpose_a, request.transpose_b
+    return Factors(a, b, *swapped, request.kind, request.sink, sizes.splits > 1)
 
 
-def _panels(asked: Asked, form: PanelForm) -> Plan:
-    sizes = with_parts(asked.sizes, -(-asked.sizes.length // planning.tuning.chunk_cpu), form.step)
-    sink = asked.sink
+def _plan_panels(request: Request, form: PanelForm) -> Plan:
+    sizes = split_length(request.sizes, -(-request.sizes.length // planning.tuning.chunk_cpu), form.step)
+    sink = request.sink
     plain = sink.mapping is None and sink.out_type is form.kind
-    parts = None if plain and sizes.splits == 1 else _parts(asked, sizes)
-    return Plan(asked, product_kernel(form), sizes.numbers, panels=form, splits=sizes.splits, parts=parts)
+    parts = None if plain and sizes.splits == 1 else _parts_kernel(request, sizes)
+    return Plan(request, product_kernel(form), sizes.numbers, panels=form, splits=sizes.splits, parts=parts)
 
 
-def _tiles(asked: Asked) -> Plan:
-    tile, sizes = tile_for(asked.sizes, asked.kind.item_size, cpu=asked.device.cpu)
+def _plan_tiles(request: Request) -> Plan:
+    tile, sizes = choose_tile(request.sizes, request.kind.item_size, cpu=request.device.is_cpu)
     together = [
-        _together(source, sizes, along=along, side=side, most=tile.step if along else most)
+        _choose_together(source, sizes, along=along, side=side, most=tile.step if along else most)
         for source, along, side, most in (
-            (asked.a, not asked.transpose_a, sizes.rows, tile.rows),
-            (asked.b, asked.transpose_b, sizes.columns, tile.columns),
+            (request.a, not request.transpose_a, sizes.rows, tile.rows),
+            (request.b, request.transpose_b, sizes.columns, tile.columns),
         )
     ]
-    factors = _factors(asked, sizes, *together)
-    ragged = any(size % tile.step for size in (sizes.length, sizes.chunk))
-    sides = tile.rows, tile.columns, tile.step, tile.height, tile.width
-    kernel = tile_kernel(TileForm(factors, *sides, tile.unroll, ragged, planning.tuning.band))
-    return _planned(asked, kernel, sizes, *together)
+    factors = _make_factors(request, sizes, *together)
+    form = TileForm(
+        factors=factors,
+        rows=tile.rows,
+        columns=tile.columns,
+        step=tile.step,
+        height=tile.height,
+        width=tile.width,
+        unroll=tile.unroll,
+        is_ragged=any(size % tile.step for size in (sizes.length, sizes.chunk)),
+        band=planning.tuning.band,
+    )
+    return _make_plan(request, tile_kernel(form), sizes, *together)
 
 
-def _together(source: Source, sizes: Sizes, *, along: bool, side: int, most: int) -> int:
-    """Return how many elements of a matrix a load takes."""
-    fits = whole_loads(sizes, along=along, side=side, together=source.together)
+def _choose_together(source: Source, sizes: Sizes, *, along: bool, side: int, most: int) -> int:
+    """Return the elements of a matrix that a load takes."""
+    fits = has_whole_loads(sizes, along=along, side=side, together=source.together)
     return source.together if fits and source.together <= most else 1
 
 
-def _vector(asked: Asked) -> Plan:
-    sizes = asked.sizes
-    turned = sizes.rows == 1 and sizes.columns > 1
-    matrix, vector = (asked.b, asked.a) if turned else (asked.a, asked.b)
-    along = asked.transpose_b if turned else not asked.transpose_a
-    side = sizes.columns if turned else sizes.rows
+def _plan_vector(request: Request) -> Plan:
+    sizes = request.sizes
+    has_matrix_b = sizes.rows == 1 and sizes.columns > 1
+    matrix, vector = (request.b, request.a) if has_matrix_b else (request.a, request.b)
+    along = request.transpose_b if has_matrix_b else not request.transpose_a
+    side = sizes.columns if has_matrix_b else sizes.rows
     together = matrix.together
-    if not whole_loads(sizes, along=along, side=side, together=together) or (
+    if not has_whole_loads(sizes, along=along, side=side, together=together) or (
         along and vector.together != together
     ):
         together = 1
     of_vector = together if along else 1
-    both = (of_vector, together) if turned else (together, of_vector)
-    if asked.device.cpu:
-        lanes = processor_lanes(asked.device)
-        count, sizes = lines_for(sizes, lanes, together, along=along)
-        line = LineForm(_factors(asked, sizes, *both), turned, along, lanes, count)
-        return _planned(asked, line_kernel(line), sizes, *both)
-    lanes, sizes = (lanes_along if along else lanes_across)(sizes, together)
-    form = VectorForm(_factors(asked, sizes, *both), turned, along, lanes, planning.tuning.unroll)
-    return _planned(asked, vector_kernel(form), sizes, *both)
+    both = (of_vector, together) if has_matrix_b else (together, of_vector)
+    if request.device.is_cpu:
+        lanes = choose_cpu_lanes(request.device)
+        count, sizes = choose_lines(sizes, lanes, together, along=along)
+        line = LineForm(_make_factors(request, sizes, *both), has_matrix_b, along, lanes, count)
+        return _make_plan(request, line_kernel(line), sizes, *both)
+    lanes, sizes = (choose_lanes_along if along else choose_lanes_across)(sizes, together)
+    form = VectorForm(
+        _make_factors(request, sizes, *both), has_matrix_b, along, lanes, planning.tuning.unroll
+    )
+    return _make_plan(request, vector_kernel(form), sizes, *both)
 
 
-def _cooperative_product(asked: Asked) -> MatrixProduct | None:
-    """Return the device's product of cooperative matrices for this one, if it has one."""
-    kind, sizes = asked.a.out_type, asked.sizes
-    fits = kind in _HALVES and asked.b.out_type is kind and asked.kind is float32
+def _find_product(request: Request) -> MatrixProduct | None:
+    """Return the product of cooperative matrices that the device has for this product, or None."""
+    kind, sizes = request.a.out_type, request.sizes
+    fits = kind in _HALVES and request.b.out_type is kind and request.kind is float32
     if not fits or min(sizes.rows, sizes.columns, sizes.length) < planning.tuning.least_cooperative:
         return None
-    return subgroup_product(asked.device, kind)
+    return find_subgroup_product(request.device, kind)
 
 
-def _cooperative(asked: Asked, device: MatrixProduct) -> Plan:
-    kind = asked.a.out_type
-    tile, sizes = cooperative_tile_for(asked.sizes)
+def _plan_cooperative(request: Request, device: MatrixProduct) -> Plan:
+    kind = request.a.out_type
+    tile, sizes = choose_cooperative_tile(request.sizes)
     words = plain_source(uvec4)
-    swapped = asked.transpose_a, asked.transpose_b
-    factors = Factors(words, words, *swapped, asked.kind, asked.sink, sizes.splits > 1)
+    swapped = request.transpose_a, request.transpose_b
+    factors = Factors(words, words, *swapped, request.kind, request.sink, sizes.splits > 1)
     stored = factors.sink.mapping is None and factors.sink.out_type in (float16, float32)
     form = CooperativeForm(
-        *(factors, kind, tile.rows, tile.columns, tile.step, tile.height, tile.width),
-        *(device.m, device.n, device.k, asked.device.subgroup),
-        ragged=any(size % tile.step for size in (sizes.length, sizes.chunk)),
+        factors=factors,
+        kind=kind,
+        rows=tile.rows,
+        columns=tile.columns,
+        step=tile.step,
+        height=tile.height,
+        width=tile.width,
+        m=device.m,
+        n=device.n,
+        k=device.k,
+        subgroup=request.device.subgroup_size,
+        is_ragged=any(size % tile.step for size in (sizes.length, sizes.chunk)),
         exact_rows=sizes.rows % tile.rows == 0,
         exact_columns=sizes.columns % tile.columns == 0,
         plain=stored or factors.partial,
         band=planning.tuning.band_cooperative,
         apart=planning.tuning.apart,
     )
-    plan = _planned(asked, cooperative_kernel(form), sizes, 1, 1)
-    a_width = sizes.rows if asked.transpose_a else sizes.length
-    b_width = sizes.length if asked.transpose_b else sizes.columns
+    plan = _make_plan(request, cooperative_kernel(form), sizes, 1, 1)
+    a_width = sizes.rows if request.transpose_a else sizes.length
+    b_width = sizes.length if request.transpose_b else sizes.columns
     numbers = (*plan.numbers, -(-a_width // WORD), -(-b_width // WORD))
     return replace(plan, words=kind, numbers=numbers)

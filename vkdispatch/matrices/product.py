@@ -6,10 +6,10 @@ from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.dtypes import parse_dtype
 from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.output import Output, output
-from vkdispatch.arrays.promotion import promoted
-from vkdispatch.arrays.results import result
+from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
+from vkdispatch.arrays.maps.output import Output, OutputLike, parse_output
+from vkdispatch.arrays.results import prepare_result
+from vkdispatch.arrays.values.promotion import promote_dtypes
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, is_complex, is_scalar, uvec4
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
@@ -17,24 +17,23 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.matrices import planning
 from vkdispatch.matrices.arithmetic import check_numbers, sum_type
 from vkdispatch.matrices.factors import Sizes
-from vkdispatch.matrices.packing import has_words, packed, queue_words, words_across
+from vkdispatch.matrices.packing import evaluate, has_words, queue_words, words_across
 from vkdispatch.matrices.panels import queue_panels
-from vkdispatch.matrices.plans import Asked, Plan, plan_for
-from vkdispatch.shader.map import MappedArray
+from vkdispatch.matrices.plans import Plan, Request, find_plan
 
 _MOST = 0xFFFFFFFF
 
 
 @array_function
 def matmul(
-    a: Buffer[Any] | MappedArray,
-    b: Buffer[Any] | MappedArray,
+    a: ArrayLike,
+    b: ArrayLike,
     out: Buffer[Any] | None = None,
     *,
     transpose_a: bool = False,
     transpose_b: bool = False,
     dtype: DType | None = None,
-    output_map: Any = None,
+    output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
     """Return the product of two matrices, like `numpy.matmul`.
@@ -42,96 +41,102 @@ def matmul(
     Parameters
     ----------
     a, b
-        Buffers of numbers, or maps called with their arguments, of 1 to 3 axes. The last two are the
-        matrix's; a third in front counts matrices, and where one operand has 1 (or no such axis), its matrix
-        is multiplied by all of the other's. One axis is a row in front, a column behind, and is left out of
-        the result.
+        Buffers of numbers, or maps called with their arguments, of 1 to 3 axes. The last two axes are those
+        of matrices, and a third one in front counts them. The single matrix of an operand is multiplied by
+        all matrices of the other one. An `a` of one axis is a row, and a `b` of one axis a column, which is
+        left out of the result.
     out
-        The buffer for the result; None makes one. It must be none of the operands'.
+        A buffer for the result; None makes one. It must not be an operand.
     transpose_a, transpose_b
-        Take the matrices of an operand of 2 or 3 axes with rows and columns swapped; nothing is copied.
+        Swap rows and columns of an operand of 2 or 3 axes, without a copy.
     dtype
-        dtype that the operands are converted to, and that of the result; None is NumPy's for the two. Sums
-        are kept in that type, and in 32 bits where it has fewer: products of float16 and bfloat16 are added
-        up in float32, and with `dtype=vd.float32` the result is not rounded. Integers wrap around, truth
-        values have "or" for a sum; complex numbers are not conjugated.
+        The dtype to which the operands are converted, and that of the result; None is NumPy's for the two.
+        Sums have this type, but at least 32 bits: products of float16 and bfloat16 are added up in float32,
+        and with `dtype=vd.float32` the result is not rounded. Integers wrap around, truth values are added by
+        "or", complex numbers are not conjugated.
     output_map
-        A map that each sum goes through, such as `relu(bias)`; its index is that in the result. It is part
-        of the kernel: what it is given is not rounded to `dtype`.
+        A map for the sums, such as `relu(bias)`; its index is that in the result. It is part of the kernel,
+        and its values are not rounded to `dtype`.
     graph
         Where to record; None takes the thread's `vd.global_graph()`.
 
     Raises
     ------
     TypeError
-        An argument is not what it should be.
+        An argument is invalid.
     ValueError
-        The shapes do not go together, an operand has no axes, or `out` does not fit.
+        The shapes do not match, an operand has no axes, or `out` does not match.
 
     See Also
     --------
-    vkdispatch.codegen.matrix_multiply_add : what kernels of your own multiply matrices with.
+    vkdispatch.codegen.matrix_multiply_add : multiplies matrices in kernels.
     """
-    left, right = operand(a, "a"), operand(b, "b")
+    left, right = parse_operand(a, "a"), parse_operand(b, "b")
     check_numbers(left.var_type, "a")
     check_numbers(right.var_type, "b")
-    swap_a, swap_b = _flag(transpose_a, "transpose_a"), _flag(transpose_b, "transpose_b")
-    sizes, shape = _sizes(left.shape, right.shape, swap_a, swap_b)
-    kind = promoted([left.var_type, right.var_type], "a, b") if dtype is None else _checked_dtype(dtype)
+    swap_a, swap_b = _parse_flag(transpose_a, "transpose_a"), _parse_flag(transpose_b, "transpose_b")
+    sizes, shape = _find_sizes(left.shape, right.shape, swap_a, swap_b)
+    kind = (
+        promote_dtypes([left.var_type, right.var_type], "a, b")
+        if dtype is None
+        else _parse_number_dtype(dtype)
+    )
     check_converts((left.var_type, right.var_type), kind)
-    target = output(output_map, kind, shape)
-    buffer = result(out, shape, target.out_type, left.context)
+    target = parse_output(output_map, kind, shape)
+    buffer = prepare_result(out, shape, target.out_type, left.context)
     check_overlap([("out", out)], target, elsewhere=[left, right])
     if sizes.size == 0:
         return buffer
     if max(sizes.rows, sizes.columns, sizes.batches) > _MOST:
         raise ArgumentValueError(f"a, b: sides of more than {_MOST} elements are not supported")
-    # maps that write run once for each element
-    left, right = (packed(array, graph) if array.source.stores else array for array in (left, right))
+    # a map that writes must run once for each element
+    left, right = (evaluate(array, graph) if array.source.is_writing else array for array in (left, right))
     device = device_facts()
     sources = left.source, right.source, swap_a, swap_b
-    asked = Asked(*sources, sizes, sum_type(kind), target.sink, device, planning.tuning)
-    _queue(left, right, asked, target, buffer, graph)
+    request = Request(*sources, sizes, sum_type(kind), target.sink, device, planning.tuning)
+    _queue(left, right, request, target, buffer, graph)
     return buffer
 
 
-def _queue(a: Operand, b: Operand, asked: Asked, target: Output, buffer: Buffer[Any], graph: Any) -> None:
-    """Queue the launches of a product that has elements."""
-    plan = plan_for(asked)
+def _queue(
+    a: Operand, b: Operand, request: Request, target: Output, buffer: Buffer[Any], graph: CommandGraph | None
+) -> None:
+    """Queue the launches of a product."""
+    plan = find_plan(request)
     rest = target.arguments
     operands = _operands(a, b, plan, graph)
     if plan.parts is None:
         assert plan.kernel is not None
         plan.kernel(buffer, *plan.numbers, *operands, *rest, graph=graph)
         return
-    scratch: Buffer[Any] = function_buffer(plan.splits * buffer.size, asked.kind, context=buffer.context)
+    scratch: Buffer[Any] = function_buffer(plan.splits * buffer.size, request.kind, context=buffer.context)
     if plan.kernel is not None:
         plan.kernel(scratch, *plan.numbers, *operands, graph=graph)
     plan.parts(buffer, scratch, plan.splits, *rest, graph=graph)
 
 
 def _operands(a: Operand, b: Operand, plan: Plan, graph: CommandGraph | None) -> list[Any]:
-    """Return the arguments of the kernel that are the operands."""
+    """Return the operands as arguments of the kernel."""
     if plan.words is not None:
-        return _words(a, b, plan, graph)
+        return _queue_operand_words(a, b, plan, graph)
     if plan.panels is not None:
-        asked = plan.asked
+        request = plan.request
         return [
-            queue_panels(a, plan.panels, asked.sizes, of_b=False, swapped=asked.transpose_a, graph=graph),
-            queue_panels(b, plan.panels, asked.sizes, of_b=True, swapped=asked.transpose_b, graph=graph),
+            queue_panels(a, plan.panels, request.sizes, of_b=False, swapped=request.transpose_a, graph=graph),
+            queue_panels(b, plan.panels, request.sizes, of_b=True, swapped=request.transpose_b, graph=graph),
         ]
     first = [*a.arguments, *(a.views if plan.views[0] else ())]
     return [*first, *b.arguments, *(b.views if plan.views[1] else ())]
 
 
-def _words(a: Operand, b: Operand, plan: Plan, graph: CommandGraph | None) -> list[Any]:
+def _queue_operand_words(a: Operand, b: Operand, plan: Plan, graph: CommandGraph | None) -> list[Any]:
     """Return the operands with rows of whole words: as they are, or in scratch buffers."""
-    sizes, asked = plan.asked.sizes, plan.asked
+    sizes, request = plan.request.sizes, plan.request
     of_a, of_b = (sizes.rows, sizes.length), (sizes.length, sizes.columns)
     found: list[Any] = []
     for array, matrices, sides in (
-        (a, sizes.a_batches, of_a[::-1] if asked.transpose_a else of_a),
-        (b, sizes.b_batches, of_b[::-1] if asked.transpose_b else of_b),
+        (a, sizes.a_batches, of_a[::-1] if request.transpose_a else of_a),
+        (b, sizes.b_batches, of_b[::-1] if request.transpose_b else of_b),
     ):
         assert plan.words is not None
         if has_words(array, sides[1]):
@@ -144,16 +149,16 @@ def _words(a: Operand, b: Operand, plan: Plan, graph: CommandGraph | None) -> li
     return found
 
 
-# ---- what is given -------------------------------------------------------------------------------
+# ---- arguments -----------------------------------------------------------------------------------
 
 
-def _flag(value: object, name: str) -> bool:
+def _parse_flag(value: object, name: str) -> bool:
     if not isinstance(value, bool):
         raise ArgumentTypeError(f"{name}: expected True or False, got {value!r}")
     return value
 
 
-def _checked_dtype(kind: Any) -> DType:
+def _parse_number_dtype(kind: Any) -> DType:
     found = parse_dtype(kind)
     if not (is_scalar(found) or is_complex(found)):
         raise ArgumentTypeError(f"dtype: expected a dtype of numbers such as vd.float32, got {found.name}")
@@ -166,7 +171,7 @@ def check_converts(kinds: tuple[DType, ...], kind: DType) -> None:
         raise ArgumentTypeError(f"dtype: products of complex numbers do not fit into {kind.name}")
 
 
-def _sizes(
+def _find_sizes(
     a: tuple[int, ...], b: tuple[int, ...], swap_a: bool, swap_b: bool
 ) -> tuple[Sizes, tuple[int, ...]]:
     """Return the sizes of a product, and the shape of its result."""
@@ -181,8 +186,8 @@ def _sizes(
     inner, columns = (second[-1], second[-2]) if swap_b else (second[-2], second[-1])
     if inner != length:
         raise ArgumentValueError(
-            f"a, b: a of the shape {a}{_swapped(swap_a)} has rows of {length} elements, b of the shape "
-            f"{b}{_swapped(swap_b)} columns of {inner}; they must have as many"
+            f"a, b: a of the shape {a}{_describe_swap(swap_a)} has rows of {length} elements, b of the shape "
+            f"{b}{_describe_swap(swap_b)} columns of {inner}; they must have as many"
         )
     a_batches, b_batches = (shape[0] if len(shape) == 3 else 1 for shape in (first, second))
     if a_batches != b_batches and 1 not in (a_batches, b_batches):
@@ -194,10 +199,10 @@ def _sizes(
     shape = (batches,) if max(len(first), len(second)) == 3 else ()
     shape += (rows,) * (len(a) > 1) + (columns,) * (len(b) > 1)
     if swap_a is swap_b is False and batches > 1 and b_batches == 1 and a_batches == batches:
-        # many matrices by the same one: their rows are those of one
+        # many matrices times one: their rows are the rows of one matrix
         return Sizes(1, batches * rows, columns, length, 1, 1), shape
     return Sizes(batches, rows, columns, length, a_batches, b_batches), shape
 
 
-def _swapped(swap: bool) -> str:
+def _describe_swap(swap: bool) -> str:
     return ", transposed," if swap else ""

@@ -6,16 +6,16 @@
                +----+----+----+
     +---+---+  +----+----+----+                   an invocation has height x width sums in registers: of rows
     |   |   |  |    |    |    |                   and columns in runs of 16 bytes, so that one load of memory
-    +---+---+  +----+----+----+                   brings several factors, each used height (or width) times
+    +---+---+  +----+----+----+                   has several factors, each used height (or width) times
     | # |   |  |    | CC |    |
-    +---+---+  +----+----+----+                   while a step is computed, the next one's elements are on
-    |   |   |  |    |    |    |                   their way to registers; two copies of the strips need one
-    +---+---+  +----+----+----+                   barrier a step
+    +---+---+  +----+----+----+                   while a step is computed, the elements of the next one are
+    |   |   |  |    |    |    |                   loaded to registers; with two copies of the strips, a step
+    +---+---+  +----+----+----+                   needs one barrier
 
-Tiles follow each other in bands of some rows of tiles, down each column of the band first, so that those at
-work at the same time share strips in the cache. Invariants: beyond the last row or column is a copy of
-the last (and not stored), what lies beyond the last step is zero in both strips; each sum is added up by one
-invocation in the order of the length, so the same input gives the same bits.
+Tiles follow each other in bands of some rows of tiles, down each column of a band first, so that tiles
+computed at the same time share strips in the cache. Invariants: rows and columns beyond the last are copies
+of the last (and not stored), elements beyond the last step are zeros in both strips. One invocation adds up
+each sum in the order of the length, so the same input gives the same bits.
 
 The scheme is that of Volkov and Demmel (Benchmarking GPUs to tune dense linear algebra, 2008) with the double
 buffering of Nath, Tomov and Dongarra (An improved MAGMA GEMM for Fermi GPUs, 2010).
@@ -25,19 +25,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import traced
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.promotion import converted
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.kernels import trace_kernel
+from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.values.promotion import convert_value
 from vkdispatch.base.dtype import DType, float32, float64, int32, is_vector, to_vector, uint32
 from vkdispatch.base.record import record
-from vkdispatch.matrices.arithmetic import add_product, zero
-from vkdispatch.matrices.factors import PREFIX, Factors, Variables
+from vkdispatch.matrices.arithmetic import add_product, make_zero
+from vkdispatch.matrices.factors import Factors, Variables, find_tile, tile_count
 from vkdispatch.shader.shader_function import ShaderFunction
 
 _LOAD = 16
 _BANKS = 4
-# products of two numbers that a turn of the loop has at most
+# The most multiplications of a turn of the loop.
 _LONGEST_TURN = 1024
 _IN_VECTORS = (float32, int32, uint32, float64)
 
@@ -53,9 +53,9 @@ class TileForm:
     height, width
         Rows and columns of an invocation.
     unroll
-        How much of a step is written out, of what is otherwise a loop.
-    ragged
-        Whether the last step may reach beyond the length.
+        How much of a step is unrolled.
+    is_ragged
+        Whether the last step may end beyond the length.
     band
         Rows of tiles that follow each other down a column.
     """
@@ -67,7 +67,7 @@ class TileForm:
     height: int
     width: int
     unroll: int
-    ragged: bool
+    is_ragged: bool
     band: int
 
     @property
@@ -77,19 +77,19 @@ class TileForm:
 
     @property
     def in_turns(self) -> bool:
-        """Whether the loop does two steps a turn: if both are written out, and fit caches of instructions."""
+        """Whether a turn of the loop has two steps: if both are unrolled and fit the instruction cache."""
         return self.unroll >= self.step and 2 * self.step * self.height * self.width <= _LONGEST_TURN
 
     @property
     def run(self) -> int:
-        """Factors of a load of workgroup memory: those of 16 bytes, where there are such vectors."""
+        """Factors of a load of workgroup memory: 16 bytes of them, if there are such vectors."""
         kind = self.factors.kind
         run = _LOAD // kind.item_size
         whole = self.height % run == 0 == self.width % run
         return run if kind in _IN_VECTORS and whole else 1
 
 
-@remembered
+@memoize
 def tile_kernel(form: TileForm) -> ShaderFunction:
     """Trace a kernel; its arguments are those of `form.factors`."""
 
@@ -97,78 +97,57 @@ def tile_kernel(form: TileForm) -> ShaderFunction:
         _Tracing(form, Variables(form.factors, variables)).run()
 
     name = f"matmul_{form.factors.kind.name}_{form.rows}x{form.columns}x{form.step}"
-    return traced(
+    return trace_kernel(
         name, body, form.factors.arguments, form.group, workgroups=tile_count(form.rows, form.columns)
     )
 
 
-def tile_count(rows: int, columns: int) -> str:
-    """Return how many workgroups there are, as launches evaluate it."""
-    across, down = f"-(-{PREFIX}columns // {columns})", f"-(-{PREFIX}rows // {rows})"
-    return f"{PREFIX}splits * {PREFIX}batches * {across} * {down}"
+@record(eq=False)
+class _Operand:
+    """An operand of which a workgroup copies a strip.
 
-
-def tile_place(
-    number: dict[str, Any], rows: int, columns: int, band: int, apart: int = 0
-) -> tuple[Any, Any, Any, Any]:
-    """Return which tile a workgroup makes: its part of the length, batch, first row and first column.
-
-    Workgroups that are `apart` from each other make neighbours, if it is not 0.
+    Attributes
+    ----------
+    source, arguments, views
+        Where the elements come from.
+    side
+        Rows (or columns) of the tile.
+    along
+        Whether neighbours in memory are neighbours along the length.
+    first, end
+        First row (or column) of the tile, and the number of those of the matrix.
+    length
+        The length of the matrix.
+    base, begin
+        Index of the first element of the matrix, and where the sums begin.
     """
-    group = vc.workgroup_id().x
-    split = (group % number["splits"]).to_register("split")
-    rest = (group // number["splits"]).to_register("rest")
-    down = ((number["rows"] + (rows - 1)) // rows).to_register("down")
-    across = ((number["columns"] + (columns - 1)) // columns).to_register("across")
-    batch = (rest // (down * across)).to_register("batch")
-    tile = (rest % (down * across)).to_register("tile")
-    if apart:
-        first = (tile // (2 * apart) * (2 * apart)).to_register("first")
-        with vc.if_block(first + 2 * apart <= down * across):
-            place = tile - first
-            tile[:] = first + (place % apart) * 2 + place // apart
-    bands = (tile // (across * band)).to_register("bands")
-    within = (tile % (across * band)).to_register("within")
-    high = vc.min(down - bands * band, band).to_register("high")
-    first_row = ((bands * band + within % high) * rows).to_register("first_row")
-    first_column = ((within // high) * columns).to_register("first_column")
-    return split, batch, first_row, first_column
+
+    source: Source
+    arguments: Sequence[Any]
+    views: Sequence[Any]
+    side: int
+    along: bool
+    first: Any
+    end: Any
+    length: Any
+    base: Any
+    begin: Any
 
 
 class _Strip:
-    """The copies of one operand's strip: which elements each invocation brings, and where they go."""
+    """The copies of the strip of one operand: which elements each invocation loads, and where they go."""
 
-    def __init__(
-        self,
-        form: TileForm,
-        source: Source,
-        arguments: Sequence[Any],
-        views: Sequence[Any],
-        side: int,
-        along: bool,
-        first: Any,
-        end: Any,
-        length: Any,
-        base: Any,
-        begin: Any,
-    ) -> None:
-        """Prepare the places of all loads.
-
-        Parameters
-        ----------
-        side
-            Rows (or columns) of the tile.
-        along
-            Whether neighbours in memory are neighbours along the length.
-        first, end
-            First row (or column), and how many the matrix has.
-        length
-            Of the matrix.
-        base, begin
-            Index of the matrix's first element, and where the sums begin.
-        """
-        self._form, self._source, self._arguments, self._views = form, source, arguments, views
-        self._side, self._along, self._end = side, along, end
+    def __init__(self, form: TileForm, operand: _Operand) -> None:
+        """Prepare the places of all loads."""
+        source, side, along, end = operand.source, operand.side, operand.along, operand.end
+        first, length, base, begin = operand.first, operand.length, operand.base, operand.begin
+        self._form, self._source, self._arguments, self._views = (
+            form,
+            source,
+            operand.arguments,
+            operand.views,
+        )
+        self._along, self._end = along, end
         self._run = form.run
         self._pitch = side + _BANKS if along else side
         self.size = form.step * self._pitch
@@ -191,7 +170,7 @@ class _Strip:
                 last = end - together
             k = k.to_register("k")
             inside = vc.min(first + side_place, last)
-            from_ = begin if form.ragged else begin + k
+            from_ = begin if form.is_ragged else begin + k
             start = base + inside * length + from_ if along else base + from_ * end + inside
             place = k * self._pitch + side_place
             self._slots.append((k, start.to_register("start"), place.to_register("place")))
@@ -203,18 +182,18 @@ class _Strip:
         self.memory = vc.shared_buffer(element, 2 * self.size // self._run)
 
     def load(self, offset: Any, left: Any) -> None:
-        """Load the elements of the step that begins `offset` further on; `left` are left from there on."""
-        if not self._form.ragged:
+        """Load the elements of the step that begins at `offset`, from where on `left` are left."""
+        if not self._form.is_ragged:
             for i, (_, start, _) in enumerate(self._slots):
                 self._load(i, self._position(start, offset))
-        elif not self._source.plain:
+        elif not self._source.is_plain:
             for i, (k, start, _) in enumerate(self._slots):
                 self._inside[i] = (k < left).to_register("inside")
-                # where there is nothing, the step's first elements are loaded, which are there
+                # beyond the length the first elements of the step are loaded, which exist
                 step = offset + vc.select(self._inside[i], k, 0)
                 self._load(i, self._position(start, step))
         else:
-            # all steps but the last are whole, and know it
+            # all steps but the last are whole
             buffer = (self._views or self._arguments)[0]
             if self._words[0] is None:
                 self._words = [vc.new_register(buffer[0].var_type) for _ in self._slots]
@@ -227,7 +206,7 @@ class _Strip:
                     position = self._position(start, offset + vc.select(inside, k, 0))
                     word[:] = buffer[position]
                     with vc.if_block(k >= left):
-                        word[:] = _nothing(word.var_type)
+                        word[:] = _make_zeros(word.var_type)
 
     def _position(self, start: Any, step: Any) -> Any:
         position = start + (step if self._along else step * self._end)
@@ -236,15 +215,15 @@ class _Strip:
         return position.to_register("position")
 
     def _load(self, i: int, position: Any) -> None:
-        """Load the words of a slot; where a map is to be asked, that is done later."""
+        """Load the words of a slot; where a map is to be request, that is done later."""
         self._positions[i] = position
         if self._source.together > 1:
-            self._words[i] = self._source.loaded(self._views, position)
-        elif self._source.plain:
+            self._words[i] = self._source.load(self._views, position)
+        elif self._source.is_plain:
             self._words[i] = self._arguments[0][position].to_register()
 
     def keep(self, offset: Any) -> None:
-        """Copy what was loaded to workgroup memory, `offset` elements in."""
+        """Copy the loaded elements to workgroup memory, from element `offset` on."""
         kind = self._form.factors.kind
         for i, (_, _, place) in enumerate(self._slots):
             if (i + 1) * self._form.group > self._count:
@@ -259,15 +238,15 @@ class _Strip:
         if source.together > 1:
             words = self._words[i] if isinstance(self._words[i], list) else [self._words[i]]
             values = source.values(self._arguments, self._positions[i], words)
-        elif source.plain:
+        elif source.is_plain:
             values = [self._words[i]]
         else:
             values = [source.value(self._arguments, self._positions[i])]
         factors = []
         for value in values:
-            factor = converted(value, kind)
+            factor = convert_value(value, kind)
             if self._inside[i] is not None:
-                factor = vc.select(self._inside[i], factor, zero(kind))
+                factor = vc.select(self._inside[i], factor, make_zero(kind))
             factors.append(factor)
         run = self._run
         if not self._along and run > 1 and len(factors) % run == 0:
@@ -279,7 +258,7 @@ class _Strip:
             if run == 1:
                 self.memory[place + number * (self._pitch if self._along else 1)] = factor
             elif self._along:
-                # the pitch is whole runs
+                # the pitch is a multiple of a run
                 self.memory[place // run + number * (self._pitch // run)][place % run] = factor
             else:
                 self.memory[(place + number) // run][(place + number) % run] = factor
@@ -301,24 +280,42 @@ class _Tracing:
         self._form, self._variables = form, variables
         number = variables.number
         factors = form.factors
-        split, batch, row, column = tile_place(number, form.rows, form.columns, form.band)
+        split, batch, row, column = find_tile(number, form.rows, form.columns, form.band)
         self._place = split, batch
         begin, end = variables.part(split)
         self._begin, self._end = begin, end
         length = variables.length
         a_base = (batch % number["a_batches"]) * number["rows"] * length
         b_base = (batch % number["b_batches"]) * number["columns"] * length
-        self._a = _Strip(
-            *(form, factors.a, variables.a, variables.a_views, form.rows, not factors.transpose_a),
-            *(row, number["rows"], length, a_base.to_register("a_base"), begin),
+        a = _Operand(
+            source=factors.a,
+            arguments=variables.a,
+            views=variables.a_views,
+            side=form.rows,
+            along=not factors.transpose_a,
+            first=row,
+            end=number["rows"],
+            length=length,
+            base=a_base.to_register("a_base"),
+            begin=begin,
         )
-        self._b = _Strip(
-            *(form, factors.b, variables.b, variables.b_views, form.columns, factors.transpose_b),
-            *(column, number["columns"], length, b_base.to_register("b_base"), begin),
+        self._a = _Strip(form, a)
+        b = _Operand(
+            source=factors.b,
+            arguments=variables.b,
+            views=variables.b_views,
+            side=form.columns,
+            along=factors.transpose_b,
+            first=column,
+            end=number["columns"],
+            length=length,
+            base=b_base.to_register("b_base"),
+            begin=begin,
         )
+        self._b = _Strip(form, b)
         lane = vc.local_invocation_index()
         across = form.columns // form.width
-        down, along = _spread(lane, form.rows // form.height, across)
+        down, along = _find_position(lane, form.rows // form.height, across)
         self._rows = _places(down, form.height, form.rows, factors.kind.item_size)
         self._columns = _places(along, form.width, form.columns, factors.kind.item_size)
         self._loads = self._rows, self._columns
@@ -332,7 +329,7 @@ class _Tracing:
     def run(self) -> None:
         """Record the kernel's statements."""
         form, kind = self._form, self._form.factors.kind
-        sums = [[zero(kind).to_register() for _ in self._columns] for _ in self._rows]
+        sums = [[make_zero(kind).to_register() for _ in self._columns] for _ in self._rows]
         left = (self._end - self._begin).to_register("left")
         strips = (self._a, self._b)
         offset = vc.to_dtype(left.var_type, 0).to_register("offset")
@@ -354,7 +351,7 @@ class _Tracing:
             vc.barrier()
 
         if form.in_turns:
-            # places in memory that the compiler knows take fewer registers: two steps a turn
+            # two steps in a turn have constant places in memory, which take fewer registers
             with vc.while_block(offset + 2 * form.step < left, rolled=True):
                 turn(0, 1)
                 turn(1, 0)
@@ -398,11 +395,11 @@ class _Tracing:
                         self._variables.store(split, batch, row, column, total)
 
 
-def _spread(lane: Any, down: int, across: int) -> tuple[Any, Any]:
-    """Return where an invocation is among those of a workgroup, `across` side by side."""
+def _find_position(lane: Any, down: int, across: int) -> tuple[Any, Any]:
+    """Return the position of an invocation in a workgroup with `across` invocations side by side."""
     if down % 4 or across % 8:
         return (lane // across).to_register("down"), (lane % across).to_register("along")
-    # 32 neighbours are 4 x 8, so that few factors are loaded; two of them at a time share a row's
+    # 32 neighbours are 4 x 8, so that they load few factors; pairs of them share those of a row
     block = (lane // 32).to_register("block")
     row = (lane & 1) | (((lane >> 4) & 1) << 1)
     column = (lane >> 1) & 7
@@ -410,15 +407,15 @@ def _spread(lane: Any, down: int, across: int) -> tuple[Any, Any]:
     return (block // blocks * 4 + row).to_register("down"), (block % blocks * 8 + column).to_register("along")
 
 
-def _nothing(kind: DType) -> Any:
+def _make_zeros(kind: DType) -> Any:
     """Return a word of zeros, or the zero of an element."""
     if is_vector(kind):
         return vc.to_dtype(kind, *[0] * kind.child_count)
-    return zero(kind)
+    return make_zero(kind)
 
 
 def _places(lane: Any, count: int, side: int, item: int) -> list[Any]:
-    """Return which rows (or columns) of a tile an invocation has: runs of one load, far apart."""
+    """Return the rows (or columns) of a tile that an invocation has: runs of one load, far apart."""
     run = min(max(_LOAD // item, 1), count)
     stride = side // count * run
     first = (lane * run).to_register("first")

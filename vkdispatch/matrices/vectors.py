@@ -5,20 +5,20 @@
     [ 0 1 2 3 0 1 2 3 | 0 1 2 3 ... ]  a row             1 [ ...  lanes share the length, each has every    ]
                                                          2 [ ...  so many-th row, and as many sums as a load ]
 
-Each invocation keeps as many sums as a load has elements; lanes add theirs up in workgroup memory, halves
-onto halves. Where there are few sums, several workgroups share the length; see `partials`. Who adds what is
-decided by sizes alone: the same input gives the same bits.
+Each invocation has a sum for each element of a load. Lanes add up theirs in workgroup memory, one half onto
+the other. If there are few sums, several workgroups share the length; see `partials`. The order of additions
+depends on sizes only: the same input gives the same bits.
 """
 
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import traced
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.promotion import converted
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.kernels import trace_kernel
+from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.values.promotion import convert_value
 from vkdispatch.base.record import record
-from vkdispatch.matrices.arithmetic import add_product, combine_pairwise, combined, zero
+from vkdispatch.matrices.arithmetic import add_pairwise, add_product, add_sums, make_zero
 from vkdispatch.matrices.factors import PREFIX, Factors, Variables
 from vkdispatch.matrices.partials import GROUP, add_lanes
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -30,8 +30,8 @@ class VectorForm:
 
     Attributes
     ----------
-    turned
-        Whether the matrix is `b`, so that the vector is `a`.
+    has_matrix_b
+        Whether the matrix is `b` and the vector is `a`.
     along
         Whether neighbours in memory are elements of one sum.
     lanes
@@ -41,13 +41,13 @@ class VectorForm:
     """
 
     factors: Factors
-    turned: bool
+    has_matrix_b: bool
     along: bool
     lanes: int
     unroll: int
 
 
-@remembered
+@memoize
 def vector_kernel(form: VectorForm) -> ShaderFunction:
     """Trace a kernel; its arguments are those of `form.factors`."""
 
@@ -58,15 +58,15 @@ def vector_kernel(form: VectorForm) -> ShaderFunction:
         else:
             tracing.across()
 
-    side = f"{PREFIX}{'columns' if form.turned else 'rows'}"
+    side = f"{PREFIX}{'columns' if form.has_matrix_b else 'rows'}"
     if form.along:
         groups = f"-(-({PREFIX}batches * {side}) // {GROUP // form.lanes})"
     else:
-        source = form.factors.b if form.turned else form.factors.a
+        source = form.factors.b if form.has_matrix_b else form.factors.a
         groups = f"{PREFIX}batches * -(-{side} // {GROUP // form.lanes * source.together})"
     name = f"matmul_{form.factors.kind.name}_vector_{'along' if form.along else 'across'}"
     arguments = form.factors.arguments
-    return traced(name, body, arguments, GROUP, workgroups=f"{PREFIX}splits * {groups}")
+    return trace_kernel(name, body, arguments, GROUP, workgroups=f"{PREFIX}splits * {groups}")
 
 
 class _Tracing:
@@ -82,31 +82,31 @@ class _Tracing:
         self._lane = vc.local_invocation_index()
         a = (factors.a, variables.a, variables.a_views, number["a_batches"])
         b = (factors.b, variables.b, variables.b_views, number["b_batches"])
-        self._matrix, self._vector = (b, a) if form.turned else (a, b)
-        self._side = number["columns" if form.turned else "rows"]
+        self._matrix, self._vector = (b, a) if form.has_matrix_b else (a, b)
+        self._side = number["columns" if form.has_matrix_b else "rows"]
 
-    def _loaded(self, operand: Any, position: Any) -> Any:
-        """Load the elements of one load, or nothing yet where a map is to be asked."""
+    def _load(self, operand: Any, position: Any) -> Any:
+        """Load the elements of one load, or nothing yet where a map is to be request."""
         source: Source = operand[0]
         if source.together > 1:
-            return source.loaded(operand[2], position)
-        return operand[1][0][position].to_register() if source.plain else None
+            return source.load(operand[2], position)
+        return operand[1][0][position].to_register() if source.is_plain else None
 
     def _values(self, operand: Any, position: Any, words: Any) -> list[Any]:
         source, kind = operand[0], self._form.factors.kind
         if source.together > 1:
             values = source.values(operand[1], position, words)
         else:
-            values = [words if source.plain else source.value(operand[1], position)]
-        return [converted(value, kind) for value in values]
+            values = [words if source.is_plain else source.value(operand[1], position)]
+        return [convert_value(value, kind) for value in values]
 
     def _add(self, totals: list[Any], x: Any, y: Any, inside: Any) -> None:
         factors = self._form.factors
         for total, left, right in zip(totals, x, y, strict=True):
-            nothing = zero(factors.kind)
+            nothing = make_zero(factors.kind)
             one = vc.select(inside, left, nothing).to_register()
             two = vc.select(inside, right, nothing).to_register()
-            first, second = (two, one) if self._form.turned else (one, two)
+            first, second = (two, one) if self._form.has_matrix_b else (one, two)
             add_product(total, first, second, logical=factors.logical)
 
     def along(self) -> None:
@@ -121,7 +121,7 @@ class _Tracing:
         batch, row = (place // self._side).to_register("batch"), (place % self._side).to_register("row")
         base = (((batch % self._matrix[3]) * self._side + row) * length).to_register("base")
         start = ((batch % self._vector[3]) * length).to_register("start")
-        totals = [zero(form.factors.kind).to_register() for _ in range(together)]
+        totals = [make_zero(form.factors.kind).to_register() for _ in range(together)]
         stride = form.lanes * together
         first = self._begin + own * together
         with vc.for_block(first, self._end, stride * form.unroll) as k:
@@ -132,13 +132,13 @@ class _Tracing:
                 at = vc.select(inside, at, self._begin).to_register("at")
                 matrix = ((base + at) // together).to_register("matrix")
                 vector = ((start + at) // together).to_register("vector")
-                words = self._loaded(self._matrix, matrix), self._loaded(self._vector, vector)
+                words = self._load(self._matrix, matrix), self._load(self._vector, vector)
                 loads.append((inside, matrix, vector, words))
             for inside, matrix, vector, words in loads:
                 x = self._values(self._matrix, matrix, words[0])
                 y = self._values(self._vector, vector, words[1])
                 self._add(totals, x, y, inside)
-        total = combine_pairwise(totals, logical=form.factors.logical)
+        total = add_pairwise(totals, logical=form.factors.logical)
         total = add_lanes(total, self._lane, form.lanes, GROUP, form.factors)
         with vc.if_block(vc.all(kept, own == 0)):
             self._variables.store_at(self._split, place, total)
@@ -156,7 +156,7 @@ class _Tracing:
         safe = vc.min(column, self._side - together).to_register("safe")
         base = ((batch % self._matrix[3]) * self._side * length + safe).to_register("base")
         start = ((batch % self._vector[3]) * length).to_register("start")
-        totals = [zero(form.factors.kind).to_register() for _ in range(together)]
+        totals = [make_zero(form.factors.kind).to_register() for _ in range(together)]
         with vc.for_block(self._begin + own, self._end, form.lanes * form.unroll) as k:
             loads = []
             for u in range(form.unroll):
@@ -165,7 +165,7 @@ class _Tracing:
                 at = vc.select(inside, at, self._begin).to_register("at")
                 matrix = ((base + at * self._side) // together).to_register("matrix")
                 vector = (start + at).to_register("vector")
-                words = self._loaded(self._matrix, matrix), self._loaded(self._vector, vector)
+                words = self._load(self._matrix, matrix), self._load(self._vector, vector)
                 loads.append((inside, matrix, vector, words))
             for inside, matrix, vector, words in loads:
                 x = self._values(self._matrix, matrix, words[0])
@@ -182,7 +182,7 @@ class _Tracing:
             with vc.if_block(own < half):
                 for number in range(together):
                     here, there = self._lane + number * GROUP, self._lane + (number * GROUP + half * wide)
-                    memory[here] = combined(memory[here], memory[there], logical=form.factors.logical)
+                    memory[here] = add_sums(memory[here], memory[there], logical=form.factors.logical)
             vc.barrier()
             half //= 2
         with vc.if_block(vc.all(own == 0, column < self._side)):

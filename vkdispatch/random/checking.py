@@ -1,4 +1,4 @@
-"""Checks of what generators are given."""
+"""Arguments of generators."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,13 +11,13 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, global_graph
 
 
-def checked_size(size: Any, out: Any) -> tuple[int, ...]:
+def parse_size(size: Any, out: Any) -> tuple[int, ...]:
     """Return the shape of a draw.
 
     Raises
     ------
     TypeError, ValueError
-        `size` is no int of 0 or more, nor up to three of them.
+        `size` is neither a nonnegative int nor up to three of them.
     """
     if size is None:
         return out.shape if isinstance(out, Buffer) else ()
@@ -29,8 +29,8 @@ def checked_size(size: Any, out: Any) -> tuple[int, ...]:
     return checked_shape(tuple(whole))
 
 
-def checked_graph(graph: Any) -> CommandGraph:
-    """Return where to record. Raises TypeError for what is no graph, nor None."""
+def parse_graph(graph: Any) -> CommandGraph:
+    """Return the graph to record into. Raises TypeError if the argument is neither a graph nor None."""
     if graph is None:
         return global_graph()
     if not isinstance(graph, CommandGraph):
@@ -38,13 +38,13 @@ def checked_graph(graph: Any) -> CommandGraph:
     return graph
 
 
-def checked_dtype(given: Any, known: tuple[DType, ...]) -> DType:
-    """Return one of some dtypes, given as such or as NumPy's. Raises TypeError for another."""
+def parse_known_dtype(value: Any, known: tuple[DType, ...]) -> DType:
+    """Return one of the known dtypes, value as vkdispatch's or NumPy's. Raises TypeError for another."""
     try:
-        kind = parse_dtype(given)
+        kind = parse_dtype(value)
     except (ArgumentTypeError, ArgumentValueError):
         kind = None
     if kind not in known:
         names = ", ".join(each.name for each in known)
-        raise ArgumentTypeError(f"dtype: expected one of {names}, got {kind.name if kind else repr(given)}")
+        raise ArgumentTypeError(f"dtype: expected one of {names}, got {kind.name if kind else repr(value)}")
     return kind

@@ -1,81 +1,40 @@
 """A generator of random numbers in bulk."""
 
 import copy
-import math
-import sys
 from typing import Any, Self
 
-import numpy as np
-
 from vkdispatch.arrays.aliasing import check_overlap
-from vkdispatch.arrays.axes import around, checked_axis
+from vkdispatch.arrays.axes import parse_axis, split_shape
 from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.elements import integer_limits
-from vkdispatch.arrays.numbers import checked_int, checked_number, is_int
-from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.output import Output, output
-from vkdispatch.arrays.remembering import call_remembered, remembered_exactly
-from vkdispatch.arrays.repeating import call_with_parameters
-from vkdispatch.arrays.results import result
+from vkdispatch.arrays.dtypes import DTypeLike
+from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
+from vkdispatch.arrays.maps.output import Output, OutputLike, parse_output
+from vkdispatch.arrays.memoize import call_memoized
+from vkdispatch.arrays.numbers import is_int, parse_int
+from vkdispatch.arrays.results import prepare_result
+from vkdispatch.arrays.values.elements import integer_limits
 from vkdispatch.base.buffer import Buffer, function_buffer
-from vkdispatch.base.context import get_context
-from vkdispatch.base.dtype import (
-    DType,
-    float16,
-    float32,
-    float64,
-    int8,
-    int16,
-    int32,
-    int64,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
+from vkdispatch.base.dtype import float32, int32, uint32, uint64
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.base.record import replace
-from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
-from vkdispatch.random.checking import (
-    checked_dtype,
-    checked_graph,
-    checked_size,
-)
-from vkdispatch.random.forms import tuning
-from vkdispatch.random.launching import (
-    Draw,
-    advance,
-    block_count,
-    draw_new,
-    fill,
-    fits_one_launch,
-    is_far,
-    tuned,
-)
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.random.checking import parse_graph, parse_known_dtype
+from vkdispatch.random.distributions import INTEGERS, find_integers, find_normal, find_uniform
+from vkdispatch.random.drawing import SizeLike, draw
+from vkdispatch.random.launching import Distribution
 from vkdispatch.random.permuting import RANKED, gather, key_words, permute, place_type
-from vkdispatch.random.place import Place
-from vkdispatch.random.seeding import PHILOX4X32, PHILOX4X64, Origin, origin, read_state
+from vkdispatch.random.position import StreamPosition
+from vkdispatch.random.seeding import PHILOX4X32, PHILOX4X64, Origin, parse_seed, read_state
 from vkdispatch.shader.parameters import given
-
-_FLOATS = (float32, float64, float16)
-_INTEGERS = (int8, uint8, int16, uint16, int32, uint32, int64, uint64)
-# bits of the stream for a number of [0, 1), and the largest of a type
-_BITS: dict[DType, int] = {float16: 16, float32: 32, float64: 64}
-_LARGEST: dict[DType, float] = {
-    float16: 65504.0,
-    float32: 0xFFFFFF * 2.0**104,
-    float64: sys.float_info.max,
-}
 
 
 class Generator:
     """Random numbers on the device, from a counter-based stream: the same ones on every device, bit for bit.
 
-    The stream is one of Philox4x32-10, the fastest on GPUs, or of Philox4x64-10, which is NumPy's
-    `numpy.random.Philox`: with the same seed, `raw`, `random` and `uniform` then give the very numbers
-    of NumPy. Each draw goes on where the one before ended, and only a count is kept on the host. Any number
-    of threads may draw; each draw takes a piece of the stream that is its own. A copied or
-    unpickled generator starts at the current place in the stream, and is independent of this one.
+    The stream is that of Philox4x32-10, the fastest on GPUs, or of Philox4x64-10, which is
+    `numpy.random.Philox`: with the same seed, `raw`, `random` and `uniform` then return the numbers of NumPy.
+    Each draw continues where the previous one ended, and the host keeps only a count. Several threads may
+    draw; each draw takes its own piece of the stream. A copied or
+    unpickled generator continues from the current place in the stream, independently of this one.
 
     Attributes
     ----------
@@ -91,32 +50,32 @@ class Generator:
         Parameters
         ----------
         seed
-            An int of 0 or more, or a sequence of such, of which NumPy's SeedSequence makes the key; such a
+            A nonnegative int or a sequence of these, of which NumPy's SeedSequence makes the key; a
             SeedSequence; or a `numpy.random.Philox` (also in a `numpy.random.Generator`), whose stream is
-            gone on with. None: unpredictable.
+            continued. None is unpredictable.
         bit_generator
             "philox4x32" or "philox4x64"; with a `numpy.random.Philox` it is the latter.
         key
-            The key itself instead of a seed: two words of the lowest first, or a number of all their bits.
+            The key in place of a seed: two words, the lowest first, or a number of all their bits.
         counter
-            Where in the stream to begin: four words, or a number. Of philox4x32 the first block is that of
-            this counter, as in `vc.random.philox4x32`; of philox4x64, as in NumPy, that of the next.
+            Where the stream begins: four words, or a number. The first block of philox4x32 is that of this
+            counter, as in `vc.random.philox4x32`; that of philox4x64, as in NumPy, is the next one.
 
         Raises
         ------
         TypeError, ValueError
-            An argument is none of these.
+            An argument is invalid.
         """
-        self._set(origin(seed, bit_generator, key, counter))
+        self._set(parse_seed(seed, bit_generator, key, counter))
 
     def _set(self, start: Origin) -> None:
-        self._at = Place(start)
+        self._at = StreamPosition(start)
 
     @classmethod
-    def _of(cls, start: Origin) -> Self:
-        made = cls.__new__(cls)
-        made._set(start)
-        return made
+    def _from_origin(cls, start: Origin) -> Self:
+        generator = cls.__new__(cls)
+        generator._set(start)
+        return generator
 
     def __repr__(self) -> str:
         low, high = self.key
@@ -124,7 +83,7 @@ class Generator:
 
     def __reduce__(self) -> tuple[Any, ...]:
         own = {name: value for name, value in vars(self).items() if name != "_at"}
-        return type(self)._of, (self._at.origin(),), own or None
+        return type(self)._from_origin, (self._at.origin(),), own or None
 
     def __copy__(self) -> Self:
         return copy.deepcopy(self)
@@ -132,26 +91,26 @@ class Generator:
     @property
     def bit_generator(self) -> str:
         """Return "philox4x32" or "philox4x64"."""
-        return PHILOX4X64 if self._at.stream.wide else PHILOX4X32
+        return PHILOX4X64 if self._at.stream.is_wide else PHILOX4X32
 
     @property
     def key(self) -> tuple[int, int]:
-        """The two words of the key, the lowest first: what kernels give to `vc.random` to use it as well."""
+        """The two words of the key, the lowest first, with which kernels can use `vc.random`."""
         return self._at.stream.key
 
     @property
     def state(self) -> dict[str, Any]:
-        """Where the stream stands, to be kept and set again.
+        """The state of the stream, which can be saved and set again.
 
-        That of philox4x64 is what `numpy.random.Philox` has as its state, and may be given to one, and be
-        taken from one. Draws that are recorded in graphs are no part of it.
+        The state of philox4x64 is that of `numpy.random.Philox`, and can be exchanged with it. It does not
+        include draws that are recorded in graphs.
         """
         return self._at.state()
 
     @state.setter
     def state(self, state: dict[str, Any]) -> None:
         stream, place, pending, halves = read_state(state)
-        if stream.wide != self._at.stream.wide:
+        if stream.is_wide != self._at.stream.is_wide:
             raise ArgumentValueError(f"state: it is not that of a {self.bit_generator}")
         self._at.set_state(stream, place, pending, halves)
 
@@ -161,40 +120,45 @@ class Generator:
         Raises
         ------
         TypeError, ValueError
-            `count` is no int of 0 or more, or the generator was made from a key.
+            `count` is not a nonnegative int, or the generator was made from a key.
         """
-        children = self._at.spawn(checked_int(count, "count", least=0))
+        children = self._at.spawn(parse_int(count, "count", least=0))
         if children is None:
             raise ArgumentValueError("spawn: a generator that was made from a key has no seed; use jumped()")
         return [Generator(child, self.bit_generator) for child in children]
 
     def jumped(self, jumps: int = 1) -> "Generator":
-        """Return a generator whose stream begins far behind this one's, which is left as it is.
+        """Return a generator whose stream begins far ahead of this one's, which does not change.
 
-        A jump is as many blocks of four words as can ever be drawn in between: 2**128 of philox4x64, the same
-        as NumPy's, and 2**64 of philox4x32. Raises TypeError or ValueError for what is no int of 0 or more.
+        A jump is 2**128 blocks of four words of philox4x64, as in NumPy, and 2**64 of philox4x32: more than
+        can ever be drawn. Raises TypeError or ValueError if `jumps` is not a nonnegative int.
         """
-        return Generator._of(self._at.jumped(checked_int(jumps, "jumps", least=0)))
+        return Generator._from_origin(self._at.jump(parse_int(jumps, "jumps", least=0)))
 
     # -- draws
 
     @array_function
     def raw(
-        self, size: Any = None, out: Any = None, *, output_map: Any = None, graph: Any = None
+        self,
+        size: SizeLike = None,
+        out: Buffer[Any] | None = None,
+        *,
+        output_map: OutputLike = None,
+        graph: CommandGraph | None = None,
     ) -> Buffer[Any]:
         """Return random words: uint32 of philox4x32, uint64 of philox4x64.
 
         Parameters
         ----------
         size
-            Shape of the result: an int, or up to 3; None takes that of `out`, or one number of the shape ().
+            The shape of the result: an int, or up to 3 ints; None is that of `out`, or ().
         out
             A buffer to fill, of this shape and dtype.
         output_map
-            A map that gets each number, and returns what is stored.
+            A map for the numbers.
         graph
-            Where to record; None takes the thread's `vd.global_graph()`. A draw that is recorded takes new
-            numbers at each submit; see the documentation.
+            Where to record; None takes the thread's `vd.global_graph()`. A recorded draw takes new numbers at
+            each submit; see the documentation.
 
         Returns
         -------
@@ -203,22 +167,22 @@ class Generator:
         Raises
         ------
         TypeError, ValueError
-            An argument is not what it should be.
+            An argument is invalid.
         """
-        kind = uint64 if self._at.stream.wide else uint32
-        return self._drawn("raw", kind, 8 * kind.item_size, size, out, output_map, graph)
+        kind = uint64 if self._at.stream.is_wide else uint32
+        return draw(self._at, Distribution("raw", kind, 8 * kind.item_size), size, out, output_map, graph)
 
     @array_function
     def random(
         self,
-        size: Any = None,
-        dtype: Any = float32,
-        out: Any = None,
+        size: SizeLike = None,
+        dtype: DTypeLike = float32,
+        out: Buffer[Any] | None = None,
         *,
-        output_map: Any = None,
-        graph: Any = None,
+        output_map: OutputLike = None,
+        graph: CommandGraph | None = None,
     ) -> Buffer[Any]:
-        """Return numbers of [0, 1), all alike.
+        """Return uniformly distributed numbers of [0, 1).
 
         float32 are the upper 24 bits of a word of 32 bits, times 2**-24; float64 the upper 53 of 64, times
         2**-53; float16 the upper 11 of 16, times 2**-11. A word makes several smaller ones, the lowest bits
@@ -228,22 +192,22 @@ class Generator:
         Parameters are those of `raw`, and `dtype`: vd.float32 (the default; NumPy's is float64), vd.float64
         or vd.float16.
         """
-        kind, numbers = call_remembered(_uniform_numbers, 0.0, 1.0, dtype)
-        return self._drawn("uniform", kind, _BITS[kind], size, out, output_map, graph, numbers)
+        distribution = call_memoized(find_uniform, 0.0, 1.0, dtype)
+        return draw(self._at, distribution, size, out, output_map, graph)
 
     @array_function
     def uniform(
         self,
         low: float = 0.0,
         high: float = 1.0,
-        size: Any = None,
-        dtype: Any = float32,
-        out: Any = None,
+        size: SizeLike = None,
+        dtype: DTypeLike = float32,
+        out: Buffer[Any] | None = None,
         *,
-        output_map: Any = None,
-        graph: Any = None,
+        output_map: OutputLike = None,
+        graph: CommandGraph | None = None,
     ) -> Buffer[Any]:
-        """Return numbers of [low, high), all alike: low + (high - low) * `random`, rounded twice.
+        """Return uniformly distributed numbers of [low, high): low + (high - low) * `random`, rounded twice.
 
         As in NumPy, rounding may give `high` itself. float64 of philox4x64 are those of NumPy.
 
@@ -254,46 +218,45 @@ class Generator:
         size, dtype, out, output_map, graph
             See `random`.
         """
-        kind, numbers = call_remembered(_uniform_numbers, low, high, dtype)
-        return self._drawn("uniform", kind, _BITS[kind], size, out, output_map, graph, numbers)
+        distribution = call_memoized(find_uniform, low, high, dtype)
+        return draw(self._at, distribution, size, out, output_map, graph)
 
     @array_function
     def normal(
         self,
         loc: float = 0.0,
         scale: float = 1.0,
-        size: Any = None,
-        dtype: Any = float32,
-        out: Any = None,
+        size: SizeLike = None,
+        dtype: DTypeLike = float32,
+        out: Buffer[Any] | None = None,
         *,
-        output_map: Any = None,
-        graph: Any = None,
+        output_map: OutputLike = None,
+        graph: CommandGraph | None = None,
     ) -> Buffer[Any]:
         """Return normally distributed numbers, by the method of Box and Muller.
 
-        Two words make two numbers: of 32 bits for float32 and float16, of 64 bits for float64. They are the
-        same on every device, and others than NumPy's, whose method draws again and again.
+        Two words make two numbers: words of 32 bits for float32 and float16, of 64 bits for float64. The
+        numbers are the same on every device, but differ from NumPy's, whose method rejects some words.
 
         Parameters
         ----------
         loc, scale
-            Mean and standard deviation; the latter is not negative.
+            Mean and nonnegative standard deviation.
         size, dtype, out, output_map, graph
             See `random`.
         """
-        kind, numbers = call_remembered(_normal_numbers, loc, scale, dtype)
-        bits = 64 if kind is float64 else 32
-        return self._drawn("normal", kind, bits, size, out, output_map, graph, numbers=numbers, pairs=True)
+        distribution = call_memoized(find_normal, loc, scale, dtype)
+        return draw(self._at, distribution, size, out, output_map, graph)
 
     @array_function
     def standard_normal(
         self,
-        size: Any = None,
-        dtype: Any = float32,
-        out: Any = None,
+        size: SizeLike = None,
+        dtype: DTypeLike = float32,
+        out: Buffer[Any] | None = None,
         *,
-        output_map: Any = None,
-        graph: Any = None,
+        output_map: OutputLike = None,
+        graph: CommandGraph | None = None,
     ) -> Buffer[Any]:
         """Return numbers of mean 0 and standard deviation 1; see `normal`."""
         return self.normal(0.0, 1.0, size, dtype, out, output_map=output_map, graph=graph)
@@ -303,21 +266,21 @@ class Generator:
         self,
         low: int,
         high: int | None = None,
-        size: Any = None,
-        dtype: Any = int32,
+        size: SizeLike = None,
+        dtype: DTypeLike = int32,
         endpoint: bool = False,
-        out: Any = None,
+        out: Buffer[Any] | None = None,
         *,
-        output_map: Any = None,
-        graph: Any = None,
+        output_map: OutputLike = None,
+        graph: CommandGraph | None = None,
     ) -> Buffer[Any]:
-        """Return integers of [low, high), all with exactly the same probability; of [0, low) without `high`.
+        """Return integers of [low, high), each with exactly the same probability; of [0, low) without `high`.
 
         A word of 32 bits, or of 64 where there are more than 2**32 integers, is multiplied by their count
-        (Lemire 2019). Where it would favour some of them, the number is made of words of another stream, so
-        that each number takes one word of this one. NumPy draws again from the same: with philox4x64, and a
-        dtype of 32 or 64 bits, numbers are the same up to the first place where that happens, which for a
-        count that is a power of two is never.
+        (Lemire 2019). A word that would favour some of them is replaced by words of another stream, so that
+        each number takes one word of this stream. NumPy draws again from the same stream: with philox4x64 and
+        a dtype of 32 or 64 bits, numbers are equal to NumPy's up to the first such word. If the count is a
+        power of two there is none.
 
         Parameters
         ----------
@@ -326,116 +289,98 @@ class Generator:
         dtype
             An integer type of 8 to 64 bits; vd.int32 by default.
         endpoint
-            Whether `high` (`low`, if it is alone) is one of them.
+            Whether `high` (or `low`, without `high`) is included.
         size, out, output_map, graph
             See `raw`.
 
         Raises
         ------
         TypeError, ValueError
-            As `raw`; there is no such integer, or the dtype does not hold all.
+            As of `raw`; or there is no such integer, or the dtype does not hold all.
         """
-        kind = checked_dtype(dtype, _INTEGERS)
-        first, last = (0, low) if high is None else (low, high)
-        first, last = checked_int(first, "low"), checked_int(last, "low" if high is None else "high")
-        last -= not endpoint
-        least, most = integer_limits(kind)
-        if last < first:
-            raise ArgumentValueError(f"low, high: there is no integer from {first} to {last}")
-        if first < least or last > most:
-            raise ArgumentValueError(
-                f"low, high: {kind.name} does not hold all from {first} to {last}; give another dtype"
-            )
-        count = last - first + 1
-        drawn = 64 if count > 1 << 32 else 32
-        mask = (1 << drawn) - 1
-        surplus = (1 << drawn) % count
-        start = first & (1 << (64 if kind.item_size == 8 else 32)) - 1
-        numbers = (start,) if count > mask else (start, count, surplus)
-        return self._drawn(
-            "integers", kind, drawn, size, out, output_map, graph, numbers, rejecting=surplus > 0
-        )
+        distribution = call_memoized(find_integers, low, high, dtype, int(bool(endpoint)))
+        return draw(self._at, distribution, size, out, output_map, graph)
 
     # -- orders
 
     @array_function
     def permutation(
         self,
-        x: Any,
+        x: int | ArrayLike,
         axis: int = 0,
-        dtype: Any = int32,
-        out: Any = None,
+        dtype: DTypeLike = int32,
+        out: Buffer[Any] | None = None,
         *,
-        output_map: Any = None,
-        graph: Any = None,
+        output_map: OutputLike = None,
+        graph: CommandGraph | None = None,
     ) -> Buffer[Any]:
-        """Return the numbers of 0 to `x` - 1 in a random order, or a copy of `x` with its rows in one.
+        """Return the numbers 0 to `x` - 1 in random order, or a copy of `x` with its rows in random order.
 
         Parameters
         ----------
         x
-            An int of 0 or more, or an array, of any dtype.
+            A nonnegative int, or an array of any dtype.
         axis
-            Along which axis of an array what is there is moved, in one piece.
+            The axis of an array along which its parts are moved.
         dtype
-            Of numbers, an integer type of 8 to 64 bits; the default is vd.int32, NumPy's int64.
+            The dtype of numbers, an integer type of 8 to 64 bits; the default is vd.int32, NumPy's int64.
         out, output_map, graph
             See `raw`. `out` must not be `x`: see `shuffle`.
 
         Raises
         ------
         TypeError, ValueError
-            As `raw`; the dtype does not hold all numbers; an array of no dimensions has no order.
+            As of `raw`; or the dtype does not hold all numbers, or the array has no axes.
         """
-        chosen = checked_graph(graph)
+        chosen = parse_graph(graph)
         if is_int(x):
-            count = checked_int(x, "x", least=0)
-            kind = checked_dtype(dtype, _INTEGERS)
+            count = parse_int(x, "x", least=0)
+            kind = parse_known_dtype(dtype, INTEGERS)
             if count > integer_limits(kind)[1] + 1:
                 raise ArgumentValueError(f"dtype: {kind.name} does not hold all numbers below {count}")
-            stored = output(output_map, kind, (count,))
-            buffer = result(out, (count,), stored.out_type)
+            stored = parse_output(output_map, kind, (count,))
+            buffer = prepare_result(out, (count,), stored.out_type)
             check_overlap([("out", out)], stored)
-            self._order(buffer, count, stored, chosen)
+            self._permute(buffer, count, stored, chosen)
             return buffer
-        source = operand(x, "x")
-        along = checked_axis(axis, len(source.shape))
-        stored = output(output_map, source.var_type, source.shape)
-        buffer = result(out, source.shape, stored.out_type)
+        source = parse_operand(x, "x")
+        along = parse_axis(axis, len(source.shape))
+        stored = parse_output(output_map, source.var_type, source.shape)
+        buffer = prepare_result(out, source.shape, stored.out_type)
         check_overlap([("out", out)], stored, elsewhere=[source])
         if buffer.size:
-            self._moved(source, along, buffer, stored, chosen)
+            self._move(source, along, buffer, stored, chosen)
         return buffer
 
     @array_function
-    def shuffle(self, x: Any, axis: int = 0, *, graph: Any = None) -> None:
-        """Bring the rows of a buffer into a random order, in place; see `permutation`.
+    def shuffle(self, x: Buffer[Any], axis: int = 0, *, graph: CommandGraph | None = None) -> None:
+        """Bring the rows of a buffer into random order, in place; see `permutation`.
 
-        Needs as much memory again until it is done.
+        It needs memory for a copy of the buffer.
         """
         if not isinstance(x, Buffer):
             raise ArgumentTypeError(f"x: expected a vd.Buffer, got {given(x)}")
-        chosen = checked_graph(graph)
-        source = operand(x, "x")
-        along = checked_axis(axis, len(source.shape))
-        plain = output(None, x.var_type)
+        chosen = parse_graph(graph)
+        source = parse_operand(x, "x")
+        along = parse_axis(axis, len(source.shape))
+        plain = parse_output(None, x.var_type)
         if not x.is_writable:
             raise ArgumentValueError("x: the buffer is read-only memory of another library")
         if x.size:
             moved: Buffer[Any] = function_buffer(x.shape, x.var_type)
-            self._moved(source, along, moved, plain, chosen)
-            gather(x, operand(moved, "x"), None, 1, plain, chosen)
+            self._move(source, along, moved, plain, chosen)
+            gather(x, parse_operand(moved, "x"), None, 1, plain, chosen)
 
-    def _moved(
+    def _move(
         self, source: Operand, axis: int, buffer: Buffer[Any], stored: Output, graph: CommandGraph
     ) -> None:
-        _, count, inner = around(source.shape, axis)
+        _, count, inner = split_shape(source.shape, axis)
         kind = place_type(count)
         places: Buffer[Any] = function_buffer(count, kind)
-        self._order(places, count, output(None, kind), graph)
+        self._permute(places, count, parse_output(None, kind), graph)
         gather(buffer, source, places, inner, stored, graph)
 
-    def _order(self, buffer: Buffer[Any], count: int, stored: Output, graph: CommandGraph) -> None:
+    def _permute(self, buffer: Buffer[Any], count: int, stored: Output, graph: CommandGraph) -> None:
         if count == 0:
             return
         keys = self.integers(0, 1 << 32, key_words(count), uint32, graph=graph)
@@ -443,122 +388,3 @@ class Generator:
         if count > RANKED:
             distance = self.integers(0, count, 1, place_type(count), graph=graph)
         permute(buffer, count, keys, distance, stored, graph)
-
-    # -- how
-
-    def _drawn(
-        self,
-        made: str,
-        kind: DType,
-        bits: int,
-        size: Any,
-        out: Any,
-        output_map: Any,
-        graph: Any,
-        numbers: tuple[Any, ...] = (),
-        *,
-        rejecting: bool = False,
-        pairs: bool = False,
-    ) -> Buffer[Any]:
-        shape = (size,) if type(size) is int and size >= 0 else checked_size(size, out)
-        if out is None and output_map is None and graph is None and current.chosen is None:
-            drawn = self._drawn_at_once(made, kind, bits, shape, numbers, rejecting, pairs)
-            if drawn is not None:
-                return drawn
-        stored = output(output_map, kind, shape)
-        buffer = result(out, shape, stored.out_type)
-        # the first element may be stored twice
-        check_overlap([("out", out)], stored, map_once=False)
-        chosen = checked_graph(graph)
-        if buffer.size == 0:
-            return buffer
-        count = buffer.size + (pairs and buffer.size % 2)
-        if not chosen.submit_on_record:
-            # from a stream of its own, whose place the device counts
-            stream, place = self._at.record()
-            position: Buffer[Any] = function_buffer(2, uint32)
-            position.write(np.zeros(2, np.uint32))
-            draw = Draw(made, stream, place, bits, False, numbers, rejecting=rejecting, position=position)
-            with chosen.recording_together():
-                fill(draw, buffer, stored, chosen)
-                advance(position, -(-count * bits // (32 * stream.block)), chosen)
-            return buffer
-        if bits == 16:
-            stream, place, half = self._at.take_halves(count)
-            fill(Draw(made, stream, place, bits, half, numbers), buffer, stored, chosen)
-            return buffer
-        stream, place, waiting = self._at.take(bits, count, halves=not pairs)
-        draw = Draw(made, stream, place, bits, False, numbers, rejecting=rejecting)
-        fill(draw, buffer, stored, chosen)
-        if waiting is not None:
-            # the first element is not made of the word before the others', as the kernel took it to be
-            fill(replace(draw, given=waiting), buffer, stored, chosen)
-        return buffer
-
-    def _drawn_at_once(
-        self,
-        made: str,
-        kind: DType,
-        bits: int,
-        shape: tuple[int, ...],
-        numbers: tuple[Any, ...],
-        rejecting: bool,
-        pairs: bool,
-    ) -> Buffer[Any] | None:
-        """Return a new buffer of numbers that one launch makes; None, and nothing is taken: it takes more."""
-        size, stream = math.prod(shape), self._at.stream
-        # a word of 64 bits that was half used may come first
-        blocks = block_count(stream, bits, size)
-        if size == 0 or (stream.wide and bits == 32) or not fits_one_launch(blocks):
-            return None
-        count = size + (pairs and size % 2)
-        half = False
-        if bits == 16:
-            stream, place, half = self._at.take_halves(count)
-        else:
-            stream, place, _ = self._at.take(bits, count, halves=False)
-        block, shift = divmod(place % stream.period, stream.block)
-        if is_far(stream, block, 0, blocks):
-            draw = Draw(made, stream, place, bits, half, numbers, rejecting=rejecting)
-            buffer = result(None, shape, kind)
-            fill(draw, buffer, output(None, kind, shape))
-            return buffer
-        options = (
-            made,
-            kind,
-            bits,
-            shape,
-            numbers,
-            rejecting,
-            stream.wide,
-            shift,
-            half,
-            (*tuned(), tuning.few),
-        )
-        words = (*stream.counter(block), *stream.key)
-        drawn: Buffer[Any] = call_with_parameters(draw_new, options, words, get_context())
-        return drawn
-
-
-@remembered_exactly
-def _uniform_numbers(low: Any, high: Any, dtype: Any) -> tuple[DType, tuple[float, ...]]:
-    """Return the dtype of uniform numbers, and what they are shifted and scaled by, if they are."""
-    first, last = checked_number(low, "low"), checked_number(high, "high")
-    kind = checked_dtype(dtype, _FLOATS)
-    if not max(abs(first), abs(last), abs(last - first)) <= _LARGEST[kind]:
-        raise ArgumentValueError(
-            f"low, high: {first} and {last}, or their distance, are too large for {kind.name}"
-        )
-    return kind, () if (first, last) == (0.0, 1.0) else (first, last - first)
-
-
-@remembered_exactly
-def _normal_numbers(loc: Any, scale: Any, dtype: Any) -> tuple[DType, tuple[float, ...]]:
-    """Return the dtype of normal numbers, and their mean and deviation, if they are not 0 and 1."""
-    kind = checked_dtype(dtype, _FLOATS)
-    loc, scale = checked_number(loc, "loc"), checked_number(scale, "scale")
-    if scale < 0 or math.copysign(1.0, scale) < 0:
-        raise ArgumentValueError(f"scale: expected 0 or more, got {scale}")
-    if max(abs(loc), scale) > _LARGEST[kind]:
-        raise ArgumentValueError(f"loc, scale: {loc} and {scale} are too large for {kind.name}")
-    return kind, () if (loc, scale) == (0.0, 1.0) else (loc, scale)

@@ -1,22 +1,22 @@
 r"""The kernels that fill buffers with random numbers.
 
-Each invocation computes a few blocks of Philox, and from each a vector of elements, that it stores at once::
+Each invocation computes a few blocks of Philox, makes a vector of elements of each, and stores it at once::
 
     stream of words   | b b b b | b b b b | b b b b | ...      blocks, found from their numbers alone
                         \ \ \ \
     elements            e e e e   e e e e   e e e e            one word each, or two, or half of one
 
-Where a draw starts inside a block, its elements come from two neighbouring blocks: an invocation has the
-second's words from its neighbour, or computes them too. Which word an element is made of is decided by
-its place alone, never by how the work is divided.
+If a draw starts inside a block, its elements come from two neighbouring blocks: an invocation gets the words
+of the second one from its neighbour, or computes them, too. The place of an element alone decides of which
+word it is made, never the division of the work.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import buffer, constant, traced
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base.dtype import (
     DType,
     component_type,
@@ -35,20 +35,20 @@ from vkdispatch.codegen.random.philox import own, product64, product_of_64_bits,
 from vkdispatch.random.forms import Form
 from vkdispatch.shader.shader_function import ShaderFunction
 
-# Blocks that one launch computes at most: their numbers have 32 bits.
+# The most blocks that one launch computes: their numbers have 32 bits.
 MOST_BLOCKS = 1 << 31
-# Integers that a word does not decide on take words of other keys.
+# Integers whose word is rejected take words of another key, which differs by these.
 _OTHER_KEY = (0x5851F42D, 0x14057B7E)
 
 
-@remembered
+@memoize
 def fill_kernel(form: Form) -> ShaderFunction:
     """Return the kernel of a form.
 
-    Its arguments are the result; the same once more, as `form.view`, if that is not None; the buffer of the
-    counter, if it is on the device; those of the sink; the words of counter and key; how often `MOST_BLOCKS`
-    blocks come before this launch; the shift; then `form.numbers`. It is launched on workgroups of
-    `form.group` invocations that compute `form.unroll` blocks each.
+    Its arguments are the result; the result again as `form.view`, if that is not None; the buffer of the
+    counter, if the device has it; the arguments of the sink; the words of the counter and the key; how often
+    `MOST_BLOCKS` blocks come before this launch; the shift; then `form.numbers`. Each of the `form.group`
+    invocations of a workgroup computes `form.unroll` blocks.
     """
     word = constant[form.word_type]
     arguments: list[tuple[str, Any]] = [("result", buffer[form.sink.out_type])]
@@ -60,8 +60,8 @@ def fill_kernel(form: Form) -> ShaderFunction:
     arguments += [(f"counter{i}", word) for i in range(4)] + [("key0", word), ("key1", word)]
     arguments += [("turn", constant[uint32]), ("shift", constant[uint32])]
     arguments += [(name, constant[kind]) for name, kind in form.numbers]
-    name = f"random_{form.made}_{form.sink.value_type.name}"
-    return traced(
+    name = f"random_{form.distribution}_{form.sink.value_type.name}"
+    return trace_kernel(
         name, lambda *variables: _Tracing(form, variables).run(), arguments, form.group, workgroups=1
     )
 
@@ -79,20 +79,20 @@ class _Tracing:
         self._mapping, left = left[:count], left[count:]
         self._counter, self._key = left[:4], left[4:6]
         self._turn = left[6]
-        # words that are passed over: a number, or known at the launch only
+        # skipped words: a number, or a variable that the launch passes
         self._shift = left[7].to_register() if form.shift < 0 else form.shift
         self._numbers = left[8:]
-        # the number of the invocation's first block
+        # the number of the first block of the invocation
         self._first: Any = None
 
     def run(self) -> None:
         """Record the kernel's statements."""
         form = self._form
         if self._position is not None:
-            self._counter = self._from(self._position)
+            self._counter = self._read_counter(self._position)
         first = vc.workgroup_id().x * (form.group * form.unroll) + vc.local_invocation_index()
         self._first = first.to_register("block")
-        if form.single:
+        if form.is_single:
             value = self._values([self._numbers.pop()])[0]
             with vc.if_block(self._first == 0):
                 self._element(self._first, value)
@@ -103,17 +103,17 @@ class _Tracing:
             self._store(self._block(number), part)
 
     def _block(self, number: Any) -> Any:
-        """Return the number of one of the invocation's blocks."""
+        """Return the number of a block of the invocation."""
         if isinstance(number, int):
             return (self._first + number * self._form.group).to_register() if number else self._first
         return (self._first + number * self._form.group).to_register()
 
     # -- words
 
-    def _from(self, position: Any) -> list[Any]:
-        """Return the counter of a launch whose stream begins where a buffer says."""
+    def _read_counter(self, position: Any) -> list[Any]:
+        """Return the counter of a launch that begins at a position in a buffer."""
         low, high = position[0].to_register(), position[1].to_register()
-        if self._form.wide:
+        if self._form.is_wide:
             base = (high.to_dtype(uint64) << 32) | low.to_dtype(uint64)
             return [(base + self._counter[0]).to_register(), *self._counter[1:]]
         total, carry = vc.uadd_carry(low, self._counter[0])
@@ -124,30 +124,30 @@ class _Tracing:
         ]
 
     def _all_words(self) -> list[Any]:
-        """Return the words that the invocation's elements are made of, in their order."""
+        """Return the words of the elements of the invocation, in order."""
         form = self._form
         own_words = [self._words(self._block(number)) for number in range(form.unroll)]
-        if form.exchange:
-            own_words = self._exchanged(own_words)
+        if form.has_exchange:
+            own_words = self._exchange(own_words)
         elif form.shift or form.half:
             following = [self._words(self._block(number) + 1) for number in range(form.unroll)]
             own_words = [self._from_shift(a + b) for a, b in zip(own_words, following, strict=True)]
         if form.bits == 16:
-            # the bits of the lower half, and of the upper one, from where `_uniform` takes them
+            # lower and upper halves, with their bits where `_uniform` expects them
             return [half.to_register() for words in own_words for half in self._halves_of(words)]
         found = [word for words in own_words for word in words]
         if form.bits == 64:
-            return [_joined(low, high) for low, high in zip(found[::2], found[1::2], strict=True)]
+            return [_join_words(low, high) for low, high in zip(found[::2], found[1::2], strict=True)]
         return found
 
     def _halves_of(self, words: list[Any]) -> list[Any]:
-        """Return halves of words, each where `_uniform` takes it from: as many as elements of a block."""
+        """Return the halves of words for the elements of a block, each as `_uniform` expects it."""
         form = self._form
         halves = [half for word in words for half in (word << 7, word >> 9)]
         return halves[form.half : form.half + form.together]
 
     def _from_shift(self, words: list[Any]) -> list[Any]:
-        """Return as many words as a block has from the shift on, and one more where that begins with half."""
+        """Return the words of a block from the shift on, and one more if half of the first is skipped."""
         form = self._form
         count = form.words + form.half
         if form.shift >= 0:
@@ -161,11 +161,10 @@ class _Tracing:
             step //= 2
         return words[:count]
 
-    def _exchanged(self, blocks: list[list[Any]]) -> list[list[Any]]:
-        """Return what `_from_shift` does, of which the last words are the first of the block behind.
+    def _exchange(self, blocks: list[list[Any]]) -> list[list[Any]]:
+        """Return what `_from_shift` returns; its last words are the first words of the following block.
 
-        The next invocation has that one, or, behind the last, the first; the workgroup's last block needs one
-        more.
+        The next invocation has that block; the last invocation of a workgroup computes it itself.
         """
         form = self._form
         size = form.unroll * form.group
@@ -192,22 +191,22 @@ class _Tracing:
         ]
 
     def _words(self, number: Any) -> list[Any]:
-        """Return the words of a block, of 32 bits each."""
+        """Return the words of 32 bits of a block."""
         form = self._form
-        counter = self._counted(own(uint32, number))
-        if not form.wide:
+        counter = self._add_to_counter(own(uint32, number))
+        if not form.is_wide:
             return list(words32(counter, self._key, product_of_64_bits if form.long_products else None))
         words = [word.to_register() for word in words64(counter, self._key)]
-        return [half.to_register() for word in words for half in _halves(word)]
+        return [half.to_register() for word in words for half in _split_halves(word)]
 
-    def _counted(self, number: Any) -> list[Any]:
-        """Return the counter that is a number behind the first."""
+    def _add_to_counter(self, number: Any) -> list[Any]:
+        """Return the sum of the counter of the first block and a number."""
         form, kind = self._form, self._form.word_type
         words = [own(kind, self._counter[0] + number.to_dtype(kind))]
-        if form.wide and not form.far:
+        if form.is_wide and not form.is_far:
             return [*words, *self._counter[1:]]
         carried: Any = words[0] < self._counter[0]
-        for word in self._counter[1:] if form.far else self._counter[1:2]:
+        for word in self._counter[1:] if form.is_far else self._counter[1:2]:
             one = vc.select(carried, vc.to_dtype(kind, 1), vc.to_dtype(kind, 0))
             words.append(own(kind, word + one))
             carried = vc.all(carried, words[-1] == 0)
@@ -217,41 +216,41 @@ class _Tracing:
 
     def _values(self, words: list[Any]) -> list[Any]:
         form, kind = self._form, self._form.sink.value_type
-        if form.made == "raw":
+        if form.distribution == "raw":
             return words
-        if form.made == "integers":
+        if form.distribution == "integers":
             return self._integers(words)
-        if form.made == "uniform":
+        if form.distribution == "uniform":
             values = [_uniform(word, kind) for word in words]
         else:
             pairs = zip(words[::2], words[1::2], strict=True)
             values = [value for pair in pairs for value in normal_pair(*pair)]
-        if form.scaled:
+        if form.is_scaled:
             low, width = self._numbers
             values = [scaled(value, low, width) for value in values]
-        if kind is float16 and (form.scaled or form.made == "normal"):
-            values = [_half(value) for value in values]
+        if kind is float16 and (form.is_scaled or form.distribution == "normal"):
+            values = [_round_to_half(value) for value in values]
         return values
 
     def _integers(self, words: list[Any]) -> list[Any]:
-        """Return integers of a range, all with the same probability (Lemire 2019)."""
+        """Return integers of a range, each with the same probability (Lemire 2019)."""
         form = self._form
         low, *scale = self._numbers
         if not scale:
-            return [self._offset(word, low) for word in words]
+            return [self._add_low(word, low) for word in words]
         count, surplus = scale
-        products = [_product(word, count) for word in words]
+        products = [_multiply(word, count) for word in words]
         uppers = [upper for upper, _ in products]
-        if form.rejecting:
-            uppers = self._accepted(products, count, surplus)
-        return [self._offset(upper, low) for upper in uppers]
+        if form.is_rejecting:
+            uppers = self._accept(products, count, surplus)
+        return [self._add_low(upper, low) for upper in uppers]
 
-    def _accepted(self, products: list[Any], count: Any, surplus: Any) -> list[Any]:
-        """Return the upper halves of products, other ones for those that must not be taken."""
+    def _accept(self, products: list[Any], count: Any, surplus: Any) -> list[Any]:
+        """Return the upper halves of products, with other ones for those that are rejected."""
         kind = count.var_type
         uppers = [vc.new_register(kind, upper) for upper, _ in products]
         lowers = [lower.to_register() for _, lower in products]
-        # seldom: one loop for all elements, and no loop where none needs it
+        # rejection is rare: one loop for all elements, and none if no element needs it
         least = lowers[0]
         for lower in lowers[1:]:
             least = vc.min(least, lower)
@@ -263,34 +262,36 @@ class _Tracing:
             turn = vc.new_register(uint32, 0)
             with vc.while_block(lower < surplus):
                 turn += 1
-                upper[:], lower[:] = _product(self._other_word(element, turn), count)
+                upper[:], lower[:] = _multiply(self._other_word(element, turn), count)
             for place, old in enumerate(uppers):
                 old[:] = vc.select(vc.all(turn > 0, element == place), upper, old)
         return uppers
 
-    def _offset(self, value: Any, low: Any) -> Any:
+    def _add_low(self, value: Any, low: Any) -> Any:
         kind = self._form.sink.value_type
         total = value.to_dtype(low.var_type) + low
         return total.to_dtype(kind) if kind.item_size >= 4 else total.to_dtype(int32)
 
     def _other_word(self, element: Any, turn: Any) -> Any:
-        """Return what an element takes that its own word does not decide on, the first time or a later one.
+        """Return the word of a try for an element whose word was rejected.
 
-        It belongs to the place of the element's word in the stream, and to another key than the stream's.
+        It belongs to the place of that word in the stream of another key.
         """
         form, kind = self._form, self._form.word_type
         element = element.to_dtype(uint32).to_register()
         place = (self._shift + element % form.together * (form.bits // 32)).to_register()
-        counter = self._counted(own(uint32, self._block(element // form.together) + place // form.words))
+        counter = self._add_to_counter(
+            own(uint32, self._block(element // form.together) + place // form.words)
+        )
         key = [
             own(kind, self._key[0] ^ _OTHER_KEY[0]),
             own(kind, self._key[1] + _OTHER_KEY[1] + (turn * 8 + place % form.words).to_dtype(kind)),
         ]
-        if form.wide:
+        if form.is_wide:
             (word, *_) = words64(counter, key)
             return word if form.bits == 64 else word.to_dtype(uint32)
         low, high, *_ = words32(counter, key, product_of_64_bits if form.long_products else None)
-        return low if form.bits == 32 else _joined(low, high)
+        return low if form.bits == 32 else _join_words(low, high)
 
     # -- stores
 
@@ -304,8 +305,8 @@ class _Tracing:
                     self._element(start + place, value)
             return
         with vc.if_block((start + form.together).to_dtype(int32) <= size):
-            stored = [self._mapped(start + place, value) for place, value in enumerate(values)]
-            words = _packed(form.sink.out_type, stored)
+            stored = [self._map(start + place, value) for place, value in enumerate(values)]
+            words = _pack(form.sink.out_type, stored)
             width = self._vectors.var_type.item_size // 4
             for part in range(len(words) // width):
                 vector = vc.to_dtype(self._vectors.var_type, *words[part * width : (part + 1) * width])
@@ -316,11 +317,11 @@ class _Tracing:
                 with vc.if_block((start + place).to_dtype(int32) < size):
                     self._element(start + place, value)
 
-    def _mapped(self, index: Any, value: Any) -> Any:
+    def _map(self, index: Any, value: Any) -> Any:
         sink = self._form.sink
         if sink.mapping is None:
             return value
-        return sink.mapped(self._mapping, index, value.to_dtype(compute_type(sink.value_type)))
+        return sink.map_value(self._mapping, index, value.to_dtype(compute_type(sink.value_type)))
 
     def _element(self, index: Any, value: Any) -> None:
         sink = self._form.sink
@@ -332,32 +333,32 @@ def _uniform(word: Any, kind: DType) -> Any:
         return uniform64(word)
     if kind is float32:
         return uniform32(word)
-    # 11 bits behind the point of a number of [1, 2)
+    # 11 bits of the fraction of a number in [1, 2)
     return vc.reinterpret(float32, (word & 0x7FF000) | 0x3F800000) - 1.0
 
 
-def _half(value: Any) -> Any:
-    """Return a float32 rounded to the 11 bits of a float16, so that devices do not round."""
+def _round_to_half(value: Any) -> Any:
+    """Return a float32 rounded to the 11 bits of a float16, so that the device has nothing to round."""
     value = precise(value)
     far = precise(value * 8193.0)
     return precise(far - precise(far - value))
 
 
-def _halves(word: Any) -> tuple[Any, Any]:
+def _split_halves(word: Any) -> tuple[Any, Any]:
     return word.to_dtype(uint32), (word >> 32).to_dtype(uint32)
 
 
-def _joined(low: Any, high: Any) -> Any:
+def _join_words(low: Any, high: Any) -> Any:
     return ((high.to_dtype(uint64) << 32) | low.to_dtype(uint64)).to_register()
 
 
-def _product(word: Any, count: Any) -> tuple[Any, Any]:
+def _multiply(word: Any, count: Any) -> tuple[Any, Any]:
     """Return the upper and the lower half of a product."""
     return product64(word, count) if word.var_type is uint64 else vc.umul_extended(word, count)
 
 
-def _packed(kind: DType, values: list[Any]) -> list[Any]:
-    """Return elements as words of 32 bits, as they lie in memory."""
+def _pack(kind: DType, values: list[Any]) -> list[Any]:
+    """Return elements as the words of 32 bits that they are in memory."""
     if is_complex(kind):
         values = [part for value in values for part in (value.real, value.imag)]
         kind = component_type(kind)
@@ -366,7 +367,7 @@ def _packed(kind: DType, values: list[Any]) -> list[Any]:
         return [
             part
             for pair in pairs
-            for part in ((pair.x, pair.y) if kind is float64 else _halves(pair.to_dtype(uint64)))
+            for part in ((pair.x, pair.y) if kind is float64 else _split_halves(pair.to_dtype(uint64)))
         ]
     if kind.item_size == 4:
         return [vc.reinterpret(uint32, value) for value in values]

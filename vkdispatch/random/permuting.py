@@ -1,7 +1,7 @@
-r"""Permutations, of which each element is found by itself: no sort, no memory but for the keys.
+r"""Permutations whose elements are found independently: no sort, and no memory but for the keys.
 
-Up to `RANKED` elements, element i takes the place that its random key of 64 bits has among all keys: every
-order is as probable as any other. Beyond, it is a Feistel network, a bijection whatever its function F does::
+Of up to `RANKED` elements, element i takes the rank of its random key of 64 bits among all keys: all orders
+are equally probable. For more elements there is a Feistel network, which is a bijection for any function F::
 
       i, in as many bits as the last place has
       |
@@ -11,13 +11,13 @@ order is as probable as any other. Beyond, it is a Feistel network, a bijection 
       |                  |
       ---- F(., key 1) -> xor          ROUNDS of these, in turn
       |                  |
-      j: a place; or beyond the last, then j goes through the network too, until it is one (cycle walking)
+      j: a place; while it is beyond the last, it goes through the network again (cycle walking)
       |
       j + a random distance, modulo the count
 
-At least half of all numbers of these bits are places, so that two networks or fewer are walked on average.
-The last step makes each element's place exactly uniform, and permutations odd and even: networks of more
-than three bits are even. Of the permutations of so many elements 2**(32 * ROUNDS) can come out.
+At least half of all numbers of these bits are places, so that an element takes at most two networks on
+average. The last step makes the place of each element exactly uniform, and permutations odd or even: networks
+of more than three bits are even. There are 2**(32 * ROUNDS) permutations to choose from.
 
 Luby, Rackoff: "How to construct pseudorandom permutations from pseudorandom functions" (1988); Black,
 Rogaway: "Ciphers with arbitrary finite domains" (2002, cycle walking); Mitchell, Stokes, Frank, Holmes:
@@ -28,11 +28,11 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.kernels import buffer, constant, traced
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.operand import Operand, plain_source
-from vkdispatch.arrays.output import Output, Sink, plain_output
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.maps.operand import Operand, plain_source
+from vkdispatch.arrays.maps.output import Output, Sink, plain_output
+from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import (
     DType,
@@ -56,7 +56,7 @@ _GROUP = 256
 
 
 def key_words(count: int) -> int:
-    """Return how many words of 32 bits a permutation of so many elements is made of, besides its distance."""
+    """Return how many words of 32 bits a permutation of `count` elements takes, besides the distance."""
     return 2 * count if count <= RANKED else ROUNDS
 
 
@@ -78,13 +78,13 @@ def permute(
     Parameters
     ----------
     result
-        A buffer of as many elements.
+        A buffer of `count` elements.
     keys
         `key_words(count)` of uint32.
     distance
         One number below `count`, of `place_type(count)`; None for up to `RANKED` elements.
     output
-        How places, of its `value_type`, are stored.
+        How places of its `value_type` are stored.
     """
     if distance is None:
         _ranking_kernel(output.sink)(result, keys, *output.arguments, exec_size=count, graph=graph)
@@ -109,7 +109,7 @@ def gather(
     output: Output,
     graph: CommandGraph | None,
 ) -> None:
-    """Write the rows at places of an axis behind which there are `inner` elements; None copies all.
+    """Write the rows at places of an axis with `inner` elements behind it; None copies all rows.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def gather(
         There are too many elements behind the axis.
     """
     taken, sink, parts = source.source, output.sink, 1
-    word = _word_of(source, output)
+    word = _choose_word(source, output)
     if word is not None:
         taken, sink = plain_source(word), plain_output(word).sink
         parts = source.var_type.item_size // word.item_size
@@ -129,9 +129,9 @@ def gather(
     kernel(result, *arguments, exec_size=result.size * parts, graph=graph)
 
 
-def _word_of(source: Operand, output: Output) -> DType | None:
-    """Return the words as which elements are moved that are not moved as what they are."""
-    if not source.source.plain or output.sink.mapping is not None:
+def _choose_word(source: Operand, output: Output) -> DType | None:
+    """Return the type of the words as which elements are moved; None if they are moved as elements."""
+    if not source.source.is_plain or output.sink.mapping is not None:
         return None
     component = component_type(source.var_type)
     if component in (float16, bfloat16):
@@ -141,7 +141,7 @@ def _word_of(source: Operand, output: Output) -> DType | None:
     return uint32 if lacking else None
 
 
-@remembered
+@memoize
 def _ranking_kernel(sink: Sink) -> ShaderFunction:
     def body(result: Any, keys: Any, *mapping: Any) -> None:
         index = vc.global_invocation_id().x
@@ -157,7 +157,7 @@ def _ranking_kernel(sink: Sink) -> ShaderFunction:
     return _kernel("random_ranks", body, sink, [("keys", buffer[uint32])], [])
 
 
-@remembered
+@memoize
 def _network_kernel(sink: Sink, kind: DType) -> ShaderFunction:
     wide = kind is uint64
 
@@ -167,18 +167,18 @@ def _network_kernel(sink: Sink, kind: DType) -> ShaderFunction:
         if wide:
             last = ((upper[0].to_dtype(uint64) << 32) | last.to_dtype(uint64)).to_register()
         index = vc.global_invocation_id().x
-        place = vc.new_register(kind, _own(kind, index))
+        place = vc.new_register(kind, _cast_place(kind, index))
         again = vc.new_register(uint32, 1)
         shift = low_bits.to_dtype(kind) if wide else low_bits
         with vc.while_block(again != 0):
-            high = vc.new_register(uint32, _own(uint32, place >> shift))
-            low = vc.new_register(uint32, _own(uint32, place) & low_mask)
+            high = vc.new_register(uint32, _cast_place(uint32, place >> shift))
+            low = vc.new_register(uint32, _cast_place(uint32, place) & low_mask)
             for turn in range(0, ROUNDS, 2):
-                high[:] = (high ^ _hashed(low, keys[turn])) & high_mask
-                low[:] = (low ^ _hashed(high, keys[turn + 1])) & low_mask
+                high[:] = (high ^ _hash(low, keys[turn])) & high_mask
+                low[:] = (low ^ _hash(high, keys[turn + 1])) & low_mask
             place[:] = (high.to_dtype(kind) << shift) | low.to_dtype(kind)
             again[:] = vc.select(place > last, vc.to_dtype(uint32, 1), 0)
-        # modulo the count, without a sum beyond the type's bits
+        # modulo the count, without an overflow
         far = distance[0].to_register()
         left = (last - place).to_register()
         moved = vc.select(far > left, far - left - 1, place + far)
@@ -189,7 +189,7 @@ def _network_kernel(sink: Sink, kind: DType) -> ShaderFunction:
     return _kernel("random_permutation", body, sink, arguments, numbers)
 
 
-@remembered
+@memoize
 def _gathering_kernel(sink: Sink, source: Source, places: DType | None) -> ShaderFunction:
     def body(result: Any, *rest: Any) -> None:
         index = vc.global_invocation_id().x
@@ -216,15 +216,15 @@ def _kernel(
     arguments = [("result", buffer[sink.out_type]), *arguments]
     arguments += sink.parameters
     arguments += [(each, constant[uint32]) for each in numbers]
-    return traced(name, body, arguments, _GROUP, exec_size=1)
+    return trace_kernel(name, body, arguments, _GROUP, exec_size=1)
 
 
-def _own(kind: DType, value: Any) -> Any:
-    """Return a number in a type, also where positions have 64 bits."""
+def _cast_place(kind: DType, value: Any) -> Any:
+    """Return a number in a type, also in kernels whose positions have 64 bits."""
     return own(uint32, value.to_dtype(uint32)) if kind is uint32 else value.to_dtype(uint64)
 
 
-def _hashed(value: Any, key: Any) -> Any:
+def _hash(value: Any, key: Any) -> Any:
     mixed = own(uint32, value + key)
     mixed = own(uint32, (mixed ^ (mixed >> 16)) * 0x7FEB352D)
     mixed = own(uint32, (mixed ^ (mixed >> 15)) * 0x846CA68B)

@@ -1,4 +1,4 @@
-"""Where a generator's stream comes from, and its state in NumPy's words."""
+"""Where the stream of a generator begins, and the state of a generator in the form of NumPy's."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,11 +8,11 @@ import numpy as np
 from vkdispatch.arrays.numbers import is_int
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
-from vkdispatch.random.launching import Stream
+from vkdispatch.random.stream import Stream
 
 PHILOX4X32, PHILOX4X64 = "philox4x32", "philox4x64"
 KINDS = (PHILOX4X32, PHILOX4X64)
-# How states call them: NumPy's Philox is the second.
+# Their names in states; NumPy's Philox is the second.
 _STATE_NAMES = {PHILOX4X32: "Philox4x32", PHILOX4X64: "Philox"}
 
 
@@ -25,15 +25,15 @@ class Origin:
     stream
         The stream.
     place
-        Words of 32 bits of it that come before the first.
+        Words of 32 bits of the stream before the first.
     seeds
-        What other generators can be spawned from; None where a key was given.
+        The seeds of spawned generators; None if a key was given.
     pending
-        A word of 32 bits that waits for the next draw of such, as in NumPy's generator.
+        A word of 32 bits that the next draw of such words uses, as in NumPy's generator.
     recorded
-        Draws that were recorded in graphs.
+        Number of draws that were recorded in graphs.
     halves
-        Numbers of 16 bits before `place` that are left for the next draw, if it is of such.
+        Numbers of 16 bits before `place` that the next draw uses if it draws such.
     """
 
     stream: Stream
@@ -44,13 +44,13 @@ class Origin:
     halves: int = 0
 
 
-def origin(seed: Any, kind: str, key: Any, counter: Any) -> Origin:
+def parse_seed(seed: Any, kind: str, key: Any, counter: Any) -> Origin:
     """Return where a generator begins; see `Generator`.
 
     Raises
     ------
     TypeError, ValueError
-        An argument is not what it should be.
+        An argument is invalid.
     """
     if kind not in KINDS:
         raise ArgumentValueError(f"bit_generator: expected one of {', '.join(KINDS)}, got {kind!r}")
@@ -58,34 +58,34 @@ def origin(seed: Any, kind: str, key: Any, counter: Any) -> Origin:
     if isinstance(seed, np.random.Generator):
         seed = seed.bit_generator
     if isinstance(seed, np.random.BitGenerator):
-        return _of_bit_generator(seed, key, counter)
+        return _parse_bit_generator(seed, key, counter)
     bits = 64 if wide else 32
     if key is not None:
         if seed is not None:
             raise ArgumentValueError("seed, key: give one of the two, not both")
-        seeds, words = None, _words("key", key, 2, bits)
+        seeds, words = None, _parse_words("key", key, 2, bits)
     else:
-        seeds = _seeds(seed)
+        seeds = _parse_seed_sequence(seed)
         words = tuple(int(word) for word in seeds.generate_state(2, np.uint64 if wide else np.uint32))
-    first = 0 if counter is None else _joined(_words("counter", counter, 4, bits), bits)
-    # NumPy counts before it computes a block
+    first = 0 if counter is None else _join_words(_parse_words("counter", counter, 4, bits), bits)
+    # NumPy increments the counter before it computes a block
     stream = Stream(wide, (words[0], words[1]))
     return Origin(stream, (first + wide) * stream.block, seeds)
 
 
-def _of_bit_generator(given: np.random.BitGenerator, key: Any, counter: Any) -> Origin:
-    if not isinstance(given, np.random.Philox):
+def _parse_bit_generator(generator: np.random.BitGenerator, key: Any, counter: Any) -> Origin:
+    if not isinstance(generator, np.random.Philox):
         raise ArgumentTypeError(
-            f"seed: of NumPy's bit generators only Philox has its like here, got {type(given).__name__}"
+            f"seed: of NumPy's bit generators only Philox has its like here, got {type(generator).__name__}"
         )
     if key is not None or counter is not None:
         raise ArgumentValueError("seed, key: a bit generator has its key and counter already")
-    seeds = given.seed_seq if isinstance(given.seed_seq, np.random.SeedSequence) else None
-    stream, place, pending, halves = read_state(given.state)
+    seeds = generator.seed_seq if isinstance(generator.seed_seq, np.random.SeedSequence) else None
+    stream, place, pending, halves = read_state(generator.state)
     return Origin(stream, place, seeds, pending, halves=halves)
 
 
-def _seeds(seed: Any) -> np.random.SeedSequence:
+def _parse_seed_sequence(seed: Any) -> np.random.SeedSequence:
     if isinstance(seed, np.random.SeedSequence):
         return seed
     try:
@@ -98,8 +98,8 @@ def _seeds(seed: Any) -> np.random.SeedSequence:
         ) from None
 
 
-def _words(name: str, value: Any, count: int, bits: int) -> tuple[int, ...]:
-    """Return the words of a key or a counter, given as one number or as words."""
+def _parse_words(name: str, value: Any, count: int, bits: int) -> tuple[int, ...]:
+    """Return the words of a key or a counter, given as a number or as words."""
     wanted = f"an int of {count * bits} bits or {count} of {bits}"
     whole = is_int(value)
     if not whole and not isinstance(value, (Sequence, np.ndarray)):
@@ -117,7 +117,7 @@ def _words(name: str, value: Any, count: int, bits: int) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def _joined(words: Sequence[int], bits: int) -> int:
+def _join_words(words: Sequence[int], bits: int) -> int:
     return sum(word << bits * i for i, word in enumerate(words))
 
 
@@ -129,13 +129,13 @@ def word_at(stream: Stream, place: int) -> int:
     return int(whole[inside // 2]) >> 32 * (inside % 2) & 0xFFFFFFFF
 
 
-def state_of(stream: Stream, place: int, pending: int | None, halves: int) -> dict[str, Any]:
-    """Return a generator's state: of Philox4x64 as NumPy's Philox has it."""
-    name = _STATE_NAMES[PHILOX4X64 if stream.wide else PHILOX4X32]
-    host = np.uint64 if stream.wide else np.uint32
-    units = place // 2 if stream.wide else place
+def make_state(stream: Stream, place: int, pending: int | None, halves: int) -> dict[str, Any]:
+    """Return the state of a generator: for Philox4x64 in the form of NumPy's Philox."""
+    name = _STATE_NAMES[PHILOX4X64 if stream.is_wide else PHILOX4X32]
+    host = np.uint64 if stream.is_wide else np.uint32
+    units = place // 2 if stream.is_wide else place
     block, inside = divmod(units, 4)
-    if stream.wide and inside == 0:
+    if stream.is_wide and inside == 0:
         block, inside = block - 1, 4
     counter = stream.counter(block % (1 << 4 * stream.word_bits))
     state: dict[str, Any] = {
@@ -143,7 +143,7 @@ def state_of(stream: Stream, place: int, pending: int | None, halves: int) -> di
         "state": {"counter": np.array(counter, host), "key": np.array(stream.key, host)},
         "buffer_pos": inside,
     }
-    if stream.wide:
+    if stream.is_wide:
         before = (block - 1) % (1 << 256)
         state["buffer"] = np.random.Philox(key=np.array(stream.key, np.uint64), counter=before).random_raw(4)
         state["has_uint32"] = int(pending is not None)
@@ -154,12 +154,12 @@ def state_of(stream: Stream, place: int, pending: int | None, halves: int) -> di
 
 
 def read_state(state: Any) -> tuple[Stream, int, int | None, int]:
-    """Return stream, place, pending word and halves that are left of a state.
+    """Return the stream, the place, the pending word and the remaining halves of a state.
 
     Raises
     ------
     TypeError, ValueError
-        It is none.
+        `state` is not a state.
     """
     if not isinstance(state, Mapping):
         raise ArgumentTypeError(f"state: expected a dict as .state returns it, got {type(state).__name__}")
@@ -170,8 +170,8 @@ def read_state(state: Any) -> tuple[Stream, int, int | None, int]:
             raise KeyError("bit_generator")
         wide = kind == PHILOX4X64
         bits = 64 if wide else 32
-        key = _words("state: key", list(state["state"]["key"]), 2, bits)
-        counter = _words("state: counter", list(state["state"]["counter"]), 4, bits)
+        key = _parse_words("state: key", list(state["state"]["key"]), 2, bits)
+        counter = _parse_words("state: counter", list(state["state"]["counter"]), 4, bits)
         inside = int(state["buffer_pos"])
         if not 0 <= inside <= 4:
             raise ArgumentValueError(f"state: buffer_pos: expected 0 to 4, got {inside}")
@@ -184,4 +184,4 @@ def read_state(state: Any) -> tuple[Stream, int, int | None, int]:
             f"state: expected that of a vd.random.Generator or a numpy.random.Philox, got {state!r}"
         ) from error
     stream = Stream(wide, (key[0], key[1]))
-    return stream, (_joined(counter, bits) * 4 + inside) * (2 if wide else 1), pending, halves
+    return stream, (_join_words(counter, bits) * 4 + inside) * (2 if wide else 1), pending, halves

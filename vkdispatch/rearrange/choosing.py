@@ -1,15 +1,15 @@
 """`vd.where`.
 
-Axes along which every array is stretched in the same way, or none is, are joined first: arrays of one shape
-are flat, and a row or a column beside a matrix leaves two axes.
+Neighbouring axes along which the same arrays are broadcast become one axis: arrays of one shape are flat, and
+a row or a column with a matrix leaves two axes.
 
     condition   rows x 1            along axes (rows,  -     )      axis 0: read by condition, x
     x           rows x columns                 (rows, columns)      axis 1: read by x, y
     y                  columns                 ( -  , columns)
-    result      rows x columns      one invocation each; a number in place of an array is no axis at all
+    result      rows x columns      one invocation each; a number has no axes
 
-Where nothing is stretched, and x and y are taken as they are, an invocation has as many elements as go into
-16 bytes of the widest array: masks made of the conditions choose between bits.
+If nothing is broadcast, and x and y need no conversion, an invocation has as many elements as 16 bytes of the
+widest array hold: masks made of the conditions select bits.
 """
 
 from collections.abc import Sequence
@@ -20,35 +20,32 @@ import numpy as np
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.elements import unpacked, wide_type
-from vkdispatch.arrays.kernels import traced
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.output import Sink, output
-from vkdispatch.arrays.promotion import converted, promoted
-from vkdispatch.arrays.remembering import remembered
-from vkdispatch.arrays.results import result
+from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
+from vkdispatch.arrays.maps.output import OutputLike, Sink, parse_output
+from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.numbers import Number
+from vkdispatch.arrays.results import prepare_result
+from vkdispatch.arrays.values.elements import unpack_elements, wide_type
+from vkdispatch.arrays.values.promotion import convert_value, is_nonzero, promote_dtypes
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, is_complex, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.rearrange.fillers import as_value, as_word, checked_number
-from vkdispatch.rearrange.words import Moving, Numbers, numbers_of, word_type
-from vkdispatch.shader.map import MappedArray
+from vkdispatch.rearrange.fillers import cast_number, to_value, to_word
+from vkdispatch.rearrange.moves import Move, Numbers, pack_numbers, split_index, word_type
 from vkdispatch.shader.shader_function import ShaderFunction
 
 GROUP = 256
 _WORDS = (1, 2, 4, 8, 16)
 _MOST_TOGETHER = 16
 
-Number = bool | int | float | complex | np.generic
-Array = Buffer[Any] | MappedArray
-
 
 class _Missing:
-    """What stands for an argument that was not given."""
+    """The default of an argument that has to be given."""
 
     def __repr__(self) -> str:
         return "..."
@@ -59,12 +56,12 @@ _MISSING: Any = _Missing()
 
 @array_function
 def where(
-    condition: Array,
-    x: Array | Number = _MISSING,
-    y: Array | Number = _MISSING,
+    condition: ArrayLike,
+    x: ArrayLike | Number = _MISSING,
+    y: ArrayLike | Number = _MISSING,
     *,
     out: Buffer[Any] | None = None,
-    output_map: Any = None,
+    output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
     """Return the elements of `x` where a condition holds, and those of `y` elsewhere, as `numpy.where`.
@@ -74,25 +71,25 @@ def where(
     Parameters
     ----------
     condition
-        A buffer, or a map called with its arguments, of numbers: those that are not 0 hold (NaN is not).
+        A buffer, or a map called with its arguments, of numbers, of which nonzero ones hold; NaN is nonzero.
     x, y
-        Buffers, maps called with their arguments, or numbers. Where their dtypes differ, the result has the
-        one that NumPy promotes them to; Python numbers give way to arrays.
+        Buffers, maps called with their arguments, or numbers. The dtype of the result is the one to which
+        NumPy promotes theirs; Python numbers take the dtype of arrays.
     out
-        The buffer for the result; None makes one. It may be one of the arrays, if that has the result's size,
-        or an argument that a map of that size reads only at the mapped index.
+        A buffer for the result; None makes one. It may be one of the arrays if this has the size of the
+        result, or an argument that a map of that size reads only at the mapped index.
     output_map
-        A map that each value goes through on its way; its index is that in the result.
+        A map for the results; its index is that in the result.
     graph
         Where to record; None takes the thread's `vd.global_graph()`.
 
     Raises
     ------
     TypeError
-        An argument is not what it should be, or dtypes do not go together.
+        An argument is invalid, or the dtypes have no common dtype.
     ValueError
-        Only one of `x` and `y` is given, or none (`vd.nonzero` finds where a condition holds); shapes do not
-        go together, or `out` does not fit.
+        Only one of `x` and `y` is given, or none (`vd.nonzero` finds where a condition holds); the shapes do
+        not broadcast, or `out` does not match.
     """
     if x is _MISSING or y is _MISSING:
         given_one = x is not _MISSING or y is not _MISSING
@@ -101,74 +98,74 @@ def where(
             if given_one
             else "where: give x and y; where a condition holds is found by vd.nonzero(condition)"
         )
-    tests = operand(condition, "condition")
+    tests = parse_operand(condition, "condition")
     if not is_scalar(tests.var_type) and not is_complex(tests.var_type):
         raise ArgumentTypeError(f"condition: expected numbers or truth values, got {tests.var_type.name}")
-    parts = [_part(x, "x"), _part(y, "y")]
-    kind = promoted([part.var_type if isinstance(part, Operand) else part for part in parts], "x, y")
+    parts = [_parse_value(x, "x"), _parse_value(y, "y")]
+    kind = promote_dtypes([part.var_type if isinstance(part, Operand) else part for part in parts], "x, y")
     arrays = [tests, *(part for part in parts if isinstance(part, Operand))]
-    shape = _broadcast([array.shape for array in arrays])
-    target = output(output_map, kind, shape)
-    buffer = result(out, shape, target.out_type, tests.context)
+    shape = _broadcast_shapes([array.shape for array in arrays])
+    target = parse_output(output_map, kind, shape)
+    buffer = prepare_result(out, shape, target.out_type, tests.context)
     check_overlap([("out", out)], target, alongside=arrays)
     if not buffer.size:
         return buffer
-    sizes, layouts = _layouts(shape, [array.shape for array in arrays])
-    word = _word(parts, kind, plain=target.sink.mapping is None)
+    sizes, layouts = _find_layouts(shape, [array.shape for array in arrays])
+    word = _choose_word(parts, kind, plain=target.sink.mapping is None)
     together = 1
-    if word is not None and all(all(layout) for layout in layouts) and tests.source.plain:
-        together = _together(tests.var_type, kind, buffer.size)
+    if word is not None and all(all(layout) for layout in layouts) and tests.source.is_plain:
+        together = _choose_together(tests.var_type, kind, buffer.size)
         word = word_type(kind.item_size * together)
-    numbers, values = numbers_of({"total": buffer.size // together} | _numbers(sizes, layouts))
+    numbers, values = pack_numbers({"total": buffer.size // together} | _name_sizes(sizes, layouts))
     slots = iter(layouts[1:])
     form = _Form(
-        tests.source,
-        layouts[0],
-        tuple(part.source if isinstance(part, Operand) else None for part in parts),
-        tuple(next(slots) if isinstance(part, Operand) else () for part in parts),
-        kind,
-        target.sink,
-        word,
-        together,
-        len(sizes),
-        numbers,
+        condition=tests.source,
+        condition_axes=layouts[0],
+        sources=tuple(part.source if isinstance(part, Operand) else None for part in parts),
+        axes=tuple(next(slots) if isinstance(part, Operand) else () for part in parts),
+        kind=kind,
+        sink=target.sink,
+        word=word,
+        together=together,
+        count=len(sizes),
+        numbers=numbers,
     )
     arguments: list[Any] = [buffer, *tests.arguments]
     for name, part in zip("xy", parts, strict=True):
         if isinstance(part, Operand):
             arguments.extend(part.arguments)
         else:
-            number = checked_number(part, kind, name)
-            held = form.held
-            arguments.append(as_word(number, kind, held) if word else as_value(number, kind, held))
+            number = cast_number(part, kind, name)
+            held = form.register_type
+            arguments.append(to_word(number, kind, held) if word else to_value(number, kind, held))
     _kernel(form)(*arguments, *target.arguments, *values, graph=graph)
     return buffer
 
 
-def _part(value: Any, name: str) -> Any:
+def _parse_value(value: Any, name: str) -> Any:
     if isinstance(value, (bool, int, float, complex, np.generic)):
         return value
-    return operand(value, name)
+    return parse_operand(value, name)
 
 
-def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+def _broadcast_shapes(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
         raise ArgumentValueError(
-            f"condition, x, y: the shapes {', '.join(map(str, shapes))} do not go together"
+            f"condition, x, y: the shapes {', '.join(map(str, shapes))} do not broadcast"
         ) from None
 
 
-def _word(parts: Sequence[Any], kind: DType, *, plain: bool) -> DType | None:
-    """Return the type as which elements are moved that nothing looks at; None where something does."""
+def _choose_word(parts: Sequence[Any], kind: DType, *, plain: bool) -> DType | None:
+    """Return the type of the words as which elements are moved; None if they are converted or mapped."""
     arrays = [part for part in parts if isinstance(part, Operand)]
-    same = all(each.source.plain and each.var_type is kind for each in arrays)
+    same = all(each.source.is_plain and each.var_type is kind for each in arrays)
     return word_type(kind.item_size) if plain and same and kind.item_size in _WORDS else None
 
 
-def _together(condition: DType, kind: DType, size: int) -> int:
-    """Return how many elements an invocation takes: up to 16 bytes of each array, and a word at the least."""
+def _choose_together(condition: DType, kind: DType, size: int) -> int:
+    """Return the elements of an invocation: up to 16 bytes of each array, and at least a word; else 1."""
     if is_complex(condition):
         return 1
     together = min(16 // max(condition.item_size, kind.item_size, 1), _MOST_TOGETHER)
@@ -177,10 +174,10 @@ def _together(condition: DType, kind: DType, size: int) -> int:
     return together if together * kind.item_size >= 4 else 1
 
 
-def _layouts(
+def _find_layouts(
     shape: tuple[int, ...], shapes: Sequence[tuple[int, ...]]
 ) -> tuple[list[int], list[tuple[bool, ...]]]:
-    """Join axes. Return their lengths, and along which of them each array is not stretched."""
+    """Join axes. Return their lengths and, for each array, along which of them it is not broadcast."""
     filled = [(1,) * (len(shape) - len(each)) + each for each in shapes]
     sizes: list[int] = []
     patterns: list[tuple[bool, ...]] = []
@@ -196,7 +193,7 @@ def _layouts(
     return sizes, [tuple(pattern[k] for pattern in patterns) for k in range(len(shapes))]
 
 
-def _numbers(sizes: Sequence[int], layouts: Sequence[tuple[bool, ...]]) -> dict[str, int]:
+def _name_sizes(sizes: Sequence[int], layouts: Sequence[tuple[bool, ...]]) -> dict[str, int]:
     if all(all(layout) or not any(layout) for layout in layouts):
         return {}
     return {f"size{k}": size for k, size in enumerate(sizes) if k}
@@ -204,9 +201,23 @@ def _numbers(sizes: Sequence[int], layouts: Sequence[tuple[bool, ...]]) -> dict[
 
 @record
 class _Form:
-    """What a kernel is specialised for: sources, along which axes each is read, and what is moved.
+    """What a kernel is specialised for.
 
-    `together`: how many elements a word of those that are moved has; `count`: how many axes there are.
+    Attributes
+    ----------
+    condition, sources
+        The sources of the condition, and of x and y; None for a number.
+    condition_axes, axes
+        Along which axes each array is not broadcast.
+    kind, sink
+        The dtype of the values, and how they are stored.
+    word, together
+        The type of the words as which elements are moved, and the elements of a word; None if elements are
+        converted or mapped.
+    count
+        Number of axes.
+    numbers
+        The numbers of a launch: `total`, and the lengths of the axes but the first.
     """
 
     condition: Source
@@ -221,18 +232,16 @@ class _Form:
     numbers: Numbers
 
     @property
-    def held(self) -> DType:
-        """The type in which a kernel is given a number."""
+    def register_type(self) -> DType:
+        """The type of the number that replaces an array."""
         if self.word is not None:
-            return Moving(self.word).held
+            return Move(self.word).register_type
         wide = wide_type(self.kind)
         return dtype.uint32 if wide is dtype.bool_ else wide
 
 
-@remembered
+@memoize
 def _kernel(form: _Form) -> ShaderFunction:
-    buffer: Any = vc.Buff
-    constant: Any = vc.Const
     arguments: list[tuple[str, Any]] = [("result", buffer[form.word or form.sink.out_type])]
     view = _condition_view(form)
     arguments += [
@@ -243,15 +252,14 @@ def _kernel(form: _Form) -> ShaderFunction:
     for name, source in zip("xy", form.sources, strict=True):
         first = len(arguments)
         if source is None:
-            arguments.append((name, constant[form.held]))
+            arguments.append((name, constant[form.register_type]))
         elif form.word is not None:
             arguments.append((name, buffer[form.word]))
         else:
-            pairs = zip(source.names, source.annotations, strict=True)
-            arguments += [(f"{name}_{each}", kind) for each, kind in pairs]
+            arguments += source.prefix_parameters(name)
         spans.append((first, len(arguments)))
     mapped = len(arguments)
-    arguments += list(zip(form.sink.names, form.sink.annotations, strict=True))
+    arguments += form.sink.parameters
     own = len(arguments)
 
     def body(*variables: Any) -> None:
@@ -259,11 +267,7 @@ def _kernel(form: _Form) -> ShaderFunction:
         index = vc.global_invocation_id().x
         parts: list[Any] = []
         if len(number) > 1:
-            rest: Any = index
-            for k in range(form.count - 1, 0, -1):
-                parts.insert(0, (rest % number[f"size{k}"]).to_register())
-                rest = (rest // number[f"size{k}"]).to_register()
-            parts.insert(0, rest)
+            parts = split_index(index, [number[f"size{k}"] for k in range(1, form.count)])
 
         def place(axes: tuple[bool, ...]) -> Any:
             if all(axes) and axes:
@@ -277,12 +281,12 @@ def _kernel(form: _Form) -> ShaderFunction:
             return found.to_register()
 
         if form.together > 1:
-            truths = _truths(form, view, variables[1], index)
+            truths = _load_truths(form, view, variables[1], index)
             words = [
                 variables[first] if source is None else variables[first][index].to_register()
                 for source, (first, _) in zip(form.sources, spans, strict=True)
             ]
-            variables[0][index] = _masked(form, truths, *words)
+            variables[0][index] = _merge_words(form, truths, *words)
             return
         tests = form.condition.value(variables[1 : 1 + len(form.condition.names)], place(form.condition_axes))
         values: list[Any] = []
@@ -293,18 +297,20 @@ def _kernel(form: _Form) -> ShaderFunction:
                     value = value != 0
             elif form.word is not None:
                 value = variables[first][place(axes)].to_register()
-                held = Moving(form.word).held
+                held = Move(form.word).register_type
                 value = value if value.var_type is held else value.to_dtype(held)
             else:
-                value = converted(source.value(variables[first:last], place(axes)), form.kind).to_register()
+                value = convert_value(
+                    source.value(variables[first:last], place(axes)), form.kind
+                ).to_register()
             values.append(value)
-        chosen = vc.select(_truth(tests), *values).to_register()
+        chosen = vc.select(is_nonzero(tests), *values).to_register()
         if form.word is not None:
             variables[0][index] = chosen.to_dtype(dtype.uint16) if form.word is dtype.uint16 else chosen
         else:
             form.sink.store(variables[0], variables[mapped:own], index, chosen)
 
-    return traced(
+    return trace_kernel(
         f"where_{form.kind.name}",
         body,
         [*arguments, *form.numbers.arguments],
@@ -314,23 +320,23 @@ def _kernel(form: _Form) -> ShaderFunction:
 
 
 def _condition_view(form: _Form) -> DType | None:
-    """Return the type as which several conditions are loaded at once; None: one by one."""
+    """Return the type of a load of several conditions; None if they are loaded one by one."""
     size = form.condition.out_type.item_size * form.together
     return word_type(size) if form.together > 1 and size >= 4 else None
 
 
-def _truths(form: _Form, view: DType | None, condition: Any, index: Any) -> list[Any]:
-    """Return whether the condition holds for each of the elements of a word."""
+def _load_truths(form: _Form, view: DType | None, condition: Any, index: Any) -> list[Any]:
+    """Return whether the condition holds for each element of a word."""
     kind = form.condition.out_type
     if view is None:
-        return [_truth(condition[index * form.together + i].to_register()) for i in range(form.together)]
+        return [is_nonzero(condition[index * form.together + i].to_register()) for i in range(form.together)]
     # truth values are bytes of 0 and 1
     held = dtype.uint8 if kind is dtype.bool_ else kind
-    return [_truth(each) for each in unpacked(held, form.together, condition[index].to_register())]
+    return [is_nonzero(each) for each in unpack_elements(held, form.together, condition[index].to_register())]
 
 
-def _masked(form: _Form, truths: Sequence[Any], x: Any, y: Any) -> Any:
-    """Return a word with the elements of `x` where it is true, and those of `y` elsewhere."""
+def _merge_words(form: _Form, truths: Sequence[Any], x: Any, y: Any) -> Any:
+    """Return a word with the elements of `x` where `truths` are true, and those of `y` elsewhere."""
     assert form.word is not None
     words, bits = form.word.item_size // 4, 8 * form.kind.item_size
     parts: list[Any] = []
@@ -345,11 +351,3 @@ def _masked(form: _Form, truths: Sequence[Any], x: Any, y: Any) -> Any:
         first, second = (x, y) if words == 1 else (x[k], y[k])
         parts.append(((first & mask) | (second & ~mask)).to_register())
     return parts[0] if words == 1 else vc.to_dtype(form.word, *parts)
-
-
-def _truth(value: Any) -> Any:
-    if value.var_type is dtype.bool_:
-        return value
-    if is_complex(value.var_type):
-        return vc.any(value.real != 0, value.imag != 0)
-    return value != 0

@@ -1,4 +1,4 @@
-"""Numbers that arrays are filled with, as kernels take them: in the array's dtype, or as words."""
+"""Numbers that fill arrays, as kernels take them: in the dtype of the array, or as words."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,33 +18,30 @@ from vkdispatch.base.dtype import (
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.packing import to_bfloat16
 from vkdispatch.base.record import record
-from vkdispatch.rearrange.words import Moving
+from vkdispatch.rearrange.moves import Move
 
 
 @record
 class Filler:
-    """Python numbers that go into arrays of a dtype.
-
-    `several` tells whether they differ; then there are two of them for each axis that is padded.
-    """
+    """Numbers that fill arrays of a dtype: one, or two for each padded axis if they differ."""
 
     kind: DType
     numbers: tuple[Any, ...]
 
     @property
-    def several(self) -> bool:
-        """Whether they differ."""
+    def is_several(self) -> bool:
+        """Whether there are several numbers."""
         return len(self.numbers) > 1
 
-    def values(self, moving: Moving) -> list[Any]:
-        """Return them as arguments of a launch."""
-        if moving.word is not None:
-            return [as_word(number, self.kind, moving.word) for number in self.numbers]
-        return [as_value(number, self.kind, moving.held) for number in self.numbers]
+    def values(self, move: Move) -> list[Any]:
+        """Return the numbers as arguments of a launch."""
+        if move.word is not None:
+            return [to_word(number, self.kind, move.word) for number in self.numbers]
+        return [to_value(number, self.kind, move.register_type) for number in self.numbers]
 
 
 def host_component(kind: DType) -> Any:
-    """Return the NumPy type of a number that fills an element: of its components, or of it if complex."""
+    """Return the NumPy type of a number that fills an element: of its components, or its complex type."""
     if kind is dtype.complex32:
         return np.complex64
     if kind is dtype.bfloat16:
@@ -52,15 +49,15 @@ def host_component(kind: DType) -> Any:
     return np.dtype(to_numpy_dtype(kind if is_complex(kind) else component_type(kind)))
 
 
-def checked_number(value: object, kind: DType, name: str) -> Any:
+def cast_number(value: object, kind: DType, name: str) -> Any:
     """Return a number as NumPy casts it to a dtype.
 
     Raises
     ------
     TypeError
-        It is none, or complex where the dtype is real.
+        The value is not a number, or is complex and the dtype is real.
     ValueError
-        It is a Python int beyond the dtype's.
+        The value is a Python int out of the bounds of the dtype.
     """
     if not isinstance(value, (bool, int, float, complex, np.generic)):
         raise ArgumentTypeError(f"{name}: expected a number, got {value!r}")
@@ -76,8 +73,8 @@ def checked_number(value: object, kind: DType, name: str) -> Any:
         raise ArgumentTypeError(f"{name}: {value!r} does not go into elements of {kind.name}") from None
 
 
-def as_bytes(number: Any, kind: DType) -> bytes:
-    """Return an element of which every component, or the complex number, is the number."""
+def to_bytes(number: Any, kind: DType) -> bytes:
+    """Return the bytes of an element whose components all are the number."""
     if kind is dtype.bfloat16:
         return to_bfloat16(np.asarray([number], np.float32)).tobytes()
     if kind is dtype.complex32:
@@ -86,9 +83,9 @@ def as_bytes(number: Any, kind: DType) -> bytes:
     return octets * (kind.item_size // len(octets))
 
 
-def as_word(number: Any, kind: DType, word: DType) -> Any:
-    """Return a word of elements, or of a part of one, of which every component is the number."""
-    octets = as_bytes(number, kind)
+def to_word(number: Any, kind: DType, word: DType) -> Any:
+    """Return a word of such elements, or of a part of one."""
+    octets = to_bytes(number, kind)
     octets = (octets * max(1, word.item_size // len(octets)))[: word.item_size]
     if word.item_size <= 4:
         return int.from_bytes(octets, "little")
@@ -96,7 +93,7 @@ def as_word(number: Any, kind: DType, word: DType) -> Any:
     return parts
 
 
-def as_value(number: Any, kind: DType, held: DType) -> Any:
+def to_value(number: Any, kind: DType, held: DType) -> Any:
     """Return a number as a kernel takes a value of the type `held`."""
     if held is dtype.bool_:
         return int(bool(number))

@@ -1,4 +1,4 @@
-"""Indices that arrays hold: which place each means, and what is done about those that mean none."""
+"""Indices in arrays: the place of each, and what happens to those out of bounds."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -8,25 +8,25 @@ import numpy as np
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.calls import is_recorded
-from vkdispatch.arrays.deferred import (
+from vkdispatch.arrays.deferred_errors import (
     Check,
     journal_of,
     note_error,
-    noted_number,
     raise_if_checked,
+    read_note,
     take_ticket,
 )
-from vkdispatch.arrays.kernels import traced
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.operand import Operand
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.maps.operand import Operand
+from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, VkDispatchError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.rearrange.words import Numbers, numbers_of
+from vkdispatch.rearrange.moves import Numbers, pack_numbers
 from vkdispatch.shader.shader_function import ShaderFunction
 
 GROUP = 256
@@ -47,16 +47,16 @@ _INTEGERS = (
 
 
 class BadIndexError(VkDispatchError, IndexError):
-    """An index means no element of the array."""
+    """An index is out of bounds."""
 
 
-def checked_mode(mode: object, graph: CommandGraph | None) -> str:
-    """Return what is done about indices beyond the ends; None: "raise" where that is possible.
+def parse_mode(mode: object, graph: CommandGraph | None) -> str:
+    """Return what happens to indices out of bounds; None becomes "raise", or "wrap" if the call is recorded.
 
     Raises
     ------
     ValueError
-        There is no such mode, or it is "raise" and the call is being recorded.
+        There is no such mode, or it is "raise" and the call is recorded.
     """
     recorded = is_recorded(graph)
     if mode is None:
@@ -72,14 +72,14 @@ def checked_mode(mode: object, graph: CommandGraph | None) -> str:
 
 
 def check_indices(indices: Operand, length: int, name: str = "indices") -> None:
-    """Check what can be known of indices before they are looked at.
+    """Check what is known of indices before they are read.
 
     Raises
     ------
     TypeError
-        They are no integers.
+        They are not integers.
     IndexError
-        There are some, and there is nothing that they could mean.
+        There are indices, but no elements.
     """
     if indices.var_type not in _INTEGERS:
         raise ArgumentTypeError(f"{name}: expected integers, got {indices.var_type.name}")
@@ -92,19 +92,19 @@ def is_long(indices: Operand, length: int) -> bool:
     return indices.var_type in _LONG or length > _MOST_NARROW
 
 
-def resolved(index: Any, length: Callable[[DType], Any], *, mode: str, long: bool, big: bool) -> Any:
-    """Return the place that an index means, as a register.
+def resolve_index(index: Any, length: Callable[[DType], Any], *, mode: str, long: bool, big: bool) -> Any:
+    """Return the place of an index, in a register.
 
     Parameters
     ----------
     length
-        Gives the count of places, as a GPU value of a type.
+        Returns the number of places as a GPU value of a type.
     mode
         "clip"; all others wrap.
     long
         Whether to compute in 64 bits.
     big
-        Whether a place may need more than 32 of them.
+        Whether a place may need more than 32 bits.
     """
     signed = index.var_type in (dtype.int16, dtype.int32, dtype.int64)
     kind: DType = (dtype.int64 if long else dtype.int32) if signed else dtype.uint64 if long else dtype.uint32
@@ -127,7 +127,7 @@ def resolved(index: Any, length: Callable[[DType], Any], *, mode: str, long: boo
 
 @record
 class _IndexCheck(Check):
-    """That the indices in an array mean places."""
+    """The check that indices are within bounds."""
 
     function: str
     name: str
@@ -138,8 +138,8 @@ class _IndexCheck(Check):
     queue_count: int
 
     def error(self, place: int, words: Any, queue: int, call: str) -> BadIndexError:
-        # what was found is the first bad one, if there are fewer than 2**32 indices
-        value = "one" if words is None else str(noted_number(words, 0, self.kind))
+        # the first bad one, if there are fewer than 2**32 indices
+        value = "one" if words is None else str(read_note(words, 0, self.kind))
         where = ", ".join(str(int(each)) for each in np.unravel_index(place, self.shape or (1,)))
         on = f" on queue {queue}" if self.queue_count > 1 else ""
         place_text = f"[{where if self.shape else ''}]{on}"
@@ -158,35 +158,35 @@ def note_bad_index(
     *,
     negative: bool = True,
 ) -> None:
-    """Have the device check that all indices are in [-length, length), or in [0, length).
+    """Let the device check that all indices are in [-length, length), or in [0, length).
 
-    If one is not, whoever waits for the device next gets an IndexError, which names the first such index and
-    where it is: in this call, if checks are on (VKDISPATCH_CHECK).
+    If an index is not, the next wait for the device raises an IndexError that names the first such index and
+    its position: this call does if checks are on (VKDISPATCH_CHECK).
 
     Parameters
     ----------
     function
-        The function that was called.
+        The name of the function that was called.
     what
-        What has so many elements, as messages call it.
+        What has `length` elements, as the error message calls it.
     name
-        What they call the indices.
+        The name of the argument.
     remedy
-        What would do, as they say it.
+        What the error message advises.
     negative
-        Whether indices may be.
+        Whether negative indices are allowed.
     """
     if not indices.size:
         return
     long = is_long(indices, length)
-    numbers, values = numbers_of({"count": indices.size, "length": length})
-    kernel = _checking(indices.source, long, numbers, negative)
-    journal, ticket = index_notes(function, indices, length, what, name, remedy)
+    numbers, values = pack_numbers({"count": indices.size, "length": length})
+    kernel = _check_kernel(indices.source, long, numbers, negative)
+    journal, ticket = prepare_notes(function, indices, length, what, name, remedy)
     kernel(journal, *indices.arguments, *values, ticket)
     raise_if_checked(indices.context)
 
 
-def index_notes(
+def prepare_notes(
     function: str,
     indices: Operand,
     length: int,
@@ -194,29 +194,29 @@ def index_notes(
     name: str = "indices",
     remedy: str = _REMEDY,
 ) -> tuple[Buffer[Any], int]:
-    """Return the arguments of a kernel that calls `note_bad_places` itself; see `note_bad_index`.
+    """Return the arguments of a kernel that calls `note_bad_places`; see `note_bad_index`.
 
-    The caller has `raise_if_checked` after its launch.
+    The caller calls `raise_if_checked` after the launch.
     """
     context = indices.context
-    kind = _kind_of(indices.var_type, is_long(indices, length))
+    kind = _comparison_type(indices.var_type, is_long(indices, length))
     what = f"{what} of {length} elements"
     check = _IndexCheck(function, name, what, remedy, indices.shape, kind, context.queue_count)
     return journal_of(context), take_ticket(context, check)
 
 
-def _kind_of(index: DType, long: bool) -> DType:
-    """Return the type in which an index is compared."""
+def _comparison_type(index: DType, long: bool) -> DType:
+    """Return the type in which an index is compared with the length."""
     if index in _SIGNED:
         return dtype.int64 if long else dtype.int32
     return dtype.uint64 if long else dtype.uint32
 
 
-def out_of_bounds(
+def find_out_of_bounds(
     index: Any, length: Callable[[DType], Any], *, long: bool, negative: bool = True
 ) -> tuple[Any, Any]:
-    """Return an index in a register, and whether it means no place; the rest as of `resolved`."""
-    kind = _kind_of(index.var_type, long)
+    """Return an index in a register, and whether it is out of bounds; the rest as of `resolve_index`."""
+    kind = _comparison_type(index.var_type, long)
     place = index.to_dtype(kind).to_register()
     if kind not in _SIGNED:
         return place, place >= length(kind)
@@ -232,41 +232,39 @@ def note_bad_places(
     *,
     long: bool,
 ) -> None:
-    """Note, in a kernel being traced, which indices mean no place.
+    """Note, in a kernel being traced, which indices are out of bounds.
 
-    `places` are pairs, in registers, of where an index lies and the index; the rest as of `resolved`.
+    `places` are pairs in registers: the position of an index, and the index. The rest as of `resolve_index`.
     """
     found = []
     for position, index in places:
-        place, bad = out_of_bounds(index, length, long=long)
+        place, bad = find_out_of_bounds(index, length, long=long)
         found.append((position, place, bad.to_register()))
-    # one branch, which hardly anybody takes
+    # one branch for all, which is rarely taken
     with vc.if_block(vc.any(*(bad for _, _, bad in found)) if len(found) > 1 else found[0][2]):
         for position, place, bad in found:
             with vc.if_block(bad):
                 note_error(journal, ticket, position, [place])
 
 
-@remembered
-def _checking(source: Source, long: bool, numbers: Numbers, negative: bool) -> ShaderFunction:
-    buffer: Any = vc.Buff
-    constant: Any = vc.Const
+@memoize
+def _check_kernel(source: Source, long: bool, numbers: Numbers, negative: bool) -> ShaderFunction:
     own = 1 + len(source.names)
 
     def body(*variables: Any) -> None:
         position = vc.global_invocation_id().x
         index = source.value(variables[1:own], position)
         length = functools.partial(numbers.value, variables[own:-1], "length")
-        place, bad = out_of_bounds(index, length, long=long, negative=negative)
+        place, bad = find_out_of_bounds(index, length, long=long, negative=negative)
         with vc.if_block(bad):
             note_error(variables[0], variables[-1], position, [place])
 
-    return traced(
+    return trace_kernel(
         "check_indices",
         body,
         [
             ("journal", buffer[dtype.uint32]),
-            *zip(source.names, source.annotations, strict=True),
+            *source.parameters,
             *numbers.arguments,
             ("ticket", constant[dtype.uint32]),
         ],

@@ -1,6 +1,6 @@
-"""`vd.concatenate` and `vd.stack`: each array is laid into the result by a launch of its own.
+"""`vd.concatenate` and `vd.stack`: one launch copies each array into the result.
 
-Arrays of which single elements alternate, as colours do in pixels, are joined by one launch (see `narrow`).
+Arrays whose single elements alternate, like the colours of pixels, take one launch (see `narrow_planes`).
 """
 
 import math
@@ -9,63 +9,61 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.aliasing import check_overlap
-from vkdispatch.arrays.axes import around, checked_axis
+from vkdispatch.arrays.axes import check_rank, parse_axis, split_shape
 from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.kernels import traced
-from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.output import Output, output
-from vkdispatch.arrays.promotion import converted, promoted
-from vkdispatch.arrays.remembering import remembered
-from vkdispatch.arrays.results import result
-from vkdispatch.arrays.words import word_type
+from vkdispatch.arrays.kernels import trace_kernel
+from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
+from vkdispatch.arrays.maps.output import Output, OutputLike, parse_output
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.results import prepare_result
+from vkdispatch.arrays.values.promotion import convert_value, promote_dtypes
+from vkdispatch.arrays.values.words import word_type
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.rearrange.checking import checked_rank
-from vkdispatch.rearrange.narrow import joining, narrow_kernel
-from vkdispatch.rearrange.words import Moving, Numbers, largest_word, moves_words, numbers_of
+from vkdispatch.rearrange.moves import Move, Numbers, find_largest_word, is_moved_as_words, pack_numbers
+from vkdispatch.rearrange.narrow_planes import narrow_kernel, plan_interleave
 from vkdispatch.shader.map import MappedArray
 from vkdispatch.shader.parameters import given
 from vkdispatch.shader.shader_function import ShaderFunction
 
 GROUP = 256
-Array = Buffer[Any] | MappedArray
 
 
 @array_function
 def concatenate(
-    arrays: Sequence[Array],
+    arrays: Sequence[ArrayLike],
     axis: int | None = 0,
     out: Buffer[Any] | None = None,
     *,
-    output_map: Any = None,
+    output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return arrays one after the other along an axis, as `numpy.concatenate`.
+    """Join arrays along an axis, as `numpy.concatenate`.
 
     Parameters
     ----------
     arrays
-        Buffers, or maps called with their arguments, of one shape but for `axis`. Where their dtypes differ,
-        the result has the one that NumPy promotes them to.
+        Buffers, or maps called with their arguments, of one shape except along `axis`. The dtype of the
+        result is the one to which NumPy promotes theirs.
     axis
         The axis; None joins the flat arrays.
     out
-        The buffer for the result; None makes one. It must not be one of the arrays.
+        A buffer for the result; None makes one. It must not be one of the arrays.
     output_map
-        A map that each value goes through on its way; its index is that in the result.
+        A map for the results; its index is that in the result.
     graph
         Where to record; None takes the thread's `vd.global_graph()`.
 
     Raises
     ------
     TypeError
-        An argument is not what it should be, or the dtypes do not go together.
+        An argument is invalid, or the dtypes have no common dtype.
     ValueError
-        There are no arrays, their shapes do not fit, there is no such axis, or `out` does not fit.
+        There are no arrays, their shapes do not match, there is no such axis, or `out` does not match.
     """
-    found = _operands(arrays)
+    found = _parse_arrays(arrays)
     if axis is None:
         shapes: list[tuple[int, ...]] = [(each.size,) for each in found]
         chosen = 0
@@ -73,7 +71,7 @@ def concatenate(
         shapes = [each.shape for each in found]
         if not shapes[0]:
             raise ArgumentValueError("arrays: those of no axes cannot be joined; axis=None joins them")
-        chosen = checked_axis(axis, len(shapes[0]))
+        chosen = parse_axis(axis, len(shapes[0]))
     first = shapes[0]
     for k, shape in enumerate(shapes):
         others = (*shape[:chosen], *shape[chosen + 1 :])
@@ -86,26 +84,26 @@ def concatenate(
     joined = (*first[:chosen], length, *first[chosen + 1 :])
     pieces = [math.prod(shape[chosen:]) for shape in shapes]
     outer = math.prod(first[:chosen])
-    return _joined(found, joined, outer, pieces, out, output_map, graph)
+    return _join(found, joined, outer, pieces, out, output_map, graph)
 
 
 @array_function
 def stack(
-    arrays: Sequence[Array],
+    arrays: Sequence[ArrayLike],
     axis: int = 0,
     out: Buffer[Any] | None = None,
     *,
-    output_map: Any = None,
+    output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return arrays of one shape along a new axis, as `numpy.stack`.
+    """Join arrays of one shape along a new axis, as `numpy.stack`.
 
     Parameters
     ----------
     arrays
         Buffers, or maps called with their arguments, of one shape of at most two axes.
     axis
-        Which axis of the result counts the arrays.
+        The axis of the result that counts the arrays.
     out, output_map, graph
         As of `concatenate`.
 
@@ -114,45 +112,45 @@ def stack(
     TypeError, ValueError
         As of `concatenate`.
     """
-    found = _operands(arrays)
+    found = _parse_arrays(arrays)
     first = found[0].shape
     for k, each in enumerate(found):
         if each.shape != first:
             raise ArgumentValueError(
                 f"arrays: expected one shape; the first has {first}, number {k} has {each.shape}"
             )
-    chosen = checked_axis(axis, checked_rank(len(first) + 1, "arrays"))
+    chosen = parse_axis(axis, check_rank(len(first) + 1, "arrays"))
     joined = (*first[:chosen], len(found), *first[chosen:])
-    outer, _, inner = around(joined, chosen)
-    return _joined(found, joined, outer, [inner] * len(found), out, output_map, graph)
+    outer, _, inner = split_shape(joined, chosen)
+    return _join(found, joined, outer, [inner] * len(found), out, output_map, graph)
 
 
-def _operands(arrays: Any) -> list[Operand]:
+def _parse_arrays(arrays: Any) -> list[Operand]:
     if isinstance(arrays, (Buffer, MappedArray)) or not isinstance(arrays, Sequence):
         raise ArgumentTypeError(f"arrays: expected a list or tuple of vd.Buffer, got {given(arrays)}")
     if not arrays:
         raise ArgumentValueError("arrays: expected at least one")
-    return [operand(each, f"arrays[{k}]") for k, each in enumerate(arrays)]
+    return [parse_operand(each, f"arrays[{k}]") for k, each in enumerate(arrays)]
 
 
-def _joined(
+def _join(
     arrays: Sequence[Operand],
     shape: tuple[int, ...],
     outer: int,
     pieces: Sequence[int],
     out: Buffer[Any] | None,
-    output_map: Any,
+    output_map: OutputLike,
     graph: CommandGraph | None,
 ) -> Buffer[Any]:
-    """Lay pieces, of so many elements in each of `outer` rows, one after the other."""
-    kind = promoted([each.var_type for each in arrays], "arrays")
-    target = output(output_map, kind, shape)
-    buffer = result(out, shape, target.out_type, arrays[0].context)
+    """Copy pieces one after the other; `pieces` are the elements of each in each of `outer` rows."""
+    kind = promote_dtypes([each.var_type for each in arrays], "arrays")
+    target = parse_output(output_map, kind, shape)
+    buffer = prepare_result(out, shape, target.out_type, arrays[0].context)
     check_overlap([("out", out)], target, elsewhere=arrays)
     plain = target.sink.mapping is None and all(
-        each.source.plain and each.var_type is kind for each in arrays
+        each.source.is_plain and each.var_type is kind for each in arrays
     )
-    narrow = joining(len(arrays), outer, kind.item_size) if plain and set(pieces) == {1} else None
+    narrow = plan_interleave(len(arrays), outer, kind.item_size) if plain and set(pieces) == {1} else None
     if narrow is not None:
         form, values = narrow
         narrow_kernel(form)(buffer, *(each.arguments[0] for each in arrays), *values, graph=graph)
@@ -174,21 +172,21 @@ def _launch(
     graph: CommandGraph | None,
 ) -> None:
     outer, piece, row, offset = lengths
-    moving = Moving(None, x.source, target.sink)
-    if moves_words(x, target) and x.var_type is kind:
+    move = Move(None, x.source, target.sink)
+    if is_moved_as_words(x, target) and x.var_type is kind:
         item = kind.item_size
-        size = largest_word(piece * item, offset * item, *([row * item] if outer > 1 else []))
-        moving = Moving(word_type(size))
+        size = find_largest_word(piece * item, offset * item, *([row * item] if outer > 1 else []))
+        move = Move(word_type(size))
         piece, row, offset = (length * item // size for length in (piece, row, offset))
     count = outer * piece
-    numbers, values = numbers_of({"count": count, "piece": piece, "row": row, "offset": offset})
-    kernel = _kernel(moving, outer > 1, kind, numbers)
+    numbers, values = pack_numbers({"count": count, "piece": piece, "row": row, "offset": offset})
+    kernel = _kernel(move, outer > 1, kind, numbers)
     kernel(buffer, *x.arguments, *target.arguments, *values, graph=graph)
 
 
-@remembered
-def _kernel(moving: Moving, rows: bool, kind: DType, numbers: Numbers) -> ShaderFunction:
-    own = len(moving.arguments)
+@memoize
+def _kernel(move: Move, rows: bool, kind: DType, numbers: Numbers) -> ShaderFunction:
+    own = len(move.arguments)
 
     def body(*variables: Any) -> None:
         number = numbers.read(variables[own:])
@@ -197,15 +195,15 @@ def _kernel(moving: Moving, rows: bool, kind: DType, numbers: Numbers) -> Shader
         if rows:
             place = (index // number["piece"]) * number["row"] + index % number["piece"]
         place = (place + number["offset"]).to_register()
-        value = moving.load(variables[:own], index)
-        if moving.word is None:
-            value = converted(value, kind)
-        moving.store(variables[:own], place, value)
+        value = move.load(variables[:own], index)
+        if move.word is None:
+            value = convert_value(value, kind)
+        move.store(variables[:own], place, value)
 
-    return traced(
-        f"join_{moving.label}",
+    return trace_kernel(
+        f"join_{move.label}",
         body,
-        [*moving.arguments, *numbers.arguments],
+        [*move.arguments, *numbers.arguments],
         GROUP,
         exec_size=numbers.text("count"),
     )

@@ -6,18 +6,17 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.arrays.aliasing import check_overlap
-from vkdispatch.arrays.axes import checked_axis
+from vkdispatch.arrays.axes import parse_axis
 from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.numbers import checked_int
-from vkdispatch.arrays.operand import operand
-from vkdispatch.arrays.output import output
-from vkdispatch.arrays.results import result
+from vkdispatch.arrays.maps.operand import ArrayLike, parse_operand
+from vkdispatch.arrays.maps.output import OutputLike, parse_output
+from vkdispatch.arrays.numbers import parse_int
+from vkdispatch.arrays.results import prepare_result
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.rearrange.axes import Axis, launch_by_axes
-from vkdispatch.rearrange.fillers import Filler, checked_number
-from vkdispatch.shader.map import MappedArray
+from vkdispatch.rearrange.axis_kernels import Axis, launch_by_axes
+from vkdispatch.rearrange.fillers import Filler, cast_number
 
 _MODES = ("constant", "edge", "reflect", "symmetric", "wrap", "empty")
 # Those of NumPy that need more than one element of the array for one of the result.
@@ -28,54 +27,53 @@ Pair = tuple[Any, Any]
 
 @array_function
 def pad(
-    x: Buffer[Any] | MappedArray,
+    x: ArrayLike,
     pad_width: Any,
     mode: str = "constant",
     *,
     constant_values: Any = 0,
     out: Buffer[Any] | None = None,
-    output_map: Any = None,
+    output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return an array with more elements at the ends of its axes, as `numpy.pad`.
+    """Return an array padded at the ends of its axes, as `numpy.pad`.
 
     Parameters
     ----------
     x
         A buffer, or a map called with its arguments, of 1 to 3 axes.
     pad_width
-        How many elements before and after, as NumPy takes it: an int, `(before, after)`, such a pair for each
-        axis, or a dict of axes and one of these. May be more than the array has.
+        The number of elements before and after, as in NumPy: an int, `(before, after)`, such a pair for each
+        axis, or a dict of axes and one of these. It may exceed the length of the array.
     mode
-        What they are: "constant", "edge" (the nearest element), "reflect" (mirrored in the first and the last
-        element), "symmetric" (mirrored at the ends), "wrap" (the array over and over), or "empty" (anything).
+        "constant", "edge" (the nearest element), "reflect" (mirrored in the first and the last element),
+        "symmetric" (mirrored at the ends), "wrap" (the array repeated), or "empty" (undefined).
     constant_values
-        For "constant": a number, a pair, or a pair for each axis. Where two axes are padded, the later
-        counts.
-        Every component of a vector or matrix is that number.
+        For "constant": a number, a pair, or a pair for each axis. The last padded axis fills the corners. All
+        components of a vector or matrix become this number.
     out
-        The buffer for the result; None makes one. It must not be `x`.
+        A buffer for the result; None makes one. It must not be `x`.
     output_map
-        A map that every value of the result goes through, those of the padding too.
+        A map for the results, including the padding.
     graph
         Where to record; None takes the thread's `vd.global_graph()`.
 
     Raises
     ------
     TypeError
-        An argument is not what it should be.
+        An argument is invalid.
     ValueError
-        A width is negative, an axis of no elements is to be padded with its elements, there is no such mode,
-        or `out` does not fit.
+        A width is negative, an axis without elements would be padded with its elements, there is no such
+        mode, or `out` does not match.
     """
-    array = operand(x, "x")
+    array = parse_operand(x, "x")
     if mode not in _MODES:
         known = f"NumPy's {mode!r} is none of the modes here" if mode in _OTHERS else f"got {mode!r}"
         raise ArgumentValueError(f"mode: expected one of {', '.join(map(repr, _MODES))}; {known}")
     shape = array.shape
     widths = [
-        (checked_int(before, "pad_width", least=0), checked_int(after, "pad_width", least=0))
-        for before, after in _widths(pad_width, len(shape))
+        (parse_int(before, "pad_width", least=0), parse_int(after, "pad_width", least=0))
+        for before, after in _parse_widths(pad_width, len(shape))
     ]
     kind = "constant" if mode == "empty" else mode
     if kind != "constant":
@@ -86,8 +84,8 @@ def pad(
                     'mode="constant" does'
                 )
     padded = tuple(size + sum(width) for size, width in zip(shape, widths, strict=True))
-    target = output(output_map, array.var_type, padded)
-    buffer = result(out, padded, target.out_type, array.context)
+    target = parse_output(output_map, array.var_type, padded)
+    buffer = prepare_result(out, padded, target.out_type, array.context)
     check_overlap([("out", out)], target, elsewhere=[array])
     axes = [
         Axis(kind if any(width) else "same", size + sum(width), size, width[0])
@@ -96,9 +94,9 @@ def pad(
     filler = None
     if kind == "constant":
         numbers = [
-            checked_number(value, array.var_type, "constant_values")
+            cast_number(value, array.var_type, "constant_values")
             for pair, width in zip(
-                _pairs(constant_values, len(shape), "constant_values"), widths, strict=True
+                _parse_pairs(constant_values, len(shape), "constant_values"), widths, strict=True
             )
             for value in pair
             if any(width)
@@ -107,35 +105,35 @@ def pad(
             same = all(np.array_equal(number, numbers[0]) for number in numbers)
             filler = Filler(array.var_type, tuple(numbers[:1] if same else numbers))
         elif numbers:
-            filler = Filler(array.var_type, (checked_number(0, array.var_type, "constant_values"),))
+            filler = Filler(array.var_type, (cast_number(0, array.var_type, "constant_values"),))
     if buffer.size:
         if not array.size:
-            # nothing is read of it, but there must be something
-            array = operand(function_buffer((1,) * len(shape), array.var_type, context=array.context))
+            # the kernel reads nothing of it, but needs a buffer
+            array = parse_operand(function_buffer((1,) * len(shape), array.var_type, context=array.context))
         launch_by_axes(array, axes, target, buffer, graph, filler)
     return buffer
 
 
-def _widths(given: Any, dimensions: int) -> Sequence[Pair]:
-    if isinstance(given, Mapping):
+def _parse_widths(value: Any, dimensions: int) -> Sequence[Pair]:
+    if isinstance(value, Mapping):
         pairs: list[Pair] = [(0, 0)] * dimensions
-        for axis, width in given.items():
-            (pair,) = _pairs(width, 1, "pad_width")
-            pairs[checked_axis(axis, dimensions, "pad_width")] = pair
+        for axis, width in value.items():
+            (pair,) = _parse_pairs(width, 1, "pad_width")
+            pairs[parse_axis(axis, dimensions, "pad_width")] = pair
         return pairs
-    return _pairs(given, dimensions, "pad_width")
+    return _parse_pairs(value, dimensions, "pad_width")
 
 
-def _pairs(given: Any, dimensions: int, name: str) -> list[Pair]:
-    """Return a pair for each axis, as NumPy understands numbers, pairs, and pairs of each axis."""
+def _parse_pairs(value: Any, dimensions: int, name: str) -> list[Pair]:
+    """Return a pair for each axis, value a number, a pair, or pairs for each axis, as in NumPy."""
     try:
-        array = np.asarray(given)
+        array = np.asarray(value)
         pairs: Any = np.broadcast_to(array, (dimensions, 2))
     except (ValueError, TypeError):
         raise ArgumentValueError(
             f"{name}: expected a number, (before, after), or such a pair for each of {dimensions} axes, got "
-            f"{given!r}"
+            f"{value!r}"
         ) from None
     if array.dtype == object or array.dtype.kind in "USmM":
-        raise ArgumentTypeError(f"{name}: expected numbers, got {given!r}")
+        raise ArgumentTypeError(f"{name}: expected numbers, got {value!r}")
     return [(before, after) for before, after in pairs]

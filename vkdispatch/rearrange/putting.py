@@ -1,16 +1,17 @@
-"""`vd.put`: values written to places that an array of indices tells; the last of several for one counts.
+"""`vd.put`: values written to places given by an array of indices; the last value for a place counts.
 
-Which of them is the last is found before any is written, so that the result is the same every time:
+The last value is found before any value is written, so that the result is the same every time:
 
     indices    5  2  5  7  2           writers 0 1 2 3 4
     slots      [ 5: 2 ] [ 2: 4 ] [ 7: 3 ]              the last writer of each place
     written    x[5] = v[2]   x[2] = v[4]   x[7] = v[3]
 
-Slots are a hash table of twice as many entries as there are writers, or of as many as the array has
-elements, if these are fewer. An entry holds 1 + a writer; its place is that writer's. A writer takes the
-first free entry from the hash of its place on, or raises the one that belongs to its place already, by
-atomics. Which entry a place gets depends on who comes first, but not whether it has one, nor the largest
-writer in it, and that one alone writes. No invocation waits for another.
+The slots are a hash table with twice as many entries as there are writers, or an entry for each element of
+the array if these are fewer. An entry holds 1 + the number of a writer, and belongs to the place of that
+writer. By atomics a writer takes the first free entry from the hash of its place on, or raises the entry that
+belongs to its place already. Which entry a place gets depends on the order of execution, but every place gets
+one, and the largest writer in it is the same each time. Only this one writes. No invocation waits for
+another.
 """
 
 import functools
@@ -21,35 +22,34 @@ import numpy as np
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.clearing import cleared
-from vkdispatch.arrays.kernels import traced
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.promotion import converted
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.clearing import clear_buffer
+from vkdispatch.arrays.kernels import buffer, trace_kernel
+from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
+from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.values.promotion import convert_value
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.rearrange.fillers import as_bytes, checked_number
+from vkdispatch.rearrange.fillers import cast_number, to_bytes
 from vkdispatch.rearrange.indices import (
     check_indices,
-    checked_mode,
+    find_out_of_bounds,
     is_long,
     note_bad_index,
-    out_of_bounds,
-    resolved,
+    parse_mode,
+    resolve_index,
 )
-from vkdispatch.rearrange.words import Numbers, largest_word, numbers_of, word_type
-from vkdispatch.shader.map import MappedArray
+from vkdispatch.rearrange.moves import Numbers, find_largest_word, pack_numbers, word_type
 from vkdispatch.shader.parameters import given
 from vkdispatch.shader.shader_function import ShaderFunction
 
 GROUP = 256
 _MOST_WRITERS = (1 << 31) - 1
-# Spreads places over the entries: odd, near 2**32 divided by the golden ratio.
+# Spreads places over the entries: an odd number near 2**32 divided by the golden ratio.
 _HASH = 2654435769
 _NONE = 0xFFFFFFFF
 
@@ -57,42 +57,41 @@ _NONE = 0xFFFFFFFF
 @array_function
 def put(
     x: Buffer[Any],
-    indices: Buffer[Any] | MappedArray,
+    indices: ArrayLike,
     values: Any,
     mode: str | None = None,
     *,
     unique: bool = False,
     graph: CommandGraph | None = None,
 ) -> None:
-    """Write values to places in a flat array, as `numpy.put`. Of several for one place the last one counts.
+    """Write values to places in a flat array, as `numpy.put`. The last of several values for a place counts.
 
     Parameters
     ----------
     x
         The buffer that is written.
     indices
-        A buffer, or a map called with its arguments, of integers: places in `x` as if it were flat. Negative
-        ones count from the end.
+        A buffer, or a map called with its arguments, of integers: places in the flat `x`. Negative ones count
+        from the end.
     values
         A buffer, a map called with its arguments, or a number, converted to the dtype of `x`. If there are
-        fewer of them than indices they start over; if there are none nothing is written.
+        fewer values than indices they are repeated; if there are none nothing is written.
     mode
-        What is done about indices beyond the ends, as of `vd.take`. With "raise" those out of bounds write
-        nothing.
+        What happens to indices out of bounds, as of `vd.take`. With "raise" they write nothing.
     unique
-        Whether no two indices mean the same place, on the caller's word: one launch does it then, in place of
-        three.
+        Whether the caller guarantees that all indices differ. Then one launch does the work of three.
     graph
         Where to record; None takes the thread's `vd.global_graph()`.
 
     Raises
     ------
     TypeError
-        An argument is not what it should be.
+        An argument is invalid.
     ValueError
-        There is no such mode, `x` is read-only, "raise" is to be recorded, or `x` is one of the other arrays.
+        There is no such mode, `x` is read-only, a call with "raise" is recorded, or `x` is one of the other
+        arrays.
     IndexError
-        There are indices and `x` has no elements. With "raise", from a later wait or read: one is out of
+        There are indices but no elements. With "raise", a later wait or read raises it for an index out of
         bounds.
     """
     if not isinstance(x, Buffer):
@@ -100,9 +99,9 @@ def put(
     x.require_alive()
     if not x.is_writable:
         raise ArgumentValueError("x: the buffer is read-only memory of another library")
-    places = operand(indices, "indices")
-    given_values = _values(values, x)
-    mode = checked_mode(mode, graph)
+    places = parse_operand(indices, "indices")
+    given_values = _parse_values(values, x)
+    mode = parse_mode(mode, graph)
     check_indices(places, x.size)
     check_overlap([("x", x)], elsewhere=[places, given_values])
     if places.size > _MOST_WRITERS:
@@ -113,12 +112,12 @@ def put(
         _launch(x, places, given_values, mode, unique, graph)
 
 
-def _values(values: Any, x: Buffer[Any]) -> Operand:
+def _parse_values(values: Any, x: Buffer[Any]) -> Operand:
     if not isinstance(values, (bool, int, float, complex, np.generic)):
-        return operand(values, "values")
+        return parse_operand(values, "values")
     single: Buffer[Any] = function_buffer(1, x.var_type, context=x.context)
-    single.write(as_bytes(checked_number(values, x.var_type, "values"), x.var_type))
-    return operand(single)
+    single.write(to_bytes(cast_number(values, x.var_type, "values"), x.var_type))
+    return parse_operand(single)
 
 
 def _launch(
@@ -132,53 +131,53 @@ def _launch(
     long = is_long(places, x.size)
     bits = (2 * places.size - 1).bit_length()
     direct = x.size <= 1 << bits
-    numbers, given_numbers = numbers_of(
+    numbers, given_numbers = pack_numbers(
         {"length": x.size, "values": values.size, "count": places.size, "shift": 32 - bits}
     )
     word, run = None, 1
-    if values.source.plain and values.var_type is x.var_type:
-        size = largest_word(x.var_type.item_size)
+    if values.source.is_plain and values.var_type is x.var_type:
+        size = find_largest_word(x.var_type.item_size)
         word, run = word_type(size), x.var_type.item_size // size
     form = _Form(
-        places.source,
-        values.source,
-        word,
-        run,
-        x.var_type,
-        mode,
-        long,
-        unique,
-        direct,
-        values.size >= places.size,
-        numbers,
+        indices=places.source,
+        values=values.source,
+        word=word,
+        run=run,
+        kind=x.var_type,
+        mode=mode,
+        long=long,
+        is_unique=unique,
+        is_direct=direct,
+        is_enough=values.size >= places.size,
+        numbers=numbers,
     )
     if unique:
-        _writing(form)(x, *places.arguments, *values.arguments, *given_numbers, graph=graph)
+        _write_kernel(form)(x, *places.arguments, *values.arguments, *given_numbers, graph=graph)
         return
     slots: Buffer[Any] = function_buffer(x.size if direct else 1 << bits, dtype.uint32, context=x.context)
-    cleared(slots, graph)
-    claiming = _claiming(form.indices, mode, long, direct, numbers)
+    clear_buffer(slots, graph)
+    claiming = _claim_kernel(form.indices, mode, long, direct, numbers)
     claiming(slots, *places.arguments, *given_numbers, graph=graph)
-    _writing(form)(x, slots, *places.arguments, *values.arguments, *given_numbers, graph=graph)
+    _write_kernel(form)(x, slots, *places.arguments, *values.arguments, *given_numbers, graph=graph)
 
 
 @record
 class _Form:
-    """What a writing kernel is specialised for.
+    """What a kernel that writes is specialised for.
 
     Attributes
     ----------
     indices, values
-        Where these come from.
+        The sources of both.
     word, run
-        The type of the words that are moved, and how many an element has; None: values are converted.
+        The type of the words that are moved, and the words of an element; None if values are converted.
     kind
         dtype of the elements.
     mode, long
         How places are found.
-    unique, direct
+    is_unique, is_direct
         Whether there are no slots, and whether there is one for each element.
-    enough
+    is_enough
         Whether there is a value for every index.
     """
 
@@ -189,18 +188,14 @@ class _Form:
     kind: DType
     mode: str
     long: bool
-    unique: bool
-    direct: bool
-    enough: bool
+    is_unique: bool
+    is_direct: bool
+    is_enough: bool
     numbers: Numbers
 
 
-def _index_arguments(source: Source) -> list[tuple[str, Any]]:
-    return [(f"indices_{name}", kind) for name, kind in zip(source.names, source.annotations, strict=True)]
-
-
 class _Places:
-    """The places of writers, and their entries among the slots, in a kernel being traced."""
+    """The places of writers and their slots, in a kernel being traced."""
 
     def __init__(
         self, source: Source, variables: Any, numbers: Numbers, given: Any, mode: str, long: bool
@@ -211,33 +206,32 @@ class _Places:
         self._number = numbers.read(given)
         self._mode = mode
         self._long = long
-        self._big = numbers.big
+        self._is_wide = numbers.is_wide
 
-    def of(self, writer: Any) -> Any:
-        """Return the place that a writer writes to."""
+    def find(self, writer: Any) -> Any:
+        """Return the place of a writer."""
         index = self._source.value(self._variables, writer)
-        return resolved(index, self._length, mode=self._mode, long=self._long, big=self._big)
+        return resolve_index(index, self._length, mode=self._mode, long=self._long, big=self._is_wide)
 
-    def refused(self, writer: Any) -> Any:
-        """Return whether a writer has no place to write to, in mode "raise"."""
+    def is_refused(self, writer: Any) -> Any:
+        """Return whether the index of a writer is out of bounds, in mode "raise"."""
         index = self._source.value(self._variables, writer)
-        return out_of_bounds(index, self._length, long=self._long)[1]
+        return find_out_of_bounds(index, self._length, long=self._long)[1]
 
-    def entry(self, place: Any) -> Any:
+    def find_entry(self, place: Any) -> Any:
         """Return the first entry for a place, in a register."""
-        folded = (place ^ (place >> 32)).to_dtype(dtype.uint32) if self._big else place
+        folded = (place ^ (place >> 32)).to_dtype(dtype.uint32) if self._is_wide else place
         spread = (folded * _HASH) & 0xFFFFFFFF
         return (spread >> self._number["shift"]).to_register()
 
-    def following(self, entry: Any) -> None:
-        """Go on to the next entry."""
+    def advance(self, entry: Any) -> None:
+        """Set a register to the next entry."""
         last = (vc.to_dtype(dtype.uint32, _NONE) >> self._number["shift"]).to_register()
         entry[:] = vc.select(entry == last, 0, entry + 1)
 
 
-@remembered
-def _claiming(source: Source, mode: str, long: bool, direct: bool, numbers: Numbers) -> ShaderFunction:
-    buffer: Any = vc.Buff
+@memoize
+def _claim_kernel(source: Source, mode: str, long: bool, direct: bool, numbers: Numbers) -> ShaderFunction:
     last = 1 + len(source.names)
 
     def body(*variables: Any) -> None:
@@ -247,41 +241,40 @@ def _claiming(source: Source, mode: str, long: bool, direct: bool, numbers: Numb
         if mode != "raise":
             claim(slots, places, writer)
             return
-        with vc.if_block(~places.refused(writer)):
+        with vc.if_block(~places.is_refused(writer)):
             claim(slots, places, writer)
 
     def claim(slots: Any, places: _Places, writer: Any) -> None:
-        place = places.of(writer)
+        place = places.find(writer)
         mine = (writer + 1).to_register()
         if direct:
             vc.atomic_max(slots[place], mine)
             return
-        entry = places.entry(place)
+        entry = places.find_entry(place)
         open_ = vc.new_uint_register(1)
         with vc.while_block(open_ == 1):
             found = vc.atomic_compare_exchange(slots[entry], 0, mine).to_register()
             with vc.if_block(found == 0):
                 open_[:] = 0
             with vc.else_block():
-                with vc.if_block(places.of(found - 1) == place):
+                with vc.if_block(places.find(found - 1) == place):
                     vc.atomic_max(slots[entry], mine)
                     open_[:] = 0
                 with vc.else_block():
-                    places.following(entry)
+                    places.advance(entry)
 
-    return traced(
+    return trace_kernel(
         "put_claim",
         body,
-        [("slots", buffer[dtype.uint32]), *_index_arguments(source), *numbers.arguments],
+        [("slots", buffer[dtype.uint32]), *source.prefix_parameters("indices"), *numbers.arguments],
         GROUP,
         exec_size=numbers.text("count"),
     )
 
 
-@remembered
-def _writing(form: _Form) -> ShaderFunction:
-    buffer: Any = vc.Buff
-    first = 1 if form.unique else 2
+@memoize
+def _write_kernel(form: _Form) -> ShaderFunction:
+    first = 1 if form.is_unique else 2
     middle = first + len(form.indices.names)
     last = middle + len(form.values.names)
     kinds = [buffer[form.word]] if form.word is not None else form.values.annotations
@@ -295,35 +288,35 @@ def _writing(form: _Form) -> ShaderFunction:
         if form.mode != "raise":
             write_own(variables, number, places, writer)
             return
-        with vc.if_block(~places.refused(writer)):
+        with vc.if_block(~places.is_refused(writer)):
             write_own(variables, number, places, writer)
 
     def write_own(variables: Any, number: dict[str, Any], places: _Places, writer: Any) -> None:
-        place = places.of(writer)
-        if form.unique:
+        place = places.find(writer)
+        if form.is_unique:
             write(variables, number, writer, place)
             return
         slots, mine = variables[1], (writer + 1).to_register()
-        if form.direct:
+        if form.is_direct:
             with vc.if_block(slots[place] == mine):
                 write(variables, number, writer, place)
             return
-        entry = places.entry(place)
+        entry = places.find_entry(place)
         found = slots[entry].to_register()
         open_ = vc.new_uint_register(1)
         with vc.while_block(open_ == 1):
-            with vc.if_block(places.of(found - 1) == place):
+            with vc.if_block(places.find(found - 1) == place):
                 open_[:] = 0
             with vc.else_block():
-                places.following(entry)
+                places.advance(entry)
                 found[:] = slots[entry]
         with vc.if_block(found == mine):
             write(variables, number, writer, place)
 
     def write(variables: Any, number: dict[str, Any], writer: Any, place: Any) -> None:
-        source: Any = writer if form.enough else (writer % number["values"]).to_register()
+        source: Any = writer if form.is_enough else (writer % number["values"]).to_register()
         if form.word is None:
-            value = converted(form.values.value(variables[middle:last], source), form.kind).to_register()
+            value = convert_value(form.values.value(variables[middle:last], source), form.kind).to_register()
             stored = dtype.compute_type(form.kind)
             variables[0][place] = value if value.var_type is stored else value.to_dtype(stored)
             return
@@ -331,13 +324,13 @@ def _writing(form: _Form) -> ShaderFunction:
             word = variables[middle][source * form.run + part if form.run > 1 else source].to_register()
             variables[0][place * form.run + part if form.run > 1 else place] = word
 
-    return traced(
+    return trace_kernel(
         "put_write",
         body,
         [
             ("x", buffer[form.word or form.kind]),
-            *([] if form.unique else [("slots", buffer[dtype.uint32])]),
-            *_index_arguments(form.indices),
+            *([] if form.is_unique else [("slots", buffer[dtype.uint32])]),
+            *form.indices.prefix_parameters("indices"),
             *((f"values_{name}", kind) for name, kind in zip(form.values.names, kinds, strict=True)),
             *form.numbers.arguments,
         ],

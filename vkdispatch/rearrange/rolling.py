@@ -4,64 +4,58 @@ from collections.abc import Sequence
 from typing import Any
 
 from vkdispatch.arrays.aliasing import check_overlap
-from vkdispatch.arrays.axes import checked_axes, checked_axis, several
+from vkdispatch.arrays.axes import as_tuple, check_rank, parse_axes, parse_axis
 from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.numbers import checked_int
-from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.output import output
-from vkdispatch.arrays.results import result
+from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
+from vkdispatch.arrays.maps.output import OutputLike, parse_output
+from vkdispatch.arrays.numbers import parse_int
+from vkdispatch.arrays.results import prepare_result
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.rearrange.axes import Axis, launch_by_axes
-from vkdispatch.rearrange.checking import checked_rank
-from vkdispatch.shader.map import MappedArray
-
-Array = Buffer[Any] | MappedArray
+from vkdispatch.rearrange.axis_kernels import Axis, launch_by_axes
 
 
 @array_function
 def roll(
-    x: Array,
+    x: ArrayLike,
     shift: int | Sequence[int],
     axis: int | Sequence[int] | None = None,
     *,
     out: Buffer[Any] | None = None,
-    output_map: Any = None,
+    output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return an array whose elements are moved on along axes; what leaves at one end enters at the other.
-
-    As `numpy.roll`.
+    """Return an array rolled along axes, as `numpy.roll`: elements that leave one end enter at the other.
 
     Parameters
     ----------
     x
         A buffer, or a map called with its arguments.
     shift
-        By how many places: an int, or one for each of `axis`. Negative ones move towards the beginning.
+        The number of places: an int, or one for each axis. Negative shifts move towards the beginning.
     axis
-        An axis or several (one named twice is moved twice); None rolls the array as if it were flat.
+        An axis or several axes, also repeated ones; None rolls the flat array.
     out
-        The buffer for the result; None makes one. It must not be `x`.
+        A buffer for the result; None makes one. It must not be `x`.
     output_map
-        A map that each value goes through on its way.
+        A map for the results.
     graph
         Where to record; None takes the thread's `vd.global_graph()`.
 
     Raises
     ------
     TypeError
-        An argument is not what it should be.
+        An argument is invalid.
     ValueError
-        There is no such axis, the counts of shifts and axes differ, or `out` does not fit.
+        There is no such axis, the numbers of shifts and axes differ, or `out` does not match.
     """
-    array = operand(x, "x")
-    shifts = [checked_int(each, "shift") for each in several(shift)]
+    array = parse_operand(x, "x")
+    shifts = [parse_int(each, "shift") for each in as_tuple(shift)]
     if axis is None:
         axes = [Axis("roll", array.size, array.size, sum(shifts) % max(array.size, 1))]
     else:
-        chosen = [checked_axis(each, len(array.shape)) for each in several(axis)]
+        chosen = [parse_axis(each, len(array.shape)) for each in as_tuple(axis)]
         if len(shifts) != len(chosen) and 1 not in (len(shifts), len(chosen)):
             raise ArgumentValueError(f"shift, axis: got {len(shifts)} shifts for {len(chosen)} axes")
         count = max(len(shifts), len(chosen)) if shifts and chosen else 0
@@ -74,58 +68,58 @@ def roll(
         ]
     if all(each.at == 0 for each in axes):
         axes = [Axis("same", each.result, each.x) for each in axes]
-    return _made(array, array.shape, axes, out, output_map, graph)
+    return _move_by_axes(array, array.shape, axes, out, output_map, graph)
 
 
 @array_function
 def flip(
-    x: Array,
+    x: ArrayLike,
     axis: int | Sequence[int] | None = None,
     *,
     out: Buffer[Any] | None = None,
-    output_map: Any = None,
+    output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return an array whose elements are in reverse order along axes, as `numpy.flip`.
+    """Return an array in reverse order along axes, as `numpy.flip`.
 
     Parameters
     ----------
     x
         A buffer, or a map called with its arguments.
     axis
-        An axis or several; None reverses all of them.
+        An axis or several axes; None reverses all.
     out, output_map, graph
         As of `roll`.
 
     Raises
     ------
     TypeError, ValueError
-        As of `roll`; an axis may be named once.
+        As of `roll`; or an axis is repeated.
     """
-    array = operand(x, "x")
-    chosen = checked_axes(axis, len(array.shape))
+    array = parse_operand(x, "x")
+    chosen = parse_axes(axis, len(array.shape))
     axes = [Axis("flip" if k in chosen else "same", size, size) for k, size in enumerate(array.shape)]
-    return _made(array, array.shape, axes, out, output_map, graph)
+    return _move_by_axes(array, array.shape, axes, out, output_map, graph)
 
 
 @array_function
 def tile(
-    x: Array,
+    x: ArrayLike,
     reps: int | Sequence[int],
     *,
     out: Buffer[Any] | None = None,
-    output_map: Any = None,
+    output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return an array laid out next to itself along axes, as `numpy.tile`.
+    """Return an array repeated as a whole along axes, as `numpy.tile`.
 
     Parameters
     ----------
     x
         A buffer, or a map called with its arguments.
     reps
-        How many times, along the last axis or for each axis. The shorter of `reps` and the shape is filled up
-        with ones in front; there may be three axes.
+        The number of times, along the last axis or for each axis. Ones are prepended to the shorter of `reps`
+        and the shape. There may be three axes.
     out, output_map, graph
         As of `roll`.
 
@@ -134,38 +128,38 @@ def tile(
     TypeError, ValueError
         As of `roll`; or a count is negative, or there are more than three axes.
     """
-    array = operand(x, "x")
-    counts = [checked_int(each, "reps", least=0) for each in several(reps)]
-    rank = checked_rank(max(len(counts), len(array.shape)), "reps")
+    array = parse_operand(x, "x")
+    counts = [parse_int(each, "reps", least=0) for each in as_tuple(reps)]
+    rank = check_rank(max(len(counts), len(array.shape)), "reps")
     shape = (1,) * (rank - len(array.shape)) + array.shape
     counts = [1] * (rank - len(counts)) + counts
     axes = [
         Axis("tile" if count != 1 else "same", size * count, size)
         for size, count in zip(shape, counts, strict=True)
     ]
-    return _made(array, tuple(each.result for each in axes), axes, out, output_map, graph)
+    return _move_by_axes(array, tuple(each.result for each in axes), axes, out, output_map, graph)
 
 
 @array_function
 def repeat(
-    x: Array,
+    x: ArrayLike,
     repeats: int,
     axis: int | None = None,
     *,
     out: Buffer[Any] | None = None,
-    output_map: Any = None,
+    output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return an array with each element several times in a row, as `numpy.repeat` with one count for all.
+    """Return an array with each element repeated, as `numpy.repeat` with one number for all elements.
 
     Parameters
     ----------
     x
         A buffer, or a map called with its arguments.
     repeats
-        How many times.
+        The number of times.
     axis
-        Along which axis; None repeats the elements of the flat array, and the result is flat.
+        The axis; None repeats the elements of the flat array, and the result is flat.
     out, output_map, graph
         As of `roll`.
 
@@ -174,27 +168,27 @@ def repeat(
     TypeError, ValueError
         As of `roll`; or `repeats` is negative.
     """
-    array = operand(x, "x")
-    times = checked_int(repeats, "repeats", least=0)
+    array = parse_operand(x, "x")
+    times = parse_int(repeats, "repeats", least=0)
     shape = (array.size,) if axis is None else array.shape
-    chosen = 0 if axis is None else checked_axis(axis, len(shape))
+    chosen = 0 if axis is None else parse_axis(axis, len(shape))
     axes = [
         Axis("repeat", size * times, size, times) if k == chosen and times != 1 else Axis("same", size, size)
         for k, size in enumerate(shape)
     ]
-    return _made(array, tuple(each.result for each in axes), axes, out, output_map, graph)
+    return _move_by_axes(array, tuple(each.result for each in axes), axes, out, output_map, graph)
 
 
-def _made(
+def _move_by_axes(
     array: Operand,
     shape: tuple[int, ...],
     axes: Sequence[Axis],
     out: Buffer[Any] | None,
-    output_map: Any,
+    output_map: OutputLike,
     graph: CommandGraph | None,
 ) -> Buffer[Any]:
-    target = output(output_map, array.var_type, shape)
-    buffer = result(out, shape, target.out_type, array.context)
+    target = parse_output(output_map, array.var_type, shape)
+    buffer = prepare_result(out, shape, target.out_type, array.context)
     check_overlap([("out", out)], target, elsewhere=[array])
     if buffer.size:
         launch_by_axes(array, axes, target, buffer, graph)

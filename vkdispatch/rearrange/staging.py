@@ -1,11 +1,11 @@
-"""The kernel that takes elements along the last axis from rows held in workgroup memory.
+"""The kernel that takes elements along the last axis from rows in workgroup memory.
 
     x         [ row of `length` ]  read along ->  workgroup memory  ->  element at indices[j]
     result    [ row of `count`  ]  written along ->
 
-Indices jump within a row, so loads of single elements would use a part of each sector of memory only. A
-workgroup has one row, or several that lie together. Invariants: every load of the array and every store is of
-neighbouring elements by neighbouring invocations, and a row is read once.
+Indices jump within a row, so loads of single elements would use only a part of each memory sector. A
+workgroup has one row, or several neighbouring rows. Invariants: neighbouring invocations load and store
+neighbouring elements, and each row is read once.
 """
 
 import functools
@@ -13,12 +13,13 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.kernels import traced
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.kernels import trace_kernel
+from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base.record import record
-from vkdispatch.rearrange.indices import resolved
-from vkdispatch.rearrange.words import Moving, Numbers, numbers_of
+from vkdispatch.rearrange.indices import resolve_index
+from vkdispatch.rearrange.moves import Move, Numbers, pack_numbers
+from vkdispatch.rearrange.tuning import staging_tuning as tuning
 from vkdispatch.shader.shader_function import ShaderFunction
 
 _MEMORY = 1 << 15
@@ -28,49 +29,26 @@ _MOST_TAKEN = 1 << 24
 
 
 @record
-class Tuning:
-    """Numbers that were found by measurement.
-
-    Attributes
-    ----------
-    group
-        Invocations of a workgroup.
-    ahead
-        Loads that an invocation has on their way at a time.
-    memory
-        Bytes of a workgroup's memory, if several rows go into it.
-    processors
-        Whether rows are held on processors too, whose caches do that by themselves.
-    """
-
-    group: int = 256
-    ahead: int = 4
-    memory: int = 1 << 14
-    processors: bool = False
-
-
-tuning = Tuning()
-
-
-@record
 class StagedForm:
     """What a kernel is specialised for.
 
     Attributes
     ----------
-    moving, indices
-        What is moved, and where indices come from.
-    mode, long, along
-        How places are found; whether every element of the result has an index of its own.
+    move, indices
+        What is moved, and the source of the indices.
+    mode, long
+        How `resolve_index` finds places.
+    along
+        Whether every element of the result has its own index.
     rows
-        How many rows a workgroup has; a power of two.
+        Rows of a workgroup, a power of two.
     group, ahead, memory
-        Its invocations, the loads that each has on their way, and the bytes of its memory.
+        Invocations of a workgroup, the loads that each has in flight, and the bytes of workgroup memory.
     numbers
-        How lengths are given: `length`, `count`, and `rows` of all.
+        The numbers of a launch: `length`, `count`, and `rows` of the array.
     """
 
-    moving: Moving
+    move: Move
     indices: Source
     mode: str
     long: bool
@@ -82,27 +60,37 @@ class StagedForm:
     memory: int
 
 
-def staged_form(
-    moving: Moving, indices: Source, mode: str, long: bool, along: bool, lengths: tuple[int, int, int]
+def plan_staging(
+    move: Move, indices: Source, mode: str, long: bool, along: bool, lengths: tuple[int, int, int]
 ) -> tuple[StagedForm, tuple[int, ...]] | None:
-    """Return the form for so many rows of a length of which so many are taken, and its numbers.
+    """Return the form and the numbers of a launch; None if workgroup memory is of no use.
 
-    None where memory is read as well without.
+    `lengths` are the rows of the array, their length, and how many elements of each are taken.
     """
     outer, length, count = lengths
-    held = moving.held.item_size
-    rows = staged_rows(outer, length, count, held)
-    processor = device_facts().cpu
-    if not rows or (processor and not tuning.processors):
+    held = move.register_type.item_size
+    rows = choose_rows(outer, length, count, held)
+    if not rows or (device_facts().is_cpu and not tuning.on_cpus):
         return None
-    numbers, values = numbers_of({"length": length, "count": count, "rows": outer})
+    numbers, values = pack_numbers({"length": length, "count": count, "rows": outer})
     memory = max(1 << 10, 1 << (rows * length * held - 1).bit_length())
-    form = StagedForm(moving, indices, mode, long, along, rows, numbers, tuning.group, tuning.ahead, memory)
+    form = StagedForm(
+        move=move,
+        indices=indices,
+        mode=mode,
+        long=long,
+        along=along,
+        rows=rows,
+        numbers=numbers,
+        group=tuning.group,
+        ahead=tuning.ahead,
+        memory=memory,
+    )
     return form, values
 
 
-def staged_rows(rows: int, length: int, count: int, held: int) -> int:
-    """Return how many rows a workgroup has, a power of two; 0 where memory is read as well without."""
+def choose_rows(rows: int, length: int, count: int, held: int) -> int:
+    """Return the rows of a workgroup, a power of two; 0 if workgroup memory is of no use."""
     most = _MEMORY // held
     several = tuning.memory // held
     if rows < 2 or not _FEWEST <= length <= most or not length <= 2 * count < _MOST_TAKEN:
@@ -113,15 +101,15 @@ def staged_rows(rows: int, length: int, count: int, held: int) -> int:
     return together
 
 
-@remembered
+@memoize
 def staged_kernel(form: StagedForm) -> ShaderFunction:
-    """Trace a kernel; its arguments are those of `form.moving`, the indices' and `form.numbers`."""
-    moving, own, group = form.moving, len(form.moving.arguments), form.group
+    """Trace a kernel; its arguments are those of `form.move`, the indices' and `form.numbers`."""
+    move, own, group = form.move, len(form.move.arguments), form.group
     last = own + len(form.indices.names)
 
     def body(*variables: Any) -> None:
         number = form.numbers.read(variables[last:])
-        memory = vc.shared_buffer(moving.held, form.memory // moving.held.item_size)
+        memory = vc.shared_buffer(move.register_type, form.memory // move.register_type.item_size)
         lane = vc.local_invocation_index()
         first = (vc.workgroup_id().x * form.rows).to_register("first")
         here = vc.min(number["rows"] - first, form.rows).to_register("here")
@@ -131,7 +119,7 @@ def staged_kernel(form: StagedForm) -> ShaderFunction:
         with vc.for_block(0, size, group * form.ahead) as begin:
             offsets = [(begin + (lane + step * group)).to_register() for step in range(form.ahead)]
             loaded = [
-                moving.load(variables[:own], start + vc.min(offset, size - 1)).to_register()
+                move.load(variables[:own], start + vc.min(offset, size - 1)).to_register()
                 for offset in offsets
             ]
             for offset, value in zip(offsets, loaded, strict=True):
@@ -153,16 +141,16 @@ def staged_kernel(form: StagedForm) -> ShaderFunction:
                 found.append(index.to_register())
             for offset, row, index in zip(offsets, rows, found, strict=True):
                 with vc.if_block(offset < wanted):
-                    place = resolved(index, places, mode=form.mode, long=form.long, big=False)
+                    place = resolve_index(index, places, mode=form.mode, long=form.long, big=False)
                     place = place if row is None else row * length + place
-                    moving.store(variables[:own], target + offset, memory[place].to_register())
+                    move.store(variables[:own], target + offset, memory[place].to_register())
 
-    return traced(
+    return trace_kernel(
         "take_from_rows",
         body,
         [
-            *moving.arguments,
-            *zip((f"indices_{name}" for name in form.indices.names), form.indices.annotations, strict=True),
+            *move.arguments,
+            *form.indices.prefix_parameters("indices"),
             *form.numbers.arguments,
         ],
         group,

@@ -1,12 +1,12 @@
-"""`vd.take` and `vd.take_along_axis`: elements at places that an array of indices tells.
+"""`vd.take` and `vd.take_along_axis`: elements at places given by an array of indices.
 
     x         outer x length x inner
     indices   count                        take: one for every row and every element after the axis
     result    outer x count x inner        result[o, j, n] = x[o, indices[j], n]
 
-Each invocation moves one word of the result, or a few at a time. The elements after the axis lie together, so
-words of up to 16 bytes are moved where there are several. Rows that indices jump about in are held in
-workgroup memory (see `staging`).
+Each invocation moves one word of the result, or a few words at a time. The elements after the axis lie
+together; if there are several, words of up to 16 bytes are moved. If indices jump within rows, workgroup
+memory holds the rows (see `staging`).
 """
 
 import functools
@@ -15,51 +15,53 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.aliasing import check_overlap
-from vkdispatch.arrays.axes import around, checked_axis
+from vkdispatch.arrays.axes import check_rank, parse_axis, split_shape
 from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.deferred import raise_if_checked
-from vkdispatch.arrays.kernels import buffer, constant, traced
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.output import Output, output
-from vkdispatch.arrays.remembering import remembered
-from vkdispatch.arrays.results import result
+from vkdispatch.arrays.deferred_errors import raise_if_checked
+from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
+from vkdispatch.arrays.maps.output import Output, OutputLike, parse_output
+from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.results import prepare_result
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.rearrange.checking import checked_rank
 from vkdispatch.rearrange.indices import (
     check_indices,
-    checked_mode,
-    index_notes,
     is_long,
     note_bad_index,
     note_bad_places,
-    resolved,
+    parse_mode,
+    prepare_notes,
+    resolve_index,
 )
-from vkdispatch.rearrange.staging import staged_form, staged_kernel
-from vkdispatch.rearrange.words import Moving, Numbers, largest_word, moves_words, numbers_of, word_type
-from vkdispatch.shader.map import MappedArray
+from vkdispatch.rearrange.moves import (
+    Move,
+    Numbers,
+    find_largest_word,
+    is_moved_as_words,
+    pack_numbers,
+    word_type,
+)
+from vkdispatch.rearrange.staging import plan_staging, staged_kernel
+from vkdispatch.rearrange.tuning import take_tuning as tuning
 from vkdispatch.shader.shader_function import ShaderFunction
 
 GROUP = 256
-_AHEAD = 2
-# As many words keep a device busy with one of them for each invocation.
-_FEW = 1 << 20
-Array = Buffer[Any] | MappedArray
 
 
 @array_function
 def take(
-    x: Array,
-    indices: Array,
+    x: ArrayLike,
+    indices: ArrayLike,
     axis: int | None = None,
     out: Buffer[Any] | None = None,
     mode: str | None = None,
     *,
-    output_map: Any = None,
+    output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
     """Return the elements of an array at indices, as `numpy.take`.
@@ -71,80 +73,79 @@ def take(
     indices
         A buffer, or a map called with its arguments, of integers. Negative ones count from the end.
     axis
-        The axis that they are places on; None: places in the flat array. The axes of `indices` take its place
-        in the result, which may have three.
+        The axis to take along; None takes from the flat array. In the result the axes of `indices` replace
+        this axis; it may have up to three axes.
     out
-        The buffer for the result; None makes one. It must not be `x` or `indices`.
+        A buffer for the result; None makes one. It must not be `x` or `indices`.
     mode
-        What is done about indices beyond the ends. "raise": an IndexError that names the first, when the
-        program next waits or reads; until then they wrap; it cannot be recorded. "wrap": they go round and
-        round.
-        "clip": the first or the last element is meant, also by negative ones. None: "raise", or "wrap" where
-        the call is recorded: indices within bounds mean the same in both.
+        What happens to indices out of bounds. "raise": the next wait or read raises an IndexError that names
+        the first of them; until then they wrap. It cannot be recorded. "wrap": they wrap around. "clip": they
+        become the nearest index, negative ones 0. None is "raise", or "wrap" if the call is recorded; for
+        indices within bounds both are the same.
     output_map
-        A map that each value goes through on its way; its index is that in the result.
+        A map for the results; its index is that in the result.
     graph
         Where to record; None takes the thread's `vd.global_graph()`.
 
     Raises
     ------
     TypeError
-        An argument is not what it should be.
+        An argument is invalid.
     ValueError
-        There is no such axis or mode, the result would have more than three axes, `out` does not fit, or
-        "raise" is to be recorded.
+        There is no such axis or mode, the result would have more than three axes, `out` does not match, or a
+        call with "raise" is recorded.
     IndexError
-        There are indices and nothing to be found by them. With "raise", from a later wait or read: one is out
-        of bounds.
+        There are indices but no elements. With "raise", a later wait or read raises it for an index out of
+        bounds.
     """
-    array = operand(x, "x")
-    places = operand(indices, "indices")
+    array = parse_operand(x, "x")
+    places = parse_operand(indices, "indices")
     if axis is None:
         outer, length, inner = 1, array.size, 1
         shape = places.shape
     else:
-        chosen = checked_axis(axis, len(array.shape))
-        outer, length, inner = around(array.shape, chosen)
+        chosen = parse_axis(axis, len(array.shape))
+        outer, length, inner = split_shape(array.shape, chosen)
         shape = (*array.shape[:chosen], *places.shape, *array.shape[chosen + 1 :])
-        checked_rank(len(shape), "indices")
+        check_rank(len(shape), "indices")
     what = "the array" if axis is None else f"axis {axis}"
-    lengths = (outer, length, places.size, inner)
-    return _taken(array, places, shape, lengths, what, False, (out, mode, output_map, graph))
+    call = _Call(array, places, shape, (outer, length, places.size, inner), what, along=False)
+    return _take(call, out, mode, output_map, graph)
 
 
 @array_function
 def take_along_axis(
-    x: Array,
-    indices: Array,
+    x: ArrayLike,
+    indices: ArrayLike,
     axis: int | None = -1,
     *,
     out: Buffer[Any] | None = None,
     mode: str | None = None,
-    output_map: Any = None,
+    output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return one element of each line along an axis for each of its indices, as `numpy.take_along_axis`.
+    """Return the elements of each line along an axis at its own indices, as `numpy.take_along_axis`.
 
-    What `vd.argsort(x, axis)` returns puts `x` in order so.
+    With the indices of `vd.argsort(x, axis)` it sorts `x`.
 
     Parameters
     ----------
     x
         A buffer, or a map called with its arguments.
     indices
-        A buffer, or a map called with its arguments, of integers, of the shape of `x` but for `axis`.
+        A buffer, or a map called with its arguments, of integers, of the shape of `x` except along `axis`.
     axis
-        The axis; None: both are taken as flat.
+        The axis; None takes both arrays as flat.
     out, mode, output_map, graph
         As of `take`.
 
     Raises
     ------
     TypeError, ValueError, IndexError
-        As of `take`; or the shapes differ elsewhere than along `axis`.
+        As of `take`; or the shapes differ along another axis.
     """
-    array = operand(x, "x")
-    places = operand(indices, "indices")
+    array = parse_operand(x, "x")
+    places = parse_operand(indices, "indices")
     if axis is None:
         if len(places.shape) != 1:
             raise ArgumentValueError(
@@ -152,7 +153,7 @@ def take_along_axis(
             )
         outer, length, count, inner = 1, array.size, places.size, 1
     else:
-        chosen = checked_axis(axis, len(array.shape))
+        chosen = parse_axis(axis, len(array.shape))
         wanted = (*array.shape[:chosen], *array.shape[chosen + 1 :])
         if len(places.shape) != len(array.shape) or wanted != (
             *places.shape[:chosen],
@@ -161,79 +162,107 @@ def take_along_axis(
             raise ArgumentValueError(
                 f"indices: expected the shape of x, {array.shape}, but for axis {chosen}; got {places.shape}"
             )
-        outer, length, inner = around(array.shape, chosen)
+        outer, length, inner = split_shape(array.shape, chosen)
         count = places.shape[chosen]
     what = "the array" if axis is None else f"axis {axis}"
-    lengths = (outer, length, count, inner)
-    return _taken(array, places, places.shape, lengths, what, True, (out, mode, output_map, graph))
+    call = _Call(array, places, places.shape, (outer, length, count, inner), what, along=True)
+    return _take(call, out, mode, output_map, graph)
 
 
-def _taken(
-    array: Operand,
-    places: Operand,
-    shape: tuple[int, ...],
-    lengths: tuple[int, int, int, int],
-    what: str,
-    along: bool,
-    options: tuple[Any, Any, Any, Any],
+@record(eq=False)
+class _Call:
+    """What is taken.
+
+    Attributes
+    ----------
+    array, places
+        The array and the indices.
+    shape
+        The shape of the result.
+    lengths
+        Elements before the axis, along it, indices along it, and elements after it.
+    what
+        What error messages call that of which the indices are places.
+    along
+        Whether every element of the result has its own index.
+    """
+
+    array: Operand
+    places: Operand
+    shape: tuple[int, ...]
+    lengths: tuple[int, int, int, int]
+    what: str
+    along: bool
+
+
+def _take(
+    call: _Call, out: Buffer[Any] | None, mode: str | None, output_map: OutputLike, graph: CommandGraph | None
 ) -> Buffer[Any]:
-    out, mode, output_map, graph = options
-    mode = checked_mode(mode, graph)
-    check_indices(places, lengths[1] if math.prod(shape) else 1)
-    target = output(output_map, array.var_type, shape)
-    buffer = result(out, shape, target.out_type, array.context)
+    array, places, length = call.array, call.places, call.lengths[1]
+    mode = parse_mode(mode, graph)
+    check_indices(places, length if math.prod(call.shape) else 1)
+    target = parse_output(output_map, array.var_type, call.shape)
+    buffer = prepare_result(out, call.shape, target.out_type, array.context)
     check_overlap([("out", out)], target, elsewhere=[array, places])
-    noted = ("take_along_axis" if along else "take", places, lengths[1], what) if mode == "raise" else None
+    function = "take_along_axis" if call.along else "take"
+    check = (function, places, length, call.what) if mode == "raise" else None
     if buffer.size:
-        how = "clip" if mode == "clip" else "wrap"
-        _launch(array, places, lengths, how, noted, along, target, buffer, graph)
-    elif noted is not None:
-        note_bad_index(*noted)
+        _launch(call, "clip" if mode == "clip" else "wrap", check, target, buffer, graph)
+    elif check is not None:
+        note_bad_index(*check)
     return buffer
 
 
 def _launch(
-    array: Operand,
-    places: Operand,
-    lengths: tuple[int, int, int, int],
+    call: _Call,
     mode: str,
-    noted: tuple[str, Operand, int, str] | None,
-    along: bool,
+    check: tuple[str, Operand, int, str] | None,
     target: Output,
     buffer: Buffer[Any],
     graph: CommandGraph | None,
 ) -> None:
-    """Take elements; `noted` is what `note_bad_index` is told, None where it is not to look."""
-    outer, length, count, inner = lengths
-    # whether an index is looked at once, so that who takes may check
-    once = along or outer == inner == 1
-    moving, run = Moving(None, array.source, target.sink), 1
-    if moves_words(array, target):
+    """Queue the launch that takes elements; `check` are the arguments of `note_bad_index`, or None."""
+    array, places, along = call.array, call.places, call.along
+    outer, length, count, inner = call.lengths
+    # if each index is read once, the kernel that takes elements can check it
+    is_read_once = along or outer == inner == 1
+    move, run = Move(None, array.source, target.sink), 1
+    if is_moved_as_words(array, target):
         item = array.var_type.item_size
-        size = largest_word(item if along else inner * item)
-        moving = Moving(word_type(size))
+        size = find_largest_word(item if along else inner * item)
+        move = Move(word_type(size))
         run = item // size if along else 1
         inner = inner if along else inner * item // size
     long = is_long(places, length)
     arguments = (*array.arguments, *target.arguments, *places.arguments)
     staged = None
     if inner == run == 1:
-        staged = staged_form(moving, places.source, mode, long, along, (outer, length, count))
-    if noted is not None and (staged is not None or not once):
-        note_bad_index(*noted)
-        noted = None
+        staged = plan_staging(move, places.source, mode, long, along, (outer, length, count))
+    if check is not None and (staged is not None or not is_read_once):
+        note_bad_index(*check)
+        check = None
     if staged is not None:
-        form_, values = staged
-        staged_kernel(form_)(buffer, *arguments, *values, graph=graph)
+        staged_form, values = staged
+        staged_kernel(staged_form)(buffer, *arguments, *values, graph=graph)
         return
     total = outer * count * inner * run
-    numbers, values = numbers_of({"length": length, "count": count, "inner": inner, "total": total})
-    ahead = _AHEAD if moving.word is not None and total > _FEW else 1
-    checks = noted is not None
-    form = _Form(moving, places.source, mode, along, run, outer > 1, inner > 1, long, ahead, checks, numbers)
-    notes = () if noted is None else index_notes(*noted)
+    numbers, values = pack_numbers({"length": length, "count": count, "inner": inner, "total": total})
+    form = _Form(
+        move=move,
+        indices=places.source,
+        mode=mode,
+        along=along,
+        run=run,
+        has_rows=outer > 1,
+        has_inner=inner > 1,
+        long=long,
+        ahead=tuning.ahead if move.word is not None and total > tuning.few else 1,
+        is_checked=check is not None,
+        numbers=numbers,
+    )
+    notes = () if check is None else prepare_notes(*check)
     _kernel(form)(buffer, *arguments, *values, *notes, graph=graph)
-    if checks:
+    if check is not None:
         raise_if_checked(places.context)
 
 
@@ -241,75 +270,93 @@ def _launch(
 class _Form:
     """What a kernel is specialised for.
 
-    `along`: whether every element of the result has an index of its own; of `run` words each then. `rows` and
-    `inner`: whether there is more than one element before, and after the axis. `ahead`: how many words an
-    invocation has on their way at a time. `checks`: whether it notes indices that are out of bounds.
+    Attributes
+    ----------
+    move, indices
+        What is moved, and the source of the indices.
+    mode, long
+        How `resolve_index` finds places.
+    along, run
+        Whether every element of the result has its own index, and the words of such an element.
+    has_rows, has_inner
+        Whether there is more than one element before the axis, and after it.
+    ahead
+        Words that an invocation has in flight.
+    is_checked
+        Whether the kernel notes indices that are out of bounds.
+    numbers
+        The numbers of a launch: `length`, `count`, `inner`, and `total` words of the result.
     """
 
-    moving: Moving
+    move: Move
     indices: Source
     mode: str
     along: bool
     run: int
-    rows: bool
-    inner: bool
+    has_rows: bool
+    has_inner: bool
     long: bool
     ahead: int
-    checks: bool
+    is_checked: bool
     numbers: Numbers
 
 
-@remembered
+@memoize
 def _kernel(form: _Form) -> ShaderFunction:
-    moving, own = form.moving, len(form.moving.arguments)
+    move, own = form.move, len(form.move.arguments)
     first = own + len(form.indices.names)
 
-    def body(*given: Any) -> None:
-        variables = given[:-2] if form.checks else given
+    def body(*arguments: Any) -> None:
+        variables = arguments[:-2] if form.is_checked else arguments
         number = form.numbers.read(variables[first:])
         length = functools.partial(form.numbers.value, variables[first:], "length")
         begin = vc.workgroup_id().x * (GROUP * form.ahead) + vc.local_invocation_index()
-        own_words = [(begin + step * GROUP).to_register() for step in range(form.ahead)]
-        asked: list[tuple[Any, Any, Any, Any]] = []
-        looked_at = []
-        for word in own_words:
+        words = [(begin + step * GROUP).to_register() for step in range(form.ahead)]
+        parts: list[tuple[Any, Any, Any, Any]] = []
+        indices = []
+        for word in words:
             index = vc.min(word, number["total"] - 1).to_register()
             element: Any = (index // form.run).to_register() if form.run > 1 else index
             rest: Any = element
-            if form.inner:
+            if form.has_inner:
                 rest = (element // number["inner"]).to_register()
-            after = element - rest * number["inner"] if form.inner else None
-            row = (rest // number["count"]).to_register() if form.rows else None
+            after = element - rest * number["inner"] if form.has_inner else None
+            row = (rest // number["count"]).to_register() if form.has_rows else None
             position = rest - row * number["count"] if row is not None else rest
             at = element if form.along else position.to_register()
             found = form.indices.value(variables[own:first], at).to_register()
-            asked.append((index, row, after, found))
-            looked_at.append((at, found))
+            parts.append((index, row, after, found))
+            indices.append((at, found))
         values = []
-        for index, row, after, found in asked:
-            place: Any = resolved(found, length, mode=form.mode, long=form.long, big=form.numbers.big)
+        for index, row, after, found in parts:
+            is_wide = form.numbers.is_wide
+            place: Any = resolve_index(found, length, mode=form.mode, long=form.long, big=is_wide)
             if row is not None:
                 place = row * number["length"] + place
             if after is not None:
                 place = place * number["inner"] + after
             if form.run > 1:
                 place = place * form.run + index % form.run
-            values.append(moving.load(variables[:own], place.to_register()))
-        for word, value in zip(own_words, values, strict=True):
+            values.append(move.load(variables[:own], place.to_register()))
+        for word, value in zip(words, values, strict=True):
             with vc.if_block(word < number["total"]):
-                moving.store(variables[:own], word, value)
-        if form.checks:
-            note_bad_places(given[-2], given[-1], looked_at, length, long=form.long)
+                move.store(variables[:own], word, value)
+        if form.is_checked:
+            note_bad_places(arguments[-2], arguments[-1], indices, length, long=form.long)
 
-    what = moving.word.item_size if moving.word is not None else 0
-    return traced(
+    what = move.word.item_size if move.word is not None else 0
+    return trace_kernel(
         f"take_{what or 'mapped'}",
         body,
         [
-            *moving.arguments,
-            *zip((f"indices_{name}" for name in form.indices.names), form.indices.annotations, strict=True),
+            *move.arguments,
+            *form.indices.prefix_parameters("indices"),
             *form.numbers.arguments,
-            *([("journal", buffer[dtype.uint32]), ("ticket", constant[dtype.uint32])] if form.checks else []),
+            *(
+                [("journal", buffer[dtype.uint32]), ("ticket", constant[dtype.uint32])]
+                if form.is_checked
+                else []
+            ),
         ],
         GROUP,
         workgroups=f"-(-{form.numbers.text('total')} // {GROUP * form.ahead})",

@@ -1,20 +1,20 @@
 """The kernels that transpose planes of words through workgroup memory.
 
     rows of the input, read along ->        workgroup memory            rows of the result, written along ->
-    [ block | block | ... ]   each block turned    [ tile of blocks ]   [ block | block | ... ]
+    [ block | block | ... ]   each transposed      [ tile of blocks ]   [ block | block | ... ]
     [ block | block | ... ]   in registers         [  read across   ]   [ block | block | ... ]
 
-A *block* is as many rows as it has columns, and as wide as one load: 4 x 4 floats, 16 x 16 bytes. An
-invocation loads the rows of a block as one word each, turns the block in registers, and leaves its columns as
-words in workgroup memory; after the barrier invocations take other blocks of the tile, neighbours along
-columns, and store these words. Invariants: every load and store of a tile is of neighbouring words by
-neighbouring invocations, all loads of an invocation come before its first store, and word p of column c lies
-at c * rows + (p ^ s(c)) in workgroup memory, where s makes neighbours use different banks both ways.
+A *block* is a square as wide as one load: 4 x 4 floats, 16 x 16 bytes. An invocation loads each row of a
+block as one word, transposes the block in registers, and stores its columns as words in workgroup memory.
+After a barrier, invocations take other blocks of the tile, neighbours along columns, and store their words.
+Invariants: neighbouring invocations load and store neighbouring words, all loads of an invocation come before
+its first store, and word p of column c lies at c * rows + (p ^ s(c)) in workgroup memory, where s makes
+neighbours use different banks in both directions.
 
-Where lengths are no multiples of a block, or values pass through maps, a block is one *cell*: a run of words,
-or a mapped value; workgroup memory has an odd pitch then. Rows of the result may begin anywhere in a sector
-of memory. A tile then has the rows of the input of a sector more, and of each row of the result the part is
-stored that begins and ends with a sector:
+If lengths are not multiples of a block, or values pass through maps, a block is one *cell*: a run of words or
+a mapped value. Workgroup memory then has an odd pitch. Rows of the result may begin anywhere in a memory
+sector. A tile then has the rows of one more sector of the input, and stores the part of each row of the
+result that begins and ends with a sector:
 
     rows in the tile      r - 8 ... r - 1 | r ... r + 63          (floats: 8 are a sector)
     stored of column q    [ r - a(q) ... r - a(q) + 63 ]          r - a(q) is at the beginning of a sector
@@ -24,14 +24,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import traced
-from vkdispatch.arrays.remembering import remembered
-from vkdispatch.arrays.words import word_type
+from vkdispatch.arrays.kernels import trace_kernel
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.values.words import word_type
 from vkdispatch.base.record import record
-from vkdispatch.rearrange.words import Moving, Numbers
+from vkdispatch.rearrange.moves import Move, Numbers
 from vkdispatch.shader.shader_function import ShaderFunction
 
-# Bytes that all banks of workgroup memory give at once.
+# Bytes that all banks of workgroup memory read at once.
 _BANKS = 128
 
 
@@ -41,8 +41,8 @@ class TileForm:
 
     Attributes
     ----------
-    moving
-        What is moved. Blocks are of words that may hold several elements.
+    move
+        What is moved. The words of blocks may hold several elements.
     item
         Bytes of an element, where the word is a row of a block; 0 for cells.
     run
@@ -50,17 +50,17 @@ class TileForm:
     group, columns, rows
         Invocations of a workgroup, and blocks (or cells) of a tile; powers of two.
     split
-        Which of the two sides is two axes swapped in the result ("columns"), or the input ("rows").
+        The side that is two axes, swapped in the result ("columns") or in the input ("rows"); "" for none.
     strip
-        How many columns of tiles are done row by row before the next ones; 0: all.
+        Columns of tiles that are done row by row before the next ones; 0 for all.
     shift
-        Words of a sector, where rows of the result do not begin with one; 0: they are stored as they come.
+        Words of a sector, if rows of the result do not begin with one; 0 stores them from their beginning.
     numbers
-        How lengths are given: `rows` and `columns` in blocks, `batches`; `x_row`, `x_batch`, `result_row` and
-        `result_batch` in words, from one to the next; `outer` and `inner` of the split side in elements.
+        The numbers of a launch: `rows` and `columns` in blocks, `batches`; the distances `x_row`, `x_batch`,
+        `result_row` and `result_batch` in words; `outer` and `inner` of the split side in elements.
     """
 
-    moving: Moving
+    move: Move
     item: int
     run: int
     group: int
@@ -73,26 +73,26 @@ class TileForm:
 
     @property
     def more(self) -> int:
-        """How many rows of the input a tile has more for that."""
+        """The rows of the input that a tile has more because of `shift`."""
         return -(-self.shift // self.run)
 
 
-@remembered
+@memoize
 def tile_kernel(form: TileForm) -> ShaderFunction:
-    """Trace a kernel; its arguments are those of `form.moving`, then `form.numbers`."""
+    """Trace a kernel; its arguments are those of `form.move`, then `form.numbers`."""
 
     def body(*variables: Any) -> None:
-        own = len(form.moving.arguments)
+        own = len(form.move.arguments)
         tracing = _Tracing(form, variables[:own], form.numbers.read(variables[own:]))
         if form.item:
             tracing.blocks()
         else:
             tracing.cells()
 
-    return traced(
-        f"transpose_{form.moving.label}_{form.item or form.run}",
+    return trace_kernel(
+        f"transpose_{form.move.label}_{form.item or form.run}",
         body,
-        [*form.moving.arguments, *form.numbers.arguments],
+        [*form.move.arguments, *form.numbers.arguments],
         form.group,
         workgroups=_workgroups(form),
     )
@@ -110,7 +110,7 @@ class _Tracing:
         self._form = form
         self._variables = variables
         self._number = number
-        self._side = form.moving.word.item_size // form.item if form.item and form.moving.word else 1
+        self._side = form.move.word.item_size // form.item if form.item and form.move.word else 1
         group = vc.workgroup_id().x
         across = (number["columns"] + (form.columns - 1)) // form.columns
         down = (number["rows"] + (form.more + form.rows - 1)) // form.rows
@@ -122,10 +122,10 @@ class _Tracing:
         self._lane = vc.local_invocation_index()
 
     def _tile(self, tile: Any, across: Any, down: Any) -> tuple[Any, Any]:
-        """Return which column and row of tiles: strips of some columns one after the other, row by row.
+        """Return the column and row of a tile: strips of some columns follow each other, each row by row.
 
-        Workgroups that run together have about as many rows of the input as of the result to themselves then,
-        which is kind to the pages of memory, and complete each other's sectors soon.
+        Workgroups that run together then have about as many rows of the input as of the result, which touches
+        few pages of memory, and soon complete each other's sectors.
         """
         wide = self._form.strip
         if not wide:
@@ -151,16 +151,16 @@ class _Tracing:
         return self._batch * number["result_batch"] + column * number["result_row"]
 
     def _below(self, at: Any, side: int, row: Callable[[Any], Any], pitch: Any, *, split: bool) -> list[Any]:
-        """Return where `side` rows begin, from row `at` on."""
+        """Return where `side` rows begin, starting with row `at`."""
         if split:
             return [row(at + i) for i in range(side)]
         first = row(at).to_register()
         return [first, *((first + pitch * i) for i in range(1, side))]
 
     def _spread(self, width: int, height: int) -> list[tuple[Any, Any, int]]:
-        """Return what an invocation has of a tile as (k, p, step): at the place k of row p + step.
+        """Return the places of an invocation in a tile as (k, p, step): place k of row p + step.
 
-        All of them have the same k, but for rows wider than the workgroup.
+        All places have the same k, unless rows are wider than the workgroup.
         """
         group = self._form.group
         if group >= width:
@@ -174,22 +174,22 @@ class _Tracing:
     def blocks(self) -> None:
         """Record the kernel for blocks."""
         form, side, number = self._form, self._side, self._number
-        word = form.moving.held
+        word = form.move.register_type
         memory = vc.shared_buffer(word, form.columns * side * form.rows)
         loaded: list[tuple[Any, Any, list[Any]]] = []
         for q, p_first, step in self._spread(form.columns, form.rows):
             p = p_first + step
-            # those outside load what the last one inside does, and leave it to nobody
+            # invocations outside load the last block inside, and nobody stores it
             column = vc.min(self._column + q, number["columns"] - 1).to_register()
             row = vc.min(self._row + p, number["rows"] - 1).to_register()
             starts = self._below(
                 row * side, side, self._input_row, number["x_row"], split=form.split == "rows"
             )
-            words = [form.moving.load(self._variables, start + column) for start in starts]
+            words = [form.move.load(self._variables, start + column) for start in starts]
             loaded.append((q, p, words))
         for q, p, words in loaded:
-            for j, turned in enumerate(_turned(words, form.item)):
-                memory[(q * side + j) * form.rows + (p ^ self._swizzle(q))] = turned
+            for j, column_word in enumerate(_transpose_block(words, form.item)):
+                memory[(q * side + j) * form.rows + (p ^ self._swizzle(q))] = column_word
         vc.barrier()
         for p, q_first, step in self._spread(form.rows, form.columns):
             q = q_first + step
@@ -207,10 +207,10 @@ class _Tracing:
                     split=form.split == "columns",
                 )
                 for start, value in zip(starts, values, strict=True):
-                    form.moving.store(self._variables, start + row, value)
+                    form.move.store(self._variables, start + row, value)
 
     def _swizzle(self, q: Any) -> Any:
-        banks = max(1, _BANKS // self._form.moving.held.item_size)
+        banks = max(1, _BANKS // self._form.move.register_type.item_size)
         shift = max(1, banks // (self._side * self._form.rows)).bit_length() - 1
         mask = min(self._form.rows, banks) - 1
         return (q >> shift) & mask
@@ -225,7 +225,7 @@ class _Tracing:
         at_once = max(1, form.group // width)
         more = form.more
         high = -(-(form.rows + more) // at_once) * at_once
-        memory = vc.shared_buffer(form.moving.held, high * pitch)
+        memory = vc.shared_buffer(form.move.register_type, high * pitch)
         columns = (number["columns"] * run).to_register()
         rows = (number["rows"] * run).to_register()
         loaded: list[tuple[Any, Any]] = []
@@ -235,7 +235,7 @@ class _Tracing:
             row = vc.max(row, more) - more if more else row
             row = vc.min(row, number["rows"] - 1).to_register()
             index = (self._input_row(row) + column).to_register()
-            loaded.append(((p + step) * pitch + k, form.moving.load(self._variables, index)))
+            loaded.append(((p + step) * pitch + k, form.move.load(self._variables, index)))
         for address, value in loaded:
             memory[address] = value
         vc.barrier()
@@ -253,14 +253,14 @@ class _Tracing:
             with vc.if_block(inside):
                 value = memory[p * pitch + (q + step) * run + part].to_register()
                 index = (start + row - more * run if shift else start + row).to_register()
-                form.moving.store(self._variables, index, value)
+                form.move.store(self._variables, index, value)
 
 
-# ---- blocks turned in registers
+# ---- blocks transposed in registers
 
 
-def _turned(words: list[Any], item: int) -> list[Any]:
-    """Return the columns of a block, given its rows, as words; elements are of `item` bytes."""
+def _transpose_block(words: list[Any], item: int) -> list[Any]:
+    """Return the columns of a block as words, given its rows; elements have `item` bytes."""
     size = words[0].var_type.item_size
     if item == size:
         return words
@@ -270,14 +270,14 @@ def _turned(words: list[Any], item: int) -> list[Any]:
     elif item == 4:
         columns = [[row[j] for row in rows] for j in range(len(rows))]
     elif item == 2:
-        columns = _turned_halves(rows)
+        columns = _transpose_halves(rows)
     else:
-        columns = _turned_bytes(rows)
+        columns = _transpose_bytes(rows)
     kind = word_type(size)
     return [parts[0] if size == 4 else vc.to_dtype(kind, *parts) for parts in columns]
 
 
-def _turned_halves(rows: list[list[Any]]) -> list[list[Any]]:
+def _transpose_halves(rows: list[list[Any]]) -> list[list[Any]]:
     columns: list[list[Any]] = []
     for j in range(len(rows)):
         pairs = zip(rows[::2], rows[1::2], strict=True)
@@ -288,22 +288,22 @@ def _turned_halves(rows: list[list[Any]]) -> list[list[Any]]:
     return columns
 
 
-def _turned_bytes(rows: list[list[Any]]) -> list[list[Any]]:
-    """Turn 4 x 4 bytes at a time: first bytes within pairs of rows, then pairs of bytes."""
+def _transpose_bytes(rows: list[list[Any]]) -> list[list[Any]]:
+    """Transpose 4 x 4 bytes at a time: first bytes within pairs of rows, then pairs of bytes."""
     columns: list[list[Any]] = [[] for _ in rows]
     for first in range(0, len(rows), 4):
         for word in range(len(rows) // 4):
             a, b, c, d = (rows[first + i][word] for i in range(4))
-            even, odd = _interleaved(a, b)
-            even_below, odd_below = _interleaved(c, d)
+            even, odd = _interleave_bytes(a, b)
+            even_below, odd_below = _interleave_bytes(c, d)
             for j, (low, high) in enumerate(((even, even_below), (odd, odd_below))):
                 columns[4 * word + j].append((low & 0xFFFF) | (high << 16))
                 columns[4 * word + j + 2].append((low >> 16) | (high & 0xFFFF0000))
     return columns
 
 
-def _interleaved(a: Any, b: Any) -> tuple[Any, Any]:
-    """Return the even bytes of two words, and the odd ones, those of `a` below those of `b`."""
+def _interleave_bytes(a: Any, b: Any) -> tuple[Any, Any]:
+    """Return the even bytes of two words and the odd ones, each with those of `a` below those of `b`."""
     even = (a & 0x00FF00FF) | ((b & 0x00FF00FF) << 8)
     odd = ((a >> 8) & 0x00FF00FF) | (b & 0xFF00FF00)
     return even.to_register(), odd.to_register()

@@ -1,51 +1,61 @@
-"""Arguments that the functions on arrays share."""
+"""Arguments that the reductions share."""
 
 import math
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
-from vkdispatch.arrays.axes import checked_axes
-from vkdispatch.arrays.operand import Operand, operand
+from vkdispatch.arrays.axes import parse_axes
+from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
+from vkdispatch.arrays.maps.output import OutputLike
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, component_type, is_complex, is_matrix, is_vector
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.native_module import native
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.reduce.accumulators import Accumulator
-from vkdispatch.reduce.masks import checked_mask, masked
-from vkdispatch.reduce.measures import initially
-from vkdispatch.reduce.reducing import Call, reduced
+from vkdispatch.reduce.accumulators.accumulator import Accumulator
+from vkdispatch.reduce.accumulators.masks import Mask, fill_masked, parse_mask
+from vkdispatch.reduce.accumulators.sums import add_initial
+from vkdispatch.reduce.launching import Call, reduce_array
 
-_FEW = 1 << 32  # elements of a result whose places and counts fit 32 bits
+# Elements of a result from which on places and counts need more than 32 bits.
+_MANY = 1 << 32
 
 
-def asked(
-    x: Any, axis: Any, out: Any, keepdims: bool, output_map: Any, graph: CommandGraph | None
+def parse_call(
+    x: ArrayLike,
+    axis: int | Sequence[int] | None,
+    out: Buffer[Any] | None,
+    keepdims: bool,
+    output_map: OutputLike,
+    graph: CommandGraph | None,
 ) -> tuple[Operand, Call]:
-    """Return the array and what is asked for."""
-    array = operand(x)
-    axes = checked_axes(axis, len(array.shape))
+    """Return the array and the other arguments of a call."""
+    array = parse_operand(x)
+    axes = parse_axes(axis, len(array.shape))
     return array, Call(axes, bool(keepdims), out, output_map, graph)
 
 
-def counting_where(array: Operand, x: Any, where: Any, otherwise: Any) -> Operand:
-    """Return an array with numbers that change nothing in place of what does not count."""
-    mask = checked_mask(where, x)
-    return array if mask is None else operand(masked(x, mask, otherwise))
+def apply_mask(array: Operand, x: ArrayLike, where: Mask, otherwise: Any) -> Operand:
+    """Return an array in which the number `otherwise` replaces the elements that do not count."""
+    mask = parse_mask(where, x)
+    return array if mask is None else parse_operand(fill_masked(x, mask, otherwise))
 
 
-def started(array: Operand, accumulator: Accumulator, call: Call, initial: Any, kind: DType) -> Buffer[Any]:
-    """Reduce an array, from a number on if one is given, which is of the type `kind`."""
+def reduce_from(
+    array: Operand, accumulator: Accumulator, call: Call, initial: Any, kind: DType
+) -> Buffer[Any]:
+    """Reduce an array, starting with the number `initial`, of the type `kind`, if it is not None."""
     if initial is None:
-        return reduced(array, accumulator, call)
-    first = _number(initial, kind)
-    return reduced(
-        array, initially(accumulator, dtype.uint32 if kind is dtype.bool_ else kind), call, (first,)
+        return reduce_array(array, accumulator, call)
+    first = _parse_initial(initial, kind)
+    return reduce_array(
+        array, add_initial(accumulator, dtype.uint32 if kind is dtype.bool_ else kind), call, (first,)
     )
 
 
-def _number(value: Any, kind: DType) -> Any:
+def _parse_initial(value: Any, kind: DType) -> Any:
     if hasattr(value, "item") and not isinstance(value, Buffer):
         value = value.item()
     plain = is_vector(kind) or is_matrix(kind)
@@ -63,24 +73,24 @@ def _number(value: Any, kind: DType) -> Any:
 
 
 def check_not_empty(array: Operand, call: Call, message: str) -> None:
-    """Raise ValueError where there are results, and no elements for them."""
-    if call.length(array.shape) == 0 and _results(array, call):
+    """Raise ValueError if there are results but no elements for them."""
+    if call.length(array.shape) == 0 and _count_results(array, call):
         raise ArgumentValueError(f"x: {message}")
 
 
-def _results(array: Operand, call: Call) -> int:
+def _count_results(array: Operand, call: Call) -> int:
     return math.prod(call.shape(array.shape))
 
 
-def counted_or_warned(array: Operand, call: Call, warning: str, most: float) -> int:
-    """Return how many elements a result has, and warn where these are no more than `most`."""
+def count_or_warn(array: Operand, call: Call, warning: str, most: float) -> int:
+    """Return how many elements make a result, and warn if they are `most` or fewer."""
     count = call.length(array.shape)
-    if count <= most and _results(array, call):
+    if count <= most and _count_results(array, call):
         native.forbid_repeating()  # each call warns
         warnings.warn(warning, RuntimeWarning, stacklevel=7)
     return count
 
 
-def place_type(array: Operand, call: Call) -> DType:
-    """Return the type that holds the place of an element of a result."""
-    return dtype.uint32 if call.length(array.shape) < _FEW else dtype.uint64
+def choose_index_type(array: Operand, call: Call) -> DType:
+    """Return the type that holds the place of an element among those of a result."""
+    return dtype.uint32 if call.length(array.shape) < _MANY else dtype.uint64

@@ -1,48 +1,47 @@
-"""How a reduction's work is laid out on CPU drivers.
+"""How a reduction's work is divided on CPU drivers.
 
-They run a workgroup on one thread, subgroup after subgroup, and a barrier makes them keep all registers of
-each. So no kernel here has barriers, and none waits for another: an invocation reduces a row or a column by
-itself, or one subgroup, which is the workgroup then, goes through long runs of one and exchanges what it has
-found. Partial results are left to a second launch.
+CPU drivers run a workgroup on one thread, one subgroup after the other, and save the registers of every
+subgroup at a barrier. So the kernels planned here have no barriers, and no workgroup waits for another. An
+invocation reduces a row or a column alone, or a workgroup of one subgroup goes through long runs of a row and
+exchanges its states. A second launch combines partial results.
 """
 
 from vkdispatch.arrays.facts import DeviceFacts, device_facts
-from vkdispatch.arrays.mapping import Source
+from vkdispatch.arrays.maps.source import Source
 from vkdispatch.base.context import Context
-from vkdispatch.reduce.accumulators import Accumulator
-from vkdispatch.reduce.planning import MOST_ROUNDS, Planner, Shape
-from vkdispatch.reduce.tuning import CpuTuning
+from vkdispatch.reduce.accumulators.accumulator import Accumulator
+from vkdispatch.reduce.layouts import Shape
+from vkdispatch.reduce.planning import MOST_ROUNDS, Planner
+from vkdispatch.reduce.tuning import cpu_tuning as cpu_tuning
 
-# Invocations of a workgroup that cannot exchange values but by its memory.
+# Invocations of a workgroup that exchanges values through its memory only.
 _GROUP = 8
-
-cpu_tuning = CpuTuning()
 
 
 class CpuPlanner(Planner):
     """Plans reductions on CPU drivers."""
 
-    _runs = True
+    _has_runs = True
 
-    def _group(self, facts: DeviceFacts, held: int) -> int:
+    def _choose_group(self, facts: DeviceFacts, held: int) -> int:
         self._most = facts.power_group(min(cpu_tuning.group, held))
         return facts.power_group(min(self._subgroup if self._subgroup > 1 else _GROUP, held))
 
     @property
-    def _finishing(self) -> bool:
+    def _is_finishing(self) -> bool:
         return False
 
     def _most_elements(self, plain: bool) -> int:
         return cpu_tuning.most_elements
 
-    def _results(self, size: int, free: int) -> int:
+    def _choose_results(self, size: int, free: int) -> int:
         return 1
 
-    def _team(self, rows: int, loads: int, unroll: int) -> tuple[int, int]:
+    def _choose_team(self, rows: int, loads: int, unroll: int) -> tuple[int, int]:
         lanes = 1 if loads <= cpu_tuning.lane_loads else self.group
         return self._widen(rows, lanes, loads), lanes
 
-    def _side(self, shape: Shape, count: int, inner: int, unroll: int, size: int) -> tuple[int, int]:
+    def _choose_side(self, shape: Shape, count: int, inner: int, unroll: int, size: int) -> tuple[int, int]:
         side = min(self.group, 1 << max(count - 1, 0).bit_length())
         if side < self.group or shape.length > MOST_ROUNDS:
             return self.group, side
@@ -50,7 +49,7 @@ class CpuPlanner(Planner):
         return group, group
 
     def _widen(self, rows: int, lanes: int, loads: int) -> int:
-        """Return the invocations of a workgroup, more than a subgroup where each has little to do."""
+        """Return the invocations of a workgroup: more than a subgroup where each has little work."""
         group = self.group
         while (
             2 * group <= self._most
@@ -63,16 +62,17 @@ class CpuPlanner(Planner):
     def _choose_columns(self, size: int) -> int:
         return min(cpu_tuning.most_columns, max(1, cpu_tuning.column_bytes // size))
 
-    def _segments(self, full: int, blocks: int, most: int = 0) -> int:
+    def _choose_segments(self, full: int, blocks: int, most: int = 0) -> int:
         if blocks * full <= cpu_tuning.single:
             return 1
         return min(full, max(-(-cpu_tuning.groups // blocks), -(-full // MOST_ROUNDS)))
 
 
 def planner_for(source: Source, accumulator: Accumulator, context: Context, group: int | None) -> Planner:
-    """Return what plans on the devices of a context; see `Planner`.
+    """Return the planner for the devices of a context.
 
-    A workgroup of a size that was asked for has barriers, on CPU drivers too.
+    `group` is the size of a workgroup that the user asks for, or None. Kernels of such a size may have
+    barriers on CPU drivers, too.
     """
-    kind = CpuPlanner if group is None and device_facts(context).cpu else Planner
-    return kind(source, accumulator, context, group)
+    planner = CpuPlanner if group is None and device_facts(context).is_cpu else Planner
+    return planner(source, accumulator, context, group)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from vkdispatch.arrays.mapping import identity_map
+from vkdispatch.arrays.maps.source import identity_map
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.reduce.operations import ReduceOp
 from vkdispatch.reduce.reduce_function import ReduceFunction
@@ -20,27 +20,27 @@ def reduce(
 ) -> Callable[[Callable[..., Any]], ReduceFunction]:
     """Turn the decorated function, which combines two values, into a reduction.
 
-    Its return annotation is the result's dtype. Values of fewer than 32 bits are combined in 32 (float16 in
-    float32), and the result is stored as annotated. In which order values are combined is fixed for a shape
-    and a device, but not said: the function must be associative and commutative.
+    Its return annotation is the dtype of the result. Values of fewer than 32 bits are combined in 32 bits
+    (float16 in float32), and the result is stored as annotated. The order in which values are combined is
+    fixed for a shape and a device, but unspecified: the function must be associative and commutative.
 
     Parameters
     ----------
     identity
-        The number that changes nothing when combined; "inf" and "-inf" are infinities, of integers the
+        The number that changes nothing when combined; "inf" and "-inf" are infinities; for integers, the
         largest and the smallest number.
     axes
         The axes to reduce, negative ones from the end; None reduces all.
     group_size
-        Invocations of a workgroup, a multiple of the device's subgroup size; None chooses.
+        Invocations of a workgroup, a multiple of the subgroup size of the device; None chooses.
     mapping_function
         A `vd.map` that gives the value of each element; None takes the elements themselves.
 
     Raises
     ------
     TypeError, ValueError
-        The function lacks its return annotation, which must be the mapping function's too, or an argument is
-        not what it should be.
+        The function has no return annotation or another one than the mapping function, or an argument is
+        invalid.
     """
 
     def decorate(function: Callable[..., Any]) -> ReduceFunction:
@@ -62,9 +62,9 @@ def reduce(
             mapping = mapping_function
         operation = ReduceOp(name, function, identity)
         plain = mapping_function is None
-        made = ReduceFunction(operation, group_size, axes, mapping, name=name, plain=plain)
-        made._defined = home_of(function)
-        return made
+        reduction_function = ReduceFunction(operation, group_size, axes, mapping, name=name, plain=plain)
+        reduction_function._defined = home_of(function)
+        return reduction_function
 
     if callable(identity) and not isinstance(identity, type):
         raise ArgumentTypeError(
@@ -91,7 +91,7 @@ def map_reduce(
     Raises
     ------
     TypeError, ValueError
-        The function lacks an annotation, or an argument is not what it should be.
+        The function lacks an annotation, or an argument is invalid.
     """
     if not isinstance(reduction, ReduceOp):
         raise ArgumentTypeError(
@@ -101,8 +101,8 @@ def map_reduce(
 
     def decorate(function: Callable[..., Any] | MappingFunction) -> ReduceFunction:
         mapping = function if isinstance(function, MappingFunction) else map(function)
-        made = ReduceFunction(reduction, group_size, axes, mapping)
-        made._defined = home_of(mapping.mapping_function)
-        return made
+        reduction_function = ReduceFunction(reduction, group_size, axes, mapping)
+        reduction_function._defined = home_of(mapping.mapping_function)
+        return reduction_function
 
     return decorate

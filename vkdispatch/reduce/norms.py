@@ -1,57 +1,63 @@
 """Norms of vectors and matrices, and dot products."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.elements import wide_type
+from vkdispatch.arrays.dtypes import DTypeLike
 from vkdispatch.arrays.kernels import buffer, constant
-from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
+from vkdispatch.arrays.maps.output import OutputLike
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.values.elements import wide_type
 from vkdispatch.base import dtype as dtypes
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from vkdispatch.base.record import replace
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.reduce.arguments import asked, check_not_empty, started
-from vkdispatch.reduce.measures import adding, converted, extreme, truth
-from vkdispatch.reduce.powers import magnitude, norm_of, raised, short_power
-from vkdispatch.reduce.reducing import Call, reduced
-from vkdispatch.reduce.result_types import common_type, norm_type, numbers_only
+from vkdispatch.reduce.accumulators.extremes import make_extreme
+from vkdispatch.reduce.accumulators.norms import find_short_power, magnitude, make_norm, raise_to
+from vkdispatch.reduce.accumulators.sums import make_sum, make_truth
+from vkdispatch.reduce.accumulators.values import cast_value
+from vkdispatch.reduce.arguments import check_not_empty, parse_call, reduce_from
+from vkdispatch.reduce.launching import Call, reduce_array
+from vkdispatch.reduce.result_types import common_type, norm_type, require_numbers
 from vkdispatch.shader.map import MappingFunction, mapped_index
 
 
 @array_function
 def norm(
-    x: Any,
-    ord: Any = None,
-    axis: Any = None,
+    x: ArrayLike,
+    ord: float | str | None = None,
+    axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
     *,
-    dtype: Any = None,
+    dtype: DTypeLike = None,
     out: Buffer[Any] | None = None,
-    output_map: Any = None,
+    output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return a norm of vectors or matrices: `numpy.linalg.norm`, less what takes singular values.
+    """Return a norm of vectors or matrices, as `numpy.linalg.norm` without those that take singular values.
 
     Parameters
     ----------
     x
         A buffer of numbers, or a map called with its arguments.
     ord
-        None: the root of the sum of squared magnitudes, over any axes. Of vectors (one axis) also `inf` and
-        `-inf`, the largest and the smallest magnitude, 0, how many are not 0, and any number p: the sum of
-        magnitudes to the power p, to the power 1/p. Of matrices (two axes) "fro", as None, and 1, -1, `inf`,
-        -`inf`: the largest or smallest sum of magnitudes of a column, or of a row.
+        None is the root of the sum of squared magnitudes, over any axes. For vectors (one axis): `inf` and
+        `-inf` are the largest and the smallest magnitude, 0 is the number of nonzero elements, and any other
+        number p is the sum of magnitudes to the power p, to the power 1/p. For matrices (two axes): "fro" is
+        the same as None; 1 and -1 are the largest and the smallest sum of magnitudes of a column, `inf` and
+        `-inf` of a row.
     axis
-        The axis of vectors, or the axes of the rows and the columns of matrices; None: all.
+        The axis of vectors, or the axes of the rows and the columns of matrices; None for all.
     keepdims
         Whether these axes stay, with one element.
     dtype
-        Of the result, a float. None: that of the magnitudes; float64 of integers.
+        The dtype of the result, a float. None is that of the magnitudes, float64 for integers.
     out, output_map, graph
         As of `vd.sum`.
 
@@ -59,21 +65,21 @@ def norm(
     -------
     Buffer
         A norm for each vector or matrix. Sums are not scaled: squares of numbers beyond the root of the
-        largest float are infinite, as NumPy's are.
+        largest float are infinite, as in NumPy.
 
     Raises
     ------
     TypeError, ValueError
-        An argument is not what it should be, or there is nothing to take the smallest of.
+        An argument is invalid, or there are no elements for a minimum.
     NotImplementedError
         The norm takes singular values, or the device lacks float64; give a `dtype`.
     """
-    array, call = asked(x, axis, out, keepdims, output_map, graph)
-    numbers_only("norm", array.var_type)
+    array, call = parse_call(x, axis, out, keepdims, output_map, graph)
+    require_numbers("norm", array.var_type)
     kind = norm_type(array.var_type, dtype, array.context)
     total = wide_type(kind)
     if ord is None:
-        return reduced(array, norm_of(array.var_type, total, kind, "2"), call)
+        return reduce_array(array, make_norm(array.var_type, total, kind, "2"), call)
     if len(call.axes) == 1:
         return _of_vectors(x, array, call, _power(ord, "vectors"), kind)
     if len(call.axes) == 2:
@@ -102,25 +108,25 @@ def _of_vectors(x: Any, array: Operand, call: Call, power: float, kind: DType) -
                 array, call, "zero-size array to reduction operation minimum which has no identity"
             )
         largest = power > 0
-        return started(
-            operand(_magnitudes(array.var_type, kind)(x)),
-            extreme(kind, largest),
+        return reduce_from(
+            parse_operand(_magnitudes(array.var_type, kind)(x)),
+            make_extreme(kind, largest),
             call,
             0 if largest else None,
             total,
         )
     if power in (0, 1, 2):
-        return reduced(array, norm_of(array.var_type, total, kind, str(int(power))), call)
-    short = short_power(power)
+        return reduce_array(array, make_norm(array.var_type, total, kind, str(int(power))), call)
+    short = find_short_power(power)
     powers = _powers(array.var_type, total, short)
     mapped = powers(x) if short is not None else powers(x, power)
-    return reduced(operand(mapped), norm_of(total, total, kind, "p"), call, (1 / power,))
+    return reduce_array(parse_operand(mapped), make_norm(total, total, kind, "p"), call, (1 / power,))
 
 
 def _of_matrices(array: Operand, call: Call, ord: Any, kind: DType) -> Buffer[Any]:
     total = wide_type(kind)
     if isinstance(ord, str) and ord in ("fro", "f"):
-        return reduced(array, norm_of(array.var_type, total, kind, "2"), call)
+        return reduce_array(array, make_norm(array.var_type, total, kind, "2"), call)
     if (isinstance(ord, str) and ord == "nuc") or (not isinstance(ord, str) and abs(_power(ord, "")) == 2):
         raise UnsupportedError(
             f"norm: ord={ord!r} of matrices takes their singular values, which vkdispatch does not compute; "
@@ -139,42 +145,42 @@ def _of_matrices(array: Operand, call: Call, ord: Any, kind: DType) -> Buffer[An
             raise ArgumentValueError(
                 "x: zero-size array to reduction operation minimum which has no identity"
             )
-    sums = reduced(array, norm_of(array.var_type, total, total, "1"), inner)
-    return started(
-        operand(sums),
-        extreme(total, largest, kind),
+    sums = reduce_array(array, make_norm(array.var_type, total, total, "1"), inner)
+    return reduce_from(
+        parse_operand(sums),
+        make_extreme(total, largest, kind),
         call,
         0 if largest else None,
         total,
     )
 
 
-@remembered
+@memoize
 def _magnitudes(kind: DType, out_type: DType) -> MappingFunction:
     total = wide_type(out_type)
     return MappingFunction([kind], out_type, lambda value: magnitude(value, total))
 
 
-@remembered
+@memoize
 def _powers(kind: DType, total: DType, short: float | None) -> MappingFunction:
     if short is not None:
         return MappingFunction(
-            [kind], total, lambda value: raised(magnitude(value, total).to_register(), short)
+            [kind], total, lambda value: raise_to(magnitude(value, total).to_register(), short)
         )
 
     def powers(value: Any, power: Any) -> Any:
-        return raised(magnitude(value, total).to_register(), power)
+        return raise_to(magnitude(value, total).to_register(), power)
 
     return MappingFunction([kind, constant[total]], total, powers)
 
 
 @array_function
 def dot(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     out: Buffer[Any] | None = None,
     *,
-    output_map: Any = None,
+    output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
     """Return the dot product of two vectors, or of each row of an array with a vector.
@@ -184,26 +190,25 @@ def dot(
     a
         A buffer of numbers of one axis or more, or a map called with its arguments.
     b
-        One of one axis, as long as the last of `a`; where `a` has more axes, a buffer. Complex numbers are
-        not conjugated.
+        Such an array of one axis, as long as the last axis of `a`; a buffer if `a` has several axes. Complex
+        numbers are not conjugated.
     out, output_map, graph
         As of `vd.sum`.
 
     Returns
     -------
     Buffer
-        Of the shape of `a` without its last axis, and of NumPy's dtype for products of the two: integers wrap
-        around, and truth values have "or" for a sum. Products of float16 and bfloat16 are added up in
-        float32.
+        Of the shape of `a` without its last axis, and of NumPy's dtype for products of the two. Integers wrap
+        around, and truth values are added by "or". Products of float16 and bfloat16 are added up in float32.
 
     Raises
     ------
     TypeError, ValueError
-        They are no arrays of numbers, or their shapes do not go together. `vd.matmul` multiplies matrices.
+        An argument is not an array of numbers, or the shapes do not match. `vd.matmul` multiplies matrices.
     """
-    first, second = operand(a, "a"), operand(b, "b")
-    numbers_only("dot", first.var_type)
-    numbers_only("dot", second.var_type)
+    first, second = parse_operand(a, "a"), parse_operand(b, "b")
+    require_numbers("dot", first.var_type)
+    require_numbers("dot", second.var_type)
     if len(second.shape) > 1:
         raise ArgumentValueError(
             f"b: expected a vector, got an array of the shape {second.shape}; vd.matmul multiplies matrices"
@@ -219,23 +224,23 @@ def dot(
     several = len(first.shape) > 1
     if several and not isinstance(b, Buffer):
         raise ArgumentTypeError("b: expected a vd.Buffer beside an array of several axes, got a map")
-    array = operand(_products(first.var_type, second.var_type, kind, several)(a, b), "dot")
+    array = parse_operand(_products(first.var_type, second.var_type, kind, several)(a, b), "dot")
     call = Call((len(first.shape) - 1,), False, out, output_map, graph)
     if kind is dtypes.bool_:
-        return reduced(array, truth(False), call)
-    return reduced(array, adding(kind, wide_type(kind), kind), call)
+        return reduce_array(array, make_truth(False), call)
+    return reduce_array(array, make_sum(kind, wide_type(kind), kind), call)
 
 
-@remembered
+@memoize
 def _products(a: DType, b: DType, kind: DType, several: bool) -> MappingFunction:
     wide = wide_type(kind)
 
     def product(x: Any, y: Any) -> Any:
         if kind is dtypes.bool_:
             return vc.all(x, y)
-        return converted(x, wide).to_register() * converted(y, wide).to_register()
+        return cast_value(x, wide).to_register() * cast_value(y, wide).to_register()
 
-    # messages name these as the caller does
+    # error messages name the parameters as the caller does
     def dot(a: Any, b: Any) -> Any:
         return product(a, b)
 

@@ -1,4 +1,4 @@
-"""What a reduction combines two values with, and what it computes in."""
+"""Operations: how a reduction combines two values, and the numbers that change nothing."""
 
 import math
 import operator
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.combining import infinity
-from vkdispatch.arrays.elements import integer_limits, wide_type
+from vkdispatch.arrays.values.elements import integer_limits, wide_type
+from vkdispatch.arrays.values.operators import parse_infinity
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import (
     DType,
@@ -27,19 +27,19 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 class ReduceOp:
     """A way to combine values.
 
-    The order of operands is the library's choice, so the operation has to be associative and commutative.
+    The library chooses the order of operands, so the operation has to be associative and commutative.
 
     Attributes
     ----------
     name
-        How it is called in names of kernels and in messages.
+        The name of the operation in names of kernels and in messages.
     reduction
-        Combines two GPU values of the type that is computed in.
+        Combines two GPU values.
     identity
-        The number that changes nothing: `reduction(x, identity)` is x. "inf" and "-inf" are infinities, of
-        integers the largest and the smallest number.
+        The number that changes nothing: `reduction(x, identity)` is x. "inf" and "-inf" are infinities; for
+        integers, the largest and the smallest number.
     subgroup_reduction
-        Combines a value over the subgroup, such as `vc.subgroup_add`; None where there is no such function.
+        Combines a value over the subgroup, such as `vc.subgroup_add`; None if there is no such function.
     """
 
     name: str
@@ -48,7 +48,7 @@ class ReduceOp:
     subgroup_reduction: Callable[[Any], Any] | None = None
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        # a predefined one is itself in copies and in other processes, where `is_ours` knows it
+        # copies and other processes get the predefined operation itself, so that `is_ours` knows it
         own = next((name for name, value in globals().items() if value is self), None)
         return own or (ReduceOp, (self.name, self.reduction, self.identity, self.subgroup_reduction))
 
@@ -67,12 +67,12 @@ _OURS = (SubgroupAdd, SubgroupMul, *_ORDERING, *_BITWISE)
 
 
 def is_ours(operation: ReduceOp) -> bool:
-    """Whether an operation is one of the predefined: a single expression, each operand in it once."""
+    """Whether an operation is predefined: a single expression that has each operand once."""
     return any(operation is each for each in _OURS)
 
 
 def check_operation(operation: ReduceOp, kind: DType) -> None:
-    """Raise ValueError where an operation makes no sense for values of a type."""
+    """Raise ValueError if an operation is not defined for values of a type."""
     if kind is dtype.bool_:
         raise ArgumentValueError(
             f"reduction {operation.name!r}: results of truth values are not stored; map them to vd.uint32"
@@ -92,23 +92,23 @@ def check_operation(operation: ReduceOp, kind: DType) -> None:
 
 
 def check_identity(identity: object, kind: DType) -> None:
-    """Raise TypeError or ValueError for what is no identity of values of a type."""
+    """Raise TypeError or ValueError if a value cannot be the identity for a type."""
     if isinstance(identity, str):
-        infinity(identity, kind)
+        parse_infinity(identity, kind)
         return
     try:
         number = complex(identity)  # type: ignore[call-overload]
     except (TypeError, ValueError):
         raise ArgumentTypeError(f"identity: expected a number, 'inf' or '-inf', got {identity!r}") from None
     if number.imag and not is_complex(kind):
-        raise ArgumentValueError(f"identity: {identity!r} is no {kind.name}")
+        raise ArgumentValueError(f"identity: {identity!r} is not a {kind.name}; give a real number")
     whole = is_integer_dtype(wide_type(kind))
     if whole and not math.isinf(number.real) and number.real != int(number.real):
-        raise ArgumentValueError(f"identity: {identity!r} is no {kind.name}; give a whole number")
+        raise ArgumentValueError(f"identity: {identity!r} is not a {kind.name}; give a whole number")
 
 
 def identity_of(operation: ReduceOp, kind: DType) -> Any:
-    """Return the identity as a number that the type computed in, `wide_type(kind)`, holds."""
+    """Return the identity as a number that `wide_type(kind)`, in which values are combined, holds."""
     number: Any = operation.identity
     if isinstance(number, str):
         number = float(number)
@@ -120,33 +120,33 @@ def identity_of(operation: ReduceOp, kind: DType) -> Any:
     low, high = integer_limits(component_type(kind))
     if isinstance(number, float) and math.isinf(number):
         return high if number > 0 else low
-    # -1 is all bits of an unsigned type too
+    # -1 has all bits set, also in unsigned types
     return (int(number) - low) % (high - low + 1) + low
 
 
 def identity_of_extreme(kind: DType, largest: bool) -> Any:
-    """Return what changes no maximum (or minimum) of components of a type."""
+    """Return the number that changes no maximum (or minimum) of components of a type."""
     if kind is dtype.bool_:
         return 0 if largest else 1
     return identity_of(SubgroupMax if largest else SubgroupMin, kind)
 
 
 def number_of_type(number: Any, kind: DType) -> Any:
-    """Return a number as a GPU value: of every component, but of a complex type the real number."""
+    """Return a number as a GPU value: for all components, or as a real number of a complex type."""
     if is_matrix(kind) and number == 0:
         return vc.to_dtype(kind, *(0.0,) * (kind.child_count**2))
     return vc.to_dtype(kind, number)
 
 
-def combines_in_subgroups(operation: ReduceOp, kind: DType, features: frozenset[str]) -> bool:
-    """Whether a device combines values of a type over a subgroup in one operation."""
+def can_combine_in_subgroups(operation: ReduceOp, kind: DType, features: frozenset[str]) -> bool:
+    """Whether the device has a subgroup operation that combines values of a type."""
     if operation.subgroup_reduction is None or not (is_scalar(kind) or is_vector(kind)):
         return False
-    return exchanges(kind, features)
+    return can_exchange(kind, features)
 
 
-def exchanges(kind: DType, features: frozenset[str]) -> bool:
-    """Whether the invocations of a device can exchange values of a type."""
+def can_exchange(kind: DType, features: frozenset[str]) -> bool:
+    """Whether invocations of a subgroup can exchange values of a type."""
     if is_matrix(kind):
         return False
     plain = component_type(kind) in (dtype.float32, dtype.float64, dtype.int32, dtype.uint32)

@@ -1,13 +1,13 @@
-"""A reduction that can be called: planned for the buffer's shape, launched as one kernel or two."""
+"""Reductions that can be called, planned for the shape of the buffer."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.mapping import Source, identity_map, make_source
-from vkdispatch.arrays.operand import Operand
-from vkdispatch.arrays.output import plain_output
+from vkdispatch.arrays.maps.operand import Operand, lacks_elements
+from vkdispatch.arrays.maps.output import plain_output
+from vkdispatch.arrays.maps.source import Source, identity_map, make_source
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import (
     Context,
@@ -25,12 +25,13 @@ from vkdispatch.codegen import Buffer as BufferAnnotation
 from vkdispatch.codegen import ShaderSource
 from vkdispatch.codegen.recording import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.reduce.accumulators import Accumulator, accumulator_of
+from vkdispatch.reduce.accumulators.accumulator import Accumulator, make_accumulator
 from vkdispatch.reduce.cpu_planning import planner_for
 from vkdispatch.reduce.kernels import stage_kernel
+from vkdispatch.reduce.launching import Launches, find_launches, launch, plan_launches
+from vkdispatch.reduce.layouts import find_shape, read_axes
 from vkdispatch.reduce.operations import ReduceOp, check_identity, check_operation
-from vkdispatch.reduce.planning import Planner, normalized_axes, shape_of
-from vkdispatch.reduce.reducing import Launches, launch, launches_for, plan_launches, reducing_kernel
+from vkdispatch.reduce.planning import Planner
 from vkdispatch.shader.map import MappingFunction, check_elements
 from vkdispatch.shader.parameters import WrongBufferError, given
 from vkdispatch.shader.references import Home, Referenced
@@ -38,24 +39,24 @@ from vkdispatch.shader.shader_function import ShaderFunction
 
 
 class ReduceFunction(Referenced):
-    """A reduction. Calling it queues the work, or records it into a graph, and returns the result's buffer.
+    """A reduction. A call queues the work, or records it into a graph, and returns the buffer of the result.
 
     It is copied and pickled as Python functions are: by module and name.
 
     Attributes
     ----------
     reduction
-        What combines two values.
+        How two values are combined.
     out_type
-        The result's dtype.
+        The dtype of the result.
     group_size
-        Invocations of a workgroup; None until the stages are made, unless it was given.
+        Invocations of a workgroup; None until the stages are made, unless given.
     map_func
-        What gives a value for each element; None for the elements as they are.
+        The mapping function that returns a value for each element; None for the elements themselves.
     input_types
         Annotations of the arguments.
     axes
-        The axes that are reduced, as given; None for all.
+        The reduced axes as given; None for all.
     stage1, stage2
         The kernels that reduce a large buffer to one value; None until made.
     """
@@ -78,21 +79,21 @@ class ReduceFunction(Referenced):
         name: str | None = None,
         plain: bool = False,
     ) -> None:
-        """Prepare a reduction; needs no device.
+        """Prepare a reduction without a device.
 
         Parameters
         ----------
         mapping_function
-            What gives a value for each element; its return type is the result's.
+            Returns a value for each element; its return type is that of the result.
         name
-            How messages call it.
+            The name in messages.
         plain
-            Whether the mapping function gives the elements of its buffer as they are.
+            Whether the mapping function returns the elements of its buffer unchanged.
 
         Raises
         ------
         TypeError, ValueError
-            An argument is not what it should be, or the operation makes no sense for the dtype.
+            An argument is invalid, or the operation makes no sense for the dtype.
         """
         if not isinstance(reduction, ReduceOp):
             raise ArgumentTypeError(
@@ -118,7 +119,7 @@ class ReduceFunction(Referenced):
         self.map_func = None if plain else mapping_function
         self.input_types = mapping_function.buffer_types
         self.axes = axes
-        self._axes = normalized_axes(axes)
+        self._axes = read_axes(axes)
         self.stage1: ShaderFunction | None = None
         self.stage2: ShaderFunction | None = None
         self.name = name or getattr(mapping_function.mapping_function, "__name__", "reduction")
@@ -130,7 +131,7 @@ class ReduceFunction(Referenced):
                 f"{self.name}: its first argument must be a buffer, such as x: Buff[f32]: its elements are "
                 "what is reduced"
             )
-        # What names this function in the contexts' caches, which would keep the function itself alive.
+        # A key for the caches of contexts, which would keep the function itself alive.
         self._key = object()
         self._source: Source | None = None
         self._accumulators: dict[frozenset[str], Accumulator] = {}
@@ -143,15 +144,14 @@ class ReduceFunction(Referenced):
         Parameters
         ----------
         *args
-            The buffer; then whatever else the mapping function takes.
+            The buffer, then the other arguments of the mapping function.
         graph
             Where to record; None takes the thread's `vd.global_graph()`.
 
         Returns
         -------
-        A new buffer of `out_type`, whose row 0 is the result: `result.read(0)[0]` is a number (a vector, a
-        complex number), or an array of one for each position along the axes that are not reduced, in their
-        order.
+        A new buffer of `out_type`. `result.read(0)[0]` is a number (a vector, a complex number), or an array
+        of these for all positions along the axes that are not reduced, in their order.
 
         Raises
         ------
@@ -170,7 +170,7 @@ class ReduceFunction(Referenced):
             with use_context(context):
                 return self(*args, graph=graph)
         x = self._operand(args)
-        if x.source.stores:
+        if x.source.is_writing:
             check_overlap((), elsewhere=[x])
         launches = self._launches_for(x)
         self.group_size = launches.form.group
@@ -202,20 +202,20 @@ class ReduceFunction(Referenced):
     def _operand(self, args: tuple[Any, ...]) -> Operand:
         x = args[0]
         source = self._source or self._make_source()
-        if source.views and _lacks_elements(source, args):
+        if lacks_elements(source, args, x.size):
             source = source.elementwise()
         return Operand(x.shape, x.size, x.var_type, x.context, source, args, str(self.name))
 
     def _make_source(self) -> Source:
-        self._source = make_source(self._mapping, self.out_type, plain=self._plain)
+        self._source = make_source(self._mapping, self.out_type, is_plain=self._plain)
         return self._source
 
     def _launches_for(self, x: Operand) -> Launches:
         key = (self._key, x.shape, len(x.source.views))
-        return launches_for(x.context, key, lambda: self._plan(x))
+        return find_launches(x.context, key, lambda: self._plan(x))
 
     def _plan(self, x: Operand) -> Launches:
-        accumulator, shape = self._accumulator(x.context), shape_of(x.shape, self._axes)
+        accumulator, shape = self._accumulator(x.context), find_shape(x.shape, self._axes)
         planner = self._planner(x.source, x.context)
         return plan_launches(planner, shape, x.source, accumulator, plain_output(self.out_type).sink)
 
@@ -226,32 +226,32 @@ class ReduceFunction(Referenced):
         features = device_facts(context).features
         found = self._accumulators.get(features)
         if found is None:
-            made = accumulator_of(self.reduction, self.out_type, features)
+            made = make_accumulator(self.reduction, self.out_type, features)
             found = self._accumulators.setdefault(features, made)
         return found
 
     # -- the generated code
 
     def make_stages(self) -> None:
-        """Make the kernels that reduce a large buffer to one value, unless that is done.
+        """Make the kernels that reduce a large buffer to one value, if they do not exist yet.
 
         Raises
         ------
         TypeError, ValueError
-            The mapping function or the operation is wrong, or the device has no workgroups of `group_size`.
+            The mapping function or the operation is invalid, or the device has no workgroups of `group_size`.
         """
         source, context = self._source or self._make_source(), get_context()
         planner = self._planner(source, context)
         accumulator, sink = self._accumulator(context), plain_output(self.out_type).sink
         self.stage1, self.stage2 = (
-            reducing_kernel(form, source, accumulator, sink) for form in planner.whole()
+            stage_kernel(form, source, accumulator, sink) for form in planner.large_forms()
         )
         self.group_size = planner.group
 
     def get_src(self, line_numbers: bool | None = None) -> list[ShaderSource]:
         """Return the GLSL of both stages of the reduction of a large buffer to one value.
 
-        The second is launched only where the first's last workgroup does not do its work.
+        The second is launched only if the last workgroup of the first does not do its work.
         """
         self.make_stages()
         assert self.stage1 is not None and self.stage2 is not None
@@ -279,7 +279,7 @@ def make_reduction_stage(
     Parameters
     ----------
     output_is_input
-        Whether it is the second stage, which reduces what the first has left.
+        Whether to return the second stage, which reduces the partial results of the first.
     map_func, input_types
         A mapping function, and annotations used instead of its own.
     """
@@ -291,18 +291,9 @@ def make_reduction_stage(
             mapping.mapping_function,
             precise_math=mapping.precise_math,
         )
-    source = make_source(mapping, out_type, plain=map_func is None)
+    source = make_source(mapping, out_type, is_plain=map_func is None)
     context = get_context()
-    accumulator = accumulator_of(reduction, out_type, device_facts(context).features)
-    first, second = planner_for(source, accumulator, context, group_size).whole()
+    accumulator = make_accumulator(reduction, out_type, device_facts(context).features)
+    first, second = planner_for(source, accumulator, context, group_size).large_forms()
     form = second if output_is_input else first
     return stage_kernel(form, source, accumulator, plain_output(out_type).sink)
-
-
-def _lacks_elements(source: Source, args: tuple[Any, ...]) -> bool:
-    """Whether a buffer lacks some of the elements that loads of several would read ahead of the map."""
-    return any(
-        isinstance(args[position], Buffer)
-        and args[position].mem_size < args[0].size * source.annotations[position].__args__[0].item_size
-        for position, _ in source.views
-    )

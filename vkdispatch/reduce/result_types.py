@@ -1,12 +1,12 @@
-"""The dtypes of results, which are NumPy's, and what the device has to be able to do for them."""
+"""The dtypes of results, which are those of NumPy, and what they require of the device."""
 
 from typing import Any
 
 import numpy as np
 
-from vkdispatch.arrays import promotion
 from vkdispatch.arrays.dtypes import parse_dtype
 from vkdispatch.arrays.facts import device_facts
+from vkdispatch.arrays.values import promotion
 from vkdispatch.base import dtype
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import (
@@ -28,49 +28,49 @@ _FLOATS = (dtype.bfloat16, dtype.float16, dtype.float32, dtype.float64)
 
 
 def is_whole(kind: DType) -> bool:
-    """Whether components are integers."""
+    """Whether the components of a dtype are integers."""
     return component_type(kind) in _INTEGERS
 
 
-def sum_type(function: str, kind: DType, given: Any, context: Context) -> DType:
+def sum_type(function: str, kind: DType, requested: Any, context: Context) -> DType:
     """Return the dtype of a sum or product: integers of fewer bits become int64 or uint64."""
-    chosen = promotion.sum_type(kind) if given is None else parse_dtype(given)
+    chosen = promotion.sum_type(kind) if requested is None else parse_dtype(requested)
     check_conversion(function, kind, chosen)
-    return supported(function, kind, chosen, context, given, "vd.int32")
+    return require_support(function, kind, chosen, context, "vd.int32")
 
 
-def mean_type(function: str, kind: DType, given: Any, context: Context) -> DType:
+def mean_type(function: str, kind: DType, requested: Any, context: Context) -> DType:
     """Return the dtype of a mean: float64 of integers."""
-    chosen = kind if given is None else parse_dtype(given)
-    if given is None and is_vector(kind) and is_whole(kind):
+    chosen = kind if requested is None else parse_dtype(requested)
+    if requested is None and is_vector(kind) and is_whole(kind):
         chosen = to_vector(dtype.float64, kind.child_count)
-    elif given is None and (kind is dtype.bool_ or kind in _INTEGERS):
+    elif requested is None and (kind is dtype.bool_ or kind in _INTEGERS):
         chosen = dtype.float64
     if component_type(chosen) not in _FLOATS:
         raise ArgumentValueError(f"dtype: {function} has fractions; expected floats, got {chosen.name}")
     check_conversion(function, kind, chosen)
-    return supported(function, kind, chosen, context, given, "vd.float32")
+    return require_support(function, kind, chosen, context, "vd.float32")
 
 
-def check_real(function: str, kind: DType, given: Any) -> None:
-    """Raise ValueError where a complex result is asked for of what is real."""
-    chosen = kind if given is None else parse_dtype(given)
+def check_real(function: str, kind: DType, requested: Any) -> None:
+    """Raise ValueError if a complex result of real numbers is requested."""
+    chosen = kind if requested is None else parse_dtype(requested)
     if is_complex(chosen) and not is_complex(kind):
         raise ArgumentValueError(
             f"dtype: the {function} of {kind.name} is real; expected a float, got {chosen.name}"
         )
 
 
-def index_type(function: str, kind: DType, given: Any, context: Context) -> DType:
-    """Return the dtype of positions and counts: int64, or another integer that is asked for."""
-    chosen = dtype.int64 if given is None else parse_dtype(given)
+def index_type(function: str, kind: DType, requested: Any, context: Context) -> DType:
+    """Return the dtype of positions and counts: int64, or the requested integer."""
+    chosen = dtype.int64 if requested is None else parse_dtype(requested)
     if chosen not in _INTEGERS:
         raise ArgumentValueError(f"dtype: {function} gives integers, got {chosen.name}")
-    return supported(function, kind, chosen, context, given, "vd.int32")
+    return require_support(function, kind, chosen, context, "vd.int32")
 
 
-def supported(function: str, kind: DType, chosen: DType, context: Context, given: Any, instead: str) -> DType:
-    """Return a dtype. Raises NotImplementedError where a device cannot compute with it."""
+def require_support(function: str, kind: DType, chosen: DType, context: Context, instead: str) -> DType:
+    """Return a dtype. Raises NotImplementedError if a device cannot compute with it."""
     if component_type(chosen) is dtype.float64 and "shaderFloat64" not in device_facts(context).features:
         if is_complex(chosen):
             instead = "vd.complex64"
@@ -89,7 +89,7 @@ def supported(function: str, kind: DType, chosen: DType, context: Context, given
 
 
 def check_conversion(function: str, kind: DType, chosen: DType) -> None:
-    """Raise ValueError where values of a dtype are not added up in another."""
+    """Raise ValueError if values of a dtype cannot be added up in another."""
     if kind is chosen:
         return
     shapes = [
@@ -106,25 +106,25 @@ def real_type(kind: DType) -> DType:
     return component_type(kind) if is_complex(kind) else kind
 
 
-def ordered(function: str, kind: DType, *, numbers: bool = False) -> None:
-    """Raise ValueError for what has no order; `numbers`: for vectors, too."""
+def require_order(function: str, kind: DType, *, numbers: bool = False) -> None:
+    """Raise ValueError for dtypes without an order; with `numbers`, for vectors, too."""
     if is_matrix(kind) or (numbers and is_vector(kind)):
         raise ArgumentValueError(f"x: {kind.name} has no order, which {function} needs; map it to a number")
 
 
-def numbers_only(function: str, kind: DType) -> None:
+def require_numbers(function: str, kind: DType) -> None:
     """Raise ValueError for vectors and matrices."""
     if not (is_scalar(kind) or is_complex(kind)):
         raise ArgumentValueError(f"x: {function} takes numbers, got {kind.name}; map its elements to numbers")
 
 
-def norm_type(kind: DType, given: Any, context: Context) -> DType:
-    """Return the dtype of a norm: that of the magnitudes, of integers float64, or what is asked for."""
+def norm_type(kind: DType, requested: Any, context: Context) -> DType:
+    """Return the dtype of a norm: that of magnitudes, float64 for integers, or the requested one."""
     real = real_type(kind)
-    chosen = (real if real in _FLOATS else dtype.float64) if given is None else parse_dtype(given)
+    chosen = (real if real in _FLOATS else dtype.float64) if requested is None else parse_dtype(requested)
     if chosen not in _FLOATS:
         raise ArgumentValueError(f"dtype: norm has fractions; expected a float, got {chosen.name}")
-    return supported("norm", kind, chosen, context, given, "vd.float32")
+    return require_support("norm", kind, chosen, context, "vd.float32")
 
 
 def common_type(a: DType, b: DType) -> DType:

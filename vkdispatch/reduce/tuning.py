@@ -1,44 +1,43 @@
-"""What the layouts of reductions depend on besides shapes and devices: numbers found by measurement."""
+"""Numbers found by measurement, which the plans of reductions depend on besides shapes and devices."""
 
 from vkdispatch.base.record import record
 
 
 @record
 class Tuning:
-    """Numbers that were found by measurement, on GPUs.
+    """Numbers for GPUs, measured on an NVIDIA H200.
 
     Attributes
     ----------
     group
         Invocations of a workgroup.
     bytes_in_flight
-        What an invocation loads before it uses any.
+        Bytes that an invocation loads before it uses any.
     most_elements, most_mapped
-        Elements that it combines in one round; with a mapping function, that it maps.
+        Elements that an invocation combines in one round, plain or mapped.
     bytes_of_short, most_results
-        What an invocation loads of several results, where they are short, and how many it has at most.
+        Bytes that an invocation loads of several short results, and the most results that it has.
     groups
-        Workgroups that share the work, where there are fewer results.
+        Workgroups that share the work if there are fewer results.
     enough
-        Results from which on each has one workgroup or less.
+        Number of results from which on no workgroups share a result.
     single
-        Chunks that one workgroup does rather than several.
+        Chunks that one workgroup takes alone.
     finishing
-        Whether the last of the workgroups that share a result combines what they have found, in place of a
+        Whether the workgroup that finishes last combines the partial results of a result, in place of a
         second launch (0 or 1).
     column_bytes, most_columns, most_columns_of_states
-        What a load in "columns" takes, and of how many results at most; where each has a state of several
-        registers.
+        Bytes of a load in "columns", and the most columns of it; the latter for states of several registers.
     partials
         Partial results that an invocation has in flight.
     column_flight
-        What an invocation has in flight there.
+        Bytes that an invocation has in flight in "columns".
     column_side
-        Bytes of a row that the workgroup takes side by side, where columns are long.
-    across
-        Whether neighbouring workgroups have neighbouring columns, where several share each (0 or 1).
+        Bytes of a row that the invocations of a workgroup take side by side if columns are long.
     column_least
-        Loads that an invocation has at least, where a workgroup takes short rows one below the other.
+        Least loads of an invocation if a workgroup takes short rows one below the other.
+    interleave
+        Whether neighbouring workgroups have neighbouring columns if several share each (0 or 1).
     """
 
     group: int = 256
@@ -58,28 +57,28 @@ class Tuning:
     column_flight: int = 128
     column_side: int = 512
     column_least: int = 4
-    across: int = 1
+    interleave: int = 1
 
 
 @record
 class CpuTuning:
-    """Numbers that were found by measurement, on CPU drivers.
+    """Numbers for CPU drivers, measured with llvmpipe.
 
     Attributes
     ----------
     most_elements
         Elements that an invocation combines in one round.
     most_columns, column_bytes
-        Of how many results a load in "columns" is at most, and what it takes: more than a line of the cache
-        for all lanes is slower, as few lines of each row stay there.
+        The most columns of a load in "columns", and its bytes. If all lanes together load more than a cache
+        line, few lines of each row stay in the cache.
     lane_loads
-        Loads of the longest rows that an invocation reduces by itself.
+        Loads of the longest rows that an invocation reduces alone.
     group, group_loads
-        The largest workgroup of rows or columns side by side, and loads that it does, at least.
+        The largest workgroup of rows or columns side by side, and the least loads that it makes.
     groups
-        Workgroups that share the work, at least.
+        The least workgroups that share the work.
     single
-        Chunks that one workgroup does rather than several.
+        Chunks that one workgroup takes alone.
     """
 
     most_elements: int = 16
@@ -90,3 +89,7 @@ class CpuTuning:
     group_loads: int = 4096
     groups: int = 16
     single: int = 128
+
+
+tuning = Tuning()
+cpu_tuning = CpuTuning()

@@ -9,9 +9,9 @@ from itertools import islice
 from typing import Any, Protocol
 
 from vkdispatch.arrays.kernels import buffer, constant
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.operand import Operand
-from vkdispatch.arrays.output import Output, Sink
+from vkdispatch.arrays.maps.operand import Operand
+from vkdispatch.arrays.maps.output import Output, Sink
+from vkdispatch.arrays.maps.source import Source
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, uint32
 from vkdispatch.base.record import record

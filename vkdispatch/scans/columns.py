@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import traced
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.output import Sink
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.kernels import trace_kernel
+from vkdispatch.arrays.maps.output import Sink
+from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base.dtype import DType, bool_, uint32
 from vkdispatch.base.record import record
 from vkdispatch.scans.arguments import declared, given
@@ -67,7 +67,7 @@ class ColumnsForm:
         return self.flagged is not None
 
 
-@remembered
+@memoize
 def columns_kernel(form: ColumnsForm, operation: ScanOp, source: Source, sink: Sink) -> ShaderFunction:
     """Trace a kernel. Its arguments are as those of `rows_kernel`, but for its own numbers."""
     arguments = declared(form, operation.kind, source, sink, NUMBERS)
@@ -76,7 +76,7 @@ def columns_kernel(form: ColumnsForm, operation: ScanOp, source: Source, sink: S
         _Columns(form, operation, source, sink, variables).run()
 
     name = f"{operation.name}_columns_{form.mode}"
-    return traced(name, body, arguments, form.group, "scan_blocks * scan_segments")
+    return trace_kernel(name, body, arguments, form.group, "scan_blocks * scan_segments")
 
 
 class _Columns:
@@ -187,10 +187,10 @@ class _Columns:
     def _loaded(self, positions: Sequence[Any]) -> list[list[Any]]:
         source, kind, together = self._source, self._algebra.kind, self._form.together
         values = [[vc.new_register(kind) for _ in range(together)] for _ in positions]
-        words = [source.loaded(self._views, position) for position in positions]
+        words = [source.load(self._views, position) for position in positions]
         for (inside, _), row, position, word in zip(self._rows, values, positions, words, strict=True):
             # what a map writes it writes once
-            with vc.if_block(vc.all(inside, self._kept)) if source.stores else vc.scope_block():
+            with vc.if_block(vc.all(inside, self._kept)) if source.is_writing else vc.scope_block():
                 if source.together == together:
                     found = source.values(self._arguments, position, word)
                 else:

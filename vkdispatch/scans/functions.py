@@ -4,10 +4,10 @@ from typing import Any
 
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.dtypes import parse_dtype
-from vkdispatch.arrays.elements import wide_type
-from vkdispatch.arrays.operand import operand
-from vkdispatch.arrays.promotion import sum_type
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.maps.operand import parse_operand
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.values.elements import wide_type
+from vkdispatch.arrays.values.promotion import sum_type
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, bool_, is_scalar, uint32
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -63,7 +63,7 @@ _COMMON = """
 _OF_TRUTH = {"cumsum": "cummax", "cumprod": "cummin"}
 
 
-@remembered
+@memoize
 def _ours(name: str, kind: DType) -> ScanOp:
     function, identity = OURS[name]
     # of int8, -infinity is -128, though its values are combined as int32
@@ -73,7 +73,7 @@ def _ours(name: str, kind: DType) -> ScanOp:
     return make_operation(name, function, combined, parts, commutative=name in ("cumsum", "cumprod"))
 
 
-@remembered
+@memoize
 def _as_truth(kind: DType) -> MappingFunction:
     """Return a map of numbers to truth values; conversions would cut fractions off before."""
     return MappingFunction([kind], bool_, lambda value: value != 0)
@@ -90,7 +90,7 @@ def _scanned(
     output_map: Any,
     graph: CommandGraph | None,
 ) -> Buffer[Any]:
-    values = operand(x)
+    values = parse_operand(x)
     sums = name in ("cumsum", "cumprod")
     if dtype is not None:
         kind = parse_dtype(dtype)
@@ -99,7 +99,7 @@ def _scanned(
     else:
         kind = values.var_type
     if kind is bool_ and is_scalar(values.var_type) and values.var_type is not bool_:
-        values = operand(_as_truth(values.var_type)(x))
+        values = parse_operand(_as_truth(values.var_type)(x))
     check_ours(name, kind)
     check_convertible(name, values.var_type, kind)
     operation = _ours(_OF_TRUTH.get(name, name) if kind is bool_ else name, kind)

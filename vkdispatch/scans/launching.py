@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.output import Output, output
-from vkdispatch.arrays.words import word_count
+from vkdispatch.arrays.maps.operand import Operand, parse_operand
+from vkdispatch.arrays.maps.output import Output, parse_output
+from vkdispatch.arrays.values.words import word_count
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, uint32, uint64
@@ -62,11 +62,11 @@ def scan_rows(
     if wish.reverse and outer * length % x.source.together:
         x = replace(x, source=x.source.elementwise())
     source, together = x.source, x.source.together
-    group = group_of(device, kind, facts.subgroup if facts.shuffles else 0, alone=source.stores)
+    group = group_of(device, kind, facts.subgroup if facts.shuffles else 0, alone=source.is_writing)
     form = RowsForm(
         "scan",
         group,
-        vectors_each(device, kind, together, alone=source.stores, brief=operation.brief),
+        vectors_each(device, kind, together, alone=source.is_writing, brief=operation.brief),
         together,
         wish.reverse,
         wish.exclusive,
@@ -105,7 +105,7 @@ def scan_rows(
         ranges = tile_ranges(outer, length, form.tile, together)
         launch("lookback", ranges, _board(context, kind, ranges, facts))
         return
-    if source.stores:
+    if source.is_writing:
         # what a map writes it writes once
         launch("scan", one_range(outer, length, form.tile, together), ())
         return
@@ -117,8 +117,8 @@ def scan_rows(
     launch("reduce", ranges, partials)
     scanned: Buffer[Any] = function_buffer(ranges.groups, kind, context=context)
     scan_rows(
-        operand(partials[0]),
-        output(None, kind),
+        parse_operand(partials[0]),
+        parse_output(None, kind),
         scanned,
         operation,
         1,
@@ -147,10 +147,10 @@ def scan_columns(
     context, kind = x.context, operation.kind
     device = device_facts(context)
     # lines of the cache lie far apart: a few of them at once
-    if inner % x.source.together or device.cpu:
+    if inner % x.source.together or device.is_cpu:
         x = replace(x, source=x.source.elementwise())
     source, together = x.source, x.source.together
-    plan = columns_of(device, kind, outer, length, inner, together, whole=whole, alone=source.stores)
+    plan = columns_of(device, kind, outer, length, inner, together, whole=whole, alone=source.is_writing)
     form = ColumnsForm(
         "scan",
         plan.group,
@@ -178,8 +178,8 @@ def scan_columns(
     launch("reduce", partials)
     scanned: Buffer[Any] = function_buffer(count, kind, context=context)
     scan_columns(
-        operand(partials[0]),
-        output(None, kind),
+        parse_operand(partials[0]),
+        parse_output(None, kind),
         scanned,
         operation,
         (outer, plan.segments, inner),

@@ -28,7 +28,7 @@ bits, tags are words of their own, released after the value and acquired before 
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.words import value_of, word_count, words_of
+from vkdispatch.arrays.values.words import join_words, split_words, word_count
 from vkdispatch.base.dtype import uint32
 from vkdispatch.scans.items import Algebra, Item, Lanes
 
@@ -184,7 +184,7 @@ class Board:
         """Leave an item, by the first invocation of a subgroup."""
         tag: Any = self._base + item.flag if self._algebra.segmented else self._base
         with vc.if_block(self._lanes.lane == 0):
-            words = words_of(item.value)
+            words = split_words(item.value)
             for i, word in enumerate(words):
                 if self._values is None:
                     pair = vc.pack_uint2x32(vc.to_uvec2(word, tag))
@@ -226,7 +226,7 @@ class Board:
 
     def item_of(self, words: list[Any], tag: Any) -> Item:
         """Return the item that these words are."""
-        value = value_of(self._algebra.kind, words).to_register()
+        value = join_words(self._algebra.kind, words).to_register()
         if not self._algebra.segmented:
             return Item(value)
         return Item(value, vc.select(tag > 1, 1, 0).to_dtype(uint32).to_register())

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.combining import infinity, is_expression
-from vkdispatch.arrays.elements import integer_limits
+from vkdispatch.arrays.values.elements import integer_limits
+from vkdispatch.arrays.values.operators import is_expression, parse_infinity
 from vkdispatch.base.dtype import (
     DType,
     component_count,
@@ -109,7 +109,7 @@ def identity_parts(identity: Any, kind: DType) -> tuple[Any, ...] | None:
     if identity is None:
         return None
     if isinstance(identity, str):
-        identity = infinity(identity, kind)
+        identity = parse_infinity(identity, kind)
     count = component_count(kind)
     try:
         given = np.asarray(identity)

@@ -16,7 +16,7 @@ small tiles, and a column is one invocation's.
 from math import gcd
 
 from vkdispatch.arrays.facts import AMD, INTEL, NVIDIA, DeviceFacts
-from vkdispatch.arrays.numbers import power_below
+from vkdispatch.arrays.numbers import floor_power_of_two
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
@@ -126,14 +126,16 @@ class Ranges:
 
 def facts_of(device: DeviceFacts, kind: DType) -> Facts:
     """Return what kernels depend on of devices."""
-    shuffles = device.shuffles and device.shifts and device.same and device.subgroup >= 4
+    shuffles = (
+        device.has_shuffle and device.has_shift and device.has_one_subgroup_size and device.subgroup_size >= 4
+    )
     extended = "shaderSubgroupExtendedTypes" in device.features
     longs = {"shaderInt64", "shaderBufferInt64Atomics"} <= device.features
     if tuning.packed >= 0:
         longs = longs and bool(tuning.packed)
-    native = not device.cpu if tuning.native < 0 else bool(tuning.native)
-    native = native and shuffles and device.arithmetic
-    subgroup = device.subgroup if shuffles else group_of(device, kind, 0)
+    native = not device.is_cpu if tuning.native < 0 else bool(tuning.native)
+    native = native and shuffles and device.has_arithmetic
+    subgroup = device.subgroup_size if shuffles else group_of(device, kind, 0)
     return Facts(subgroup, shuffles, extended, longs, native)
 
 
@@ -144,14 +146,14 @@ def group_of(
 
     `subgroup` 0: they exchange values by its memory; `looking`: it looks back; `alone`: it does all.
     """
-    most = device.group
+    most = device.max_group
     wanted = tuning.looking_group if looking else tuning.group
-    if device.cpu or not subgroup:
+    if device.is_cpu or not subgroup:
         wanted = _CPU_GROUP if alone or not subgroup else subgroup
     if not subgroup:
         size = kind.item_size + 4
-        most = min(most, device.memory // (2 * size))
-        return power_below(min(wanted, most))
+        most = min(most, device.shared_memory // (2 * size))
+        return floor_power_of_two(min(wanted, most))
     return max(subgroup, min(wanted, most, subgroup * subgroup) // subgroup * subgroup)
 
 
@@ -161,7 +163,7 @@ def looks_back(device: DeviceFacts, facts: Facts) -> bool:
         return False
     if tuning.lookback >= 0:
         return bool(tuning.lookback)
-    if device.cpu or not device.vendors <= _GOING_ON:
+    if device.is_cpu or not device.vendors <= _GOING_ON:
         return False
     # a check that ends invocations early would leave others waiting
     return not checks_of(None)
@@ -189,7 +191,7 @@ def vectors_each(
     """
     size = kind.item_size
     held = tuning.looking_bytes_each if looking else tuning.bytes_each
-    if device.cpu and not alone:
+    if device.is_cpu and not alone:
         held = tuning.bytes_each_cpu if brief else 0
     return max(1, min(held // size, tuning.most_elements) // together)
 
@@ -198,21 +200,21 @@ def whole_ranges(device: DeviceFacts, outer: int, length: int, tile: int, togeth
     """Return ranges of whole rows, or one range; None where these are not enough to keep a device busy."""
     size = outer * length
     tiles = -(-size // tile)
-    enough = tuning.enough_cpu if device.cpu else tuning.enough
-    if tiles <= (tuning.few_cpu if device.cpu else tuning.few):
+    enough = tuning.enough_cpu if device.is_cpu else tuning.enough
+    if tiles <= (tuning.few_cpu if device.is_cpu else tuning.few):
         return one_range(outer, length, tile, together)
     if outer == 1:
         return None
     # rows that fill whole vectors together
     step = together // gcd(length, together)
-    most = tuning.turns_cpu if device.cpu else 2
+    most = tuning.turns_cpu if device.is_cpu else 2
     turns = 1 if tiles < most * enough else most
     rows = max(1, turns * tile // length // step) * step
     groups = -(-outer // rows)
     if rows * length > _MOST_NARROW or groups < min(enough, tiles // 2):
         return None
     each = rows * length
-    if device.cpu and -(-each // tile) > tuning.rounds_cpu:
+    if device.is_cpu and -(-each // tile) > tuning.rounds_cpu:
         return None
     return Ranges(groups, each, size - (groups - 1) * each, -(-each // tile), "inside")
 
@@ -238,7 +240,7 @@ def shared_ranges(device: DeviceFacts, outer: int, length: int, tile: int) -> Ra
     size = outer * length
     tiles = -(-size // tile)
     groups = tuning.enough
-    if device.cpu:
+    if device.is_cpu:
         groups = max(4 * tuning.enough_cpu, -(-tiles // tuning.rounds_cpu))
     groups = min(tiles, groups)
     rounds = -(-tiles // groups)
@@ -276,15 +278,15 @@ def columns_of(
     ValueError
         A number needs more than 32 bits.
     """
-    cpu = device.cpu
+    cpu = device.is_cpu
     enough = tuning.enough_cpu if cpu else tuning.enough
-    most = device.group
+    most = device.max_group
     held = kind.item_size + 4
-    most = min(most, device.memory // (2 * held * together))
+    most = min(most, device.shared_memory // (2 * held * together))
     wanted = _COLUMNS_GROUP
     if cpu:
         wanted = _CPU_GROUP if alone else _CPU_COLUMNS
-    group = power_below(min(wanted, most))
+    group = floor_power_of_two(min(wanted, most))
     columns = outer * inner // together
     side = min(group, 1 << max(columns - 1, 0).bit_length())
     if length > tuning.rounds and -(-columns // group) < enough and (alone or not cpu):

@@ -25,10 +25,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import traced
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.output import Sink
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.kernels import trace_kernel
+from vkdispatch.arrays.maps.output import Sink
+from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base.dtype import DType, bool_, uint32, uint64
 from vkdispatch.base.record import record
 from vkdispatch.scans.arguments import declared, given
@@ -103,7 +103,7 @@ class RowsForm:
         return self.group * self.vectors * self.together
 
 
-@remembered
+@memoize
 def rows_kernel(form: RowsForm, operation: ScanOp, source: Source, sink: Sink) -> ShaderFunction:
     """Trace a kernel; `arguments` says what it takes."""
     arguments = declared(form, operation.kind, source, sink, NUMBERS)
@@ -112,7 +112,7 @@ def rows_kernel(form: RowsForm, operation: ScanOp, source: Source, sink: Sink) -
         RowsWork(form, operation, source, sink, variables).run()
 
     name = f"{operation.name}_{form.mode}"
-    return traced(name, body, arguments, form.group, "scan_groups")
+    return trace_kernel(name, body, arguments, form.group, "scan_groups")
 
 
 class RowsWork:
@@ -277,7 +277,7 @@ class RowsWork:
         with vc.if_block(self._full):
             positions = [self._vector(place).to_register() for place in self._places]
             if self._source.together == form.together:
-                words = [self._source.loaded(self._views, position) for position in positions]
+                words = [self._source.load(self._views, position) for position in positions]
                 for row, position, word in zip(values, positions, words, strict=True):
                     self._put(row, self._source.values(self._arguments, position, word))
             else:
@@ -292,7 +292,7 @@ class RowsWork:
             for row, place in zip(values, self._places, strict=True):
                 for i in range(form.together):
                     inside, local = self._inside(place, i)
-                    if not self._source.stores:
+                    if not self._source.is_writing:
                         row[i][:] = self._converted(single.value(self._arguments, self._element(local)))
                         continue
                     with vc.if_block(inside):

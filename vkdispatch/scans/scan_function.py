@@ -4,12 +4,12 @@ from collections.abc import Callable
 from typing import Any, overload
 
 from vkdispatch.arrays.aliasing import check_overlap
-from vkdispatch.arrays.axes import around, checked_axis
+from vkdispatch.arrays.axes import parse_axis, split_shape
 from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.elements import wide_type
-from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.output import Output, output
-from vkdispatch.arrays.results import result
+from vkdispatch.arrays.maps.operand import Operand, parse_operand
+from vkdispatch.arrays.maps.output import Output, parse_output
+from vkdispatch.arrays.results import prepare_result
+from vkdispatch.arrays.values.elements import wide_type
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, bool_, is_complex, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
@@ -43,9 +43,9 @@ def run_scan(
     if axis is None:
         shape, sizes = (values.size,), (1, values.size, 1)
     else:
-        sizes = around(shape, checked_axis(axis, len(shape)))
-    target = output(output_map, kind, shape)
-    results = result(out, shape, target.out_type, values.context)
+        sizes = split_shape(shape, parse_axis(axis, len(shape)))
+    target = parse_output(output_map, kind, shape)
+    results = prepare_result(out, shape, target.out_type, values.context)
     _check_overlap(out, values, target, segments, wish)
     if (
         segments is not None
@@ -66,7 +66,7 @@ def run_scan(
 
 
 def _check_overlap(out: object, values: Operand, target: Output, segments: object, wish: Wish) -> None:
-    marks = [operand(segments, "segments")] if isinstance(segments, Buffer) else []
+    marks = [parse_operand(segments, "segments")] if isinstance(segments, Buffer) else []
     if marks and marks[0].var_type is not bool_:
         # places become flags before all else
         check_overlap([("out", out)], target, alongside=[values], before=marks)
@@ -192,7 +192,7 @@ def _called(
     output_map: Any,
     graph: CommandGraph | None,
 ) -> Buffer[Any]:
-    values = operand(x)
+    values = parse_operand(x)
     check_convertible(scan.name, values.var_type, scan.var_type)
     return run_scan(
         scan.name, scan.operation(), values, scan.var_type, axis, out, wish, segments, output_map, graph

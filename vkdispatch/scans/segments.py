@@ -4,10 +4,10 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.calls import is_recorded
-from vkdispatch.arrays.clearing import cleared
-from vkdispatch.arrays.kernels import buffer, traced
-from vkdispatch.arrays.remembering import remembered
-from vkdispatch.arrays.starts import note_bad_starts
+from vkdispatch.arrays.clearing import clear_buffer
+from vkdispatch.arrays.kernels import buffer, trace_kernel
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.segment_starts import note_bad_starts
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, bool_, int32, int64, uint32, uint64
@@ -70,13 +70,13 @@ def flags_of(
     if not around[1]:
         return None
     flags: Buffer[Any] = function_buffer(around[1], bool_, context=context)
-    cleared(flags, graph)
+    clear_buffer(flags, graph)
     if segments.size:
         _marking(segments.var_type)(flags, segments, graph=graph)
     return flags
 
 
-@remembered
+@memoize
 def _marking(kind: DType) -> ShaderFunction:
     """Return the kernel that sets flags at places; those beyond the end are left out."""
 
@@ -87,4 +87,4 @@ def _marking(kind: DType) -> ShaderFunction:
             flags[place] = place >= 0
 
     arguments = [("flags", buffer[bool_]), ("places", buffer[kind])]
-    return traced(f"mark_{kind.name}", mark, arguments, 256, exec_size="places.size")
+    return trace_kernel(f"mark_{kind.name}", mark, arguments, 256, exec_size="places.size")

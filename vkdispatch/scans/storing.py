@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from vkdispatch.arrays.elements import view_type
-from vkdispatch.arrays.output import Sink
-from vkdispatch.arrays.words import value_of, words_of
+from vkdispatch.arrays.maps.output import Sink
+from vkdispatch.arrays.values.elements import view_type
+from vkdispatch.arrays.values.words import join_words, split_words
 from vkdispatch.base.dtype import DType, component_type
 from vkdispatch.base.record import record
 
@@ -46,9 +46,9 @@ class Stores:
                 value if value.var_type is kind else value.to_dtype(kind)
                 for value in row[step * count : (step + 1) * count]
             ]
-            words = [word for value in part for word in words_of(value)]
+            words = [word for value in part for word in split_words(value)]
             place = position * steps + step if steps > 1 else position
-            self.result_as_view[place] = value_of(view, words)
+            self.result_as_view[place] = join_words(view, words)
 
     def store_one(self, index: Any, value: Any) -> None:
         """Store an element."""

@@ -6,12 +6,12 @@ import numpy as np
 
 from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function, is_recorded
-from vkdispatch.arrays.numbers import checked_int
-from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.output import output
-from vkdispatch.arrays.repeating import repeatable
-from vkdispatch.arrays.results import result
-from vkdispatch.arrays.waiting import agreed_size
+from vkdispatch.arrays.maps.operand import Operand, parse_operand
+from vkdispatch.arrays.maps.output import parse_output
+from vkdispatch.arrays.numbers import parse_int
+from vkdispatch.arrays.queue_reads import agree_on_size
+from vkdispatch.arrays.repeated_calls import repeatable
+from vkdispatch.arrays.results import prepare_result
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer
 from vkdispatch.base.dtype import DType, is_integer_dtype, is_scalar
@@ -73,7 +73,7 @@ def bincount(
     NotImplementedError
         There are `weights`, and the device has no float64.
     """
-    least = checked_int(minlength, "minlength", least=0)
+    least = parse_int(minlength, "minlength", least=0)
     if size is not None or getattr(x, "size", None) == 0:
         _check(x, weights)
         bins = least if size is None else max(checked_size(size), least)
@@ -85,13 +85,13 @@ def bincount(
 
 
 def _check(x: Any, weights: Any) -> Operand:
-    values = operand(x, "x")
+    values = parse_operand(x, "x")
     kind = values.var_type
     if kind is not dtype.bool_ and not (is_scalar(kind) and is_integer_dtype(kind)) and kind not in _NARROW:
         raise ArgumentTypeError(f"x: expected integers, got {kind.name}; convert them with a map")
     if weights is None:
         return values
-    weighing = operand(weights, "weights")
+    weighing = parse_operand(weights, "weights")
     if not is_scalar(weighing.var_type):
         raise ArgumentTypeError(f"weights: expected real numbers, got {weighing.var_type.name}; map parts")
     if weighing.shape != values.shape:
@@ -118,17 +118,17 @@ def _length(found: Buffer[Any], kind: DType, least: int) -> int:
                 f"x: {int(high)} would need as many counts; expected numbers below 2**32 - 1"
             )
         sizes.append(max(int(high) + 1, least))
-    return agreed_size(sizes, "x", "size=")
+    return agree_on_size(sizes, "x", "size=")
 
 
 @repeatable
 def _counts(x: Any, weights: Any, bins: int, output_map: Any, graph: CommandGraph | None) -> Buffer[Any]:
     """Return so many counts, or sums of weights; waits for nothing."""
-    values = operand(x, "x")
-    weighing = None if weights is None else operand(weights, "weights")
-    sink = output(output_map, dtype.int64 if weighing is None else dtype.float64, (bins,))
+    values = parse_operand(x, "x")
+    weighing = None if weights is None else parse_operand(weights, "weights")
+    sink = parse_output(output_map, dtype.int64 if weighing is None else dtype.float64, (bins,))
     check_overlap((), sink, elsewhere=[values] if weighing is None else [values, weighing])
-    counts = result(None, (bins,), sink.out_type, values.context)
+    counts = prepare_result(None, (bins,), sink.out_type, values.context)
     if bins == 0:
         return counts
     if values.size == 0:

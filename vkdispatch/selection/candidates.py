@@ -23,9 +23,9 @@ and Rivest's selection, 1975.
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.elements import most_together, unpacked, view_type
-from vkdispatch.arrays.kernels import buffer, constant, traced
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.values.elements import count_per_load, unpack_elements, view_type
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
@@ -83,7 +83,7 @@ class Form:
 
 def together_of(order: Order, rows: int, length: int) -> int:
     """Return how many elements a load takes."""
-    together = most_together([order.raw])
+    together = count_per_load([order.raw])
     if view_type(order.raw, together) is None or (rows > 1 and length % together):
         return 1
     return together
@@ -111,7 +111,7 @@ def is_equal(code: list[Any], other: list[Any]) -> Any:
 # -- the sample
 
 
-@remembered
+@memoize
 def sample_kernel(order: Order) -> ShaderFunction:
     """Return the kernel that takes samples.
 
@@ -132,10 +132,10 @@ def sample_kernel(order: Order) -> ShaderFunction:
         ("top_samples", buffer[order.raw]),
         *((name, _U32) for name in ("top_count", "top_row_length", "top_stride")),
     ]
-    return traced("topk_sample", body, arguments, 128, exec_size="top_samples.size")
+    return trace_kernel("topk_sample", body, arguments, 128, exec_size="top_samples.size")
 
 
-@remembered
+@memoize
 def bound_kernel(order: Order) -> ShaderFunction:
     """Return the kernel that takes one sample of each row.
 
@@ -153,7 +153,7 @@ def bound_kernel(order: Order) -> ShaderFunction:
         ("top_bounds", buffer[order.raw]),
         *((name, _U32) for name in ("top_count", "top_pitch", "top_rank")),
     ]
-    return traced("topk_bound", body, arguments, 64, exec_size="top_bounds.size")
+    return trace_kernel("topk_bound", body, arguments, 64, exec_size="top_bounds.size")
 
 
 # -- bits and sums
@@ -168,7 +168,7 @@ def is_good(starts: Any, row: Any, tiles: Any, k: Any, room: Any) -> Any:
 _SHAPE = ("top_rows", "top_tiles", "top_length")
 
 
-@remembered
+@memoize
 def flag_kernel(form: Form) -> ShaderFunction:
     """Return the kernel that flags elements that are as good as a sample.
 
@@ -198,10 +198,10 @@ def flag_kernel(form: Form) -> ShaderFunction:
         ("top_bounds", buffer[form.order.raw]),
         *((name, _U32) for name in _SHAPE),
     ]
-    return traced("topk_flag", body, arguments, form.group, "top_rows * top_tiles")
+    return trace_kernel("topk_flag", body, arguments, form.group, "top_rows * top_tiles")
 
 
-@remembered
+@memoize
 def exact_kernel(form: Form) -> ShaderFunction:
     """Return the kernel that flags elements before the k-th one, and those that equal it.
 
@@ -239,7 +239,7 @@ def exact_kernel(form: Form) -> ShaderFunction:
         ("top_starts", buffer[dtype.uint32]),
         *((name, _U32) for name in ("top_sample_tiles", "top_k", "top_room", *_SHAPE)),
     ]
-    return traced("topk_flag_exactly", body, arguments, form.group, "top_rows * top_tiles")
+    return trace_kernel("topk_flag_exactly", body, arguments, form.group, "top_rows * top_tiles")
 
 
 def _flagged(
@@ -285,7 +285,7 @@ def _whole_tile(form: Form, view: Any, first: Any, lane: Any, memories: Any, kep
         offsets = [(lane + (number * flight + u) * group).to_register() for u in range(flight)]
         words = [view[start + offset].to_register() for offset in offsets]
         for offset, word in zip(offsets, words, strict=True):
-            raws = [word] if together == 1 else unpacked(form.order.raw, together, word)
+            raws = [word] if together == 1 else unpack_elements(form.order.raw, together, word)
             masks: list[Any] = [vc.new_uint_register(0) for _ in memories]
             for i, raw in enumerate(raws):
                 for which, flag in enumerate(kept(raw.to_register())):
@@ -296,7 +296,7 @@ def _whole_tile(form: Form, view: Any, first: Any, lane: Any, memories: Any, kep
                     vc.atomic_or(memory[place // WORD], mask << (place % WORD))
 
 
-@remembered
+@memoize
 def collect_kernel(form: Form) -> ShaderFunction:
     """Return the kernel that puts candidates together.
 
@@ -313,10 +313,10 @@ def collect_kernel(form: Form) -> ShaderFunction:
         _collect(form, to, bits, starts, tile, row, tiles, 0, most, 0)
 
     arguments = [*_collecting(form), *((name, _U32) for name in ("top_k", "top_room", *_SHAPE))]
-    return traced("topk_collect", body, arguments, form.group, "top_rows * top_tiles")
+    return trace_kernel("topk_collect", body, arguments, form.group, "top_rows * top_tiles")
 
 
-@remembered
+@memoize
 def collect_exactly_kernel(form: Form) -> ShaderFunction:
     """Return the kernel that puts exactly k candidates together where a sample was not good.
 
@@ -345,7 +345,7 @@ def collect_exactly_kernel(form: Form) -> ShaderFunction:
         ("top_sample_starts", buffer[dtype.uint32]),
         *((name, _U32) for name in ("top_sample_tiles", "top_k", "top_room", *_SHAPE)),
     ]
-    return traced("topk_collect_exactly", body, arguments, form.group, "top_rows * top_tiles")
+    return trace_kernel("topk_collect_exactly", body, arguments, form.group, "top_rows * top_tiles")
 
 
 def _collecting(form: Form) -> list[tuple[str, Any]]:
@@ -400,7 +400,7 @@ def _collect(
             rank += 1
 
 
-@remembered
+@memoize
 def pad_kernel(form: Form, words: tuple[int, ...]) -> ShaderFunction:
     """Return the kernel that fills the room behind candidates with an element after all others: `words`.
 
@@ -424,13 +424,13 @@ def pad_kernel(form: Form, words: tuple[int, ...]) -> ShaderFunction:
         ("top_starts", buffer[dtype.uint32]),
         *((name, _U32) for name in ("top_k", "top_room", "top_tiles")),
     ]
-    return traced("topk_pad", body, arguments, 128, exec_size="top_candidates.size")
+    return trace_kernel("topk_pad", body, arguments, 128, exec_size="top_candidates.size")
 
 
 # -- radix select, where a sample was not good
 
 
-@remembered
+@memoize
 def count_kernel(form: Form, digit: Digit) -> ShaderFunction:
     """Return the kernel that counts a digit among the elements that have the digits chosen before.
 
@@ -474,10 +474,10 @@ def count_kernel(form: Form, digit: Digit) -> ShaderFunction:
         ("top_starts", buffer[dtype.uint32]),
         *((name, _U32) for name in ("top_k", "top_room", "top_groups", *_SHAPE)),
     ]
-    return traced("topk_count", body, arguments, form.group, "top_rows * top_groups")
+    return trace_kernel("topk_count", body, arguments, form.group, "top_rows * top_groups")
 
 
-@remembered
+@memoize
 def choose_kernel(form: Form, digit: Digit) -> ShaderFunction:
     """Return the kernel that chooses the digit at which the k-th element is, and clears the counts.
 
@@ -510,10 +510,10 @@ def choose_kernel(form: Form, digit: Digit) -> ShaderFunction:
         ("top_states", buffer[dtype.uint32]),
         ("top_rows", _U32),
     ]
-    return traced("topk_choose", body, arguments, form.group, "top_rows")
+    return trace_kernel("topk_choose", body, arguments, form.group, "top_rows")
 
 
-@remembered
+@memoize
 def begin_kernel(parts: int) -> ShaderFunction:
     """Return the kernel that begins states: of no digits, with k elements to be found."""
 
@@ -522,4 +522,4 @@ def begin_kernel(parts: int) -> ShaderFunction:
         states[index] = vc.select(index % (parts + 1) == parts, k, 0)
 
     arguments = [("top_states", buffer[dtype.uint32]), ("top_k", _U32)]
-    return traced("topk_begin", body, arguments, 128, exec_size="top_states.size")
+    return trace_kernel("topk_begin", body, arguments, 128, exec_size="top_states.size")

@@ -8,13 +8,13 @@ import numpy as np
 
 from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function, is_recorded
-from vkdispatch.arrays.kernels import buffer, constant, traced
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.operand import Operand, operand, plain_source
-from vkdispatch.arrays.output import Output, Sink, output
-from vkdispatch.arrays.remembering import remembered
-from vkdispatch.arrays.repeating import repeatable
-from vkdispatch.arrays.results import result
+from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.maps.operand import Operand, parse_operand, plain_source
+from vkdispatch.arrays.maps.output import Output, Sink, parse_output
+from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.repeated_calls import repeatable
+from vkdispatch.arrays.results import prepare_result
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer, function_buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
@@ -88,13 +88,13 @@ def _count_kept(
     x: Any, condition: Any, size: int | None, output_map: Any, graph: CommandGraph | None
 ) -> tuple[Buffer[Any], Buffer[Any]]:
     """Check the arguments of `compact`, and return `bits` and `starts` of `Flags`; waits for nothing."""
-    values, deciding = operand(x, "x"), _deciding(condition)
+    values, deciding = parse_operand(x, "x"), _deciding(condition)
     if deciding.size > values.size:
         raise ArgumentValueError(
             f"condition: expected at most {values.size} elements, as x has, got {deciding.size}"
         )
     most = deciding.size if size is None else min(deciding.size, size)
-    sink = output(output_map, values.var_type, most=most)
+    sink = parse_output(output_map, values.var_type, most=most)
     check_overlap((), sink, elsewhere=[values, deciding])
     return _decided(deciding, size, graph)
 
@@ -110,9 +110,9 @@ def _keep(
     graph: CommandGraph | None,
 ) -> Buffer[Any]:
     """Return the first so many elements that are kept; waits for nothing."""
-    values = operand(x, "x")
-    sink = output(output_map, values.var_type, most=min(condition.size, count))
-    kept = result(None, (count,), sink.out_type, values.context)
+    values = parse_operand(x, "x")
+    sink = parse_output(output_map, values.var_type, most=min(condition.size, count))
+    kept = prepare_result(None, (count,), sink.out_type, values.context)
     if count and condition.size:
         arguments = (kept, *values.arguments, *sink.arguments)
         compacted(flags_of(bits, starts, condition.size), _moving(values, sink), arguments, count, graph)
@@ -175,7 +175,7 @@ def _indices(
     x: Any, bits: Buffer[Any], starts: Buffer[Any], count: int, graph: CommandGraph | None
 ) -> tuple[Buffer[Any], ...]:
     """Return the first so many indices along each axis; waits for nothing."""
-    found = tuple(result(None, (count,), dtype.int64, x.context) for _ in x.shape)
+    found = tuple(prepare_result(None, (count,), dtype.int64, x.context) for _ in x.shape)
     if count and x.size:
         arguments = (*found, *x.shape[1:])
         compacted(flags_of(bits, starts, x.size), Indices(len(x.shape)), arguments, count, graph)
@@ -184,9 +184,9 @@ def _indices(
 
 def _moving(x: Operand, to: Output) -> "Values":
     """Return a writer of elements, which moves bits as they are where no map asks for numbers."""
-    if x.source.plain and to.sink.mapping is None:
+    if x.source.is_plain and to.sink.mapping is None:
         kind = moved_type(x.var_type)
-        return Values(plain_source(kind).elementwise(), output(None, kind).sink)
+        return Values(plain_source(kind).elementwise(), parse_output(None, kind).sink)
     return Values(x.source.elementwise(), to.sink)
 
 
@@ -201,7 +201,7 @@ def _asked(condition: MappingFunction, x: Any) -> MappedArray:
 
 
 def _deciding(array: Any, name: str = "condition") -> Operand:
-    found = operand(array, name)
+    found = parse_operand(array, name)
     if not is_countable(found):
         raise ArgumentTypeError(f"{name}: expected numbers or truth values, got {found.var_type.name}")
     return found
@@ -238,12 +238,14 @@ def total(starts: Buffer[Any], graph: CommandGraph | None) -> Buffer[Any]:
     return found
 
 
-@remembered
+@memoize
 def _totalling() -> ShaderFunction:
     def trace(starts: Any, found: Any) -> None:
         found[0] = starts[starts.shape.w - 1].to_dtype(dtype.int64)
 
-    return traced("total", trace, [("starts", buffer[dtype.uint32]), ("found", buffer[dtype.int64])], 1, 1)
+    return trace_kernel(
+        "total", trace, [("starts", buffer[dtype.uint32]), ("found", buffer[dtype.int64])], 1, 1
+    )
 
 
 @dataclass(frozen=True)
@@ -266,7 +268,7 @@ class Values(Writer):
     def reads(self) -> bool:  # type: ignore[override]
         """See `Writer`."""
         # a map may look where only elements that are kept say
-        return self.source.plain
+        return self.source.is_plain
 
     def value(self, variables: Sequence[Any], index: Any) -> Any:
         """See `Writer`."""

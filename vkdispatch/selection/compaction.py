@@ -25,11 +25,11 @@ import numpy as np
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.kernels import buffer, constant, traced
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.operand import Operand, fitting, plain_source
-from vkdispatch.arrays.remembering import remembered
-from vkdispatch.arrays.waiting import agreed_size, read_queues
+from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.maps.operand import Operand, fit_source, plain_source
+from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.queue_reads import agree_on_size, read_queues
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, compute_type, is_complex, is_float_dtype, is_matrix, is_vector
@@ -114,7 +114,7 @@ class Flags:
         Raises ValueError, which names an argument, where the queues of the context keep different numbers.
         """
         totals = read_queues(self.starts, self.tiles if self.summed else 0)
-        return agreed_size([int(each.sum(dtype=np.int64)) for each in totals], name, "size=")
+        return agree_on_size([int(each.sum(dtype=np.int64)) for each in totals], name, "size=")
 
 
 def flags_of(bits: Buffer[Any], starts: Buffer[Any], size: int) -> Flags:
@@ -226,7 +226,7 @@ def flagged(
     tiles = -(-x.size // tile)
     if x.size > _MOST:
         raise ArgumentValueError(f"x: expected fewer than 2**32 elements, got {x.size}; take parts of it")
-    source = fitting(_bytewise(x.source), x.size)
+    source = fit_source(_bytewise(x.source), x.size)
     bits: Buffer[Any] = function_buffer(tiles * group, dtype.uint32, context=x.context)
     sums: Buffer[Any] = function_buffer(tiles, dtype.uint32, context=x.context)
     views = tuple(x.arguments[position] for position, _ in source.views)
@@ -239,7 +239,7 @@ def flagged(
 
 def _bytewise(source: Source) -> Source:
     """Return a source of truth values in a buffer as one of bytes, of which a load takes many."""
-    if source.plain and source.out_type is dtype.bool_:
+    if source.is_plain and source.out_type is dtype.bool_:
         return plain_source(dtype.uint8)
     return source
 
@@ -249,7 +249,7 @@ def is_countable(x: Operand) -> bool:
     return not (is_vector(x.var_type) or is_matrix(x.var_type))
 
 
-@remembered
+@memoize
 def _flagging(decision: Decision, group: int) -> ShaderFunction:
     source = decision.source
     arguments = [
@@ -283,7 +283,7 @@ def _flagging(decision: Decision, group: int) -> ShaderFunction:
             sums[tile] = total
 
     name = "flag_heads" if decision.differs else "flag"
-    return traced(name, trace, arguments, group, "flag_tiles")
+    return trace_kernel(name, trace, arguments, group, "flag_tiles")
 
 
 def _whole_tile(
@@ -299,7 +299,7 @@ def _whole_tile(
         if together == 1:
             flags = [[decision.at(own, place).to_register()] for place in places]
         else:
-            words = [source.loaded(views, place) for place in places]
+            words = [source.load(views, place) for place in places]
             flags = [
                 decision.of_run(own, place * together, values)
                 if decision.differs
@@ -320,7 +320,7 @@ def _whole_tile(
 
 def summed(value: Any, lane: Any, group: int) -> Any:
     """Return the sum of a value over the workgroup, known to its first invocation."""
-    subgroup = device_facts().subgroup
+    subgroup = device_facts().subgroup_size
     part = vc.subgroup_add(value).to_register()
     count = max(1, group // subgroup)
     memory = vc.shared_buffer(dtype.uint32, count)
@@ -340,7 +340,7 @@ def summed(value: Any, lane: Any, group: int) -> Any:
 
 def summed_before(value: Any, lane: Any, group: int) -> Any:
     """Return the sum of a value over the invocations of the workgroup before each."""
-    subgroup = device_facts().subgroup
+    subgroup = device_facts().subgroup_size
     own = vc.subgroup_exclusive_add(value).to_register()
     count = max(1, group // subgroup)
     memory = vc.shared_buffer(dtype.uint32, count)
@@ -359,7 +359,7 @@ def summed_before(value: Any, lane: Any, group: int) -> Any:
 
 def _adds_in_loop(count: int) -> bool:
     facts = device_facts()
-    return facts.cpu or count > (_MOST_UNROLLED if facts.subgroup >= 32 else _MOST_OF_SMALL)
+    return facts.is_cpu or count > (_MOST_UNROLLED if facts.subgroup_size >= 32 else _MOST_OF_SMALL)
 
 
 # -- the second pass
@@ -401,7 +401,7 @@ def compacted(
     kernel(flags.bits, flags.starts, *arguments, low, high, whole, rest, flags.tiles, graph=graph)
 
 
-@remembered
+@memoize
 def _writing(writer: Writer, group: int, summed: bool) -> ShaderFunction:
     names = ("size_low", "size_high", "write_whole", "write_rest", "write_tiles")
     arguments = [
@@ -482,7 +482,7 @@ def _writing(writer: Writer, group: int, summed: bool) -> ShaderFunction:
         with vc.else_block():
             element_by_element()
 
-    return traced(writer.name, trace, arguments, group, "write_tiles")
+    return trace_kernel(writer.name, trace, arguments, group, "write_tiles")
 
 
 def _start(sums: Any, tile: Any, lane: Any, group: int) -> Any:
@@ -530,7 +530,7 @@ def rest(result: Any, starts: Any, groups: Any) -> Any:
     return vc.for_block(begin, result.shape.w, groups * _FILL)
 
 
-@remembered
+@memoize
 def _filling(kind: DType) -> ShaderFunction:
     def trace(result: Any, starts: Any, value: Any, groups: Any) -> None:
         with rest(result, starts, groups) as index:
@@ -543,4 +543,4 @@ def _filling(kind: DType) -> ShaderFunction:
         ("fill_value", constant[number]),
         ("fill_groups", constant[dtype.uint32]),
     ]
-    return traced("fill_rest", trace, arguments, _FILL, "fill_groups")
+    return trace_kernel("fill_rest", trace, arguments, _FILL, "fill_groups")

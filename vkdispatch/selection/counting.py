@@ -14,12 +14,12 @@ that the result could depend on.
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.clearing import cleared
+from vkdispatch.arrays.clearing import clear_buffer
 from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.kernels import buffer, constant, traced
-from vkdispatch.arrays.operand import Operand
-from vkdispatch.arrays.output import Output, Sink
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.maps.operand import Operand
+from vkdispatch.arrays.maps.output import Output, Sink
+from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType
@@ -53,7 +53,7 @@ class _Form:
 
 def shared_words(bins: int, item_size: int = 4) -> int:
     """Return the size of workgroup memory, in items, that holds so many; 0 where they do not fit."""
-    most = device_facts().memory // item_size
+    most = device_facts().shared_memory // item_size
     return next((words for words in _WORDS if bins <= words <= most), 0)
 
 
@@ -72,10 +72,10 @@ def counted(
     # few counts are added up in the lower words of the result; many are denser apart
     direct = bool(words) and output.sink.mapping is None and result.var_type is dtype.int64
     counts: Buffer[Any] = result if direct else function_buffer(bins, kind, context=x.context)
-    cleared(counts, graph)
+    clear_buffer(counts, graph)
     stream = streamed(x)
     _, arguments = stream_arguments(stream, (x,))
-    copies = max(1, min(words // (bins | 1), stream.group // device_facts().subgroup)) if words else 1
+    copies = max(1, min(words // (bins | 1), stream.group // device_facts().subgroup_size)) if words else 1
     own = () if edges is None else (edges,)
     stride = 2 if direct and kind is dtype.uint32 else 1
     kernel = _counting(_Form(stream, binning, words, kind, stride))
@@ -83,7 +83,7 @@ def counted(
     return result if direct else stored(counts, result, output, graph)
 
 
-@remembered
+@memoize
 def _counting(form: _Form) -> ShaderFunction:
     arguments = [("counts", buffer[form.count]), ("copies", constant[dtype.uint32]), *form.binning.arguments]
     own = len(arguments)
@@ -93,7 +93,7 @@ def _counting(form: _Form) -> ShaderFunction:
         body(form, variables[:own], variables[own:])
 
     name = f"count_{form.binning.way}" + ("" if form.words else "_many")
-    return traced(name, trace, [*arguments, *form.stream.arguments], form.stream.group, "stream_groups")
+    return trace_kernel(name, trace, [*arguments, *form.stream.arguments], form.stream.group, "stream_groups")
 
 
 def _direct_body(form: _Form, own: Any, variables: Any) -> None:
@@ -119,7 +119,7 @@ def _shared_body(form: _Form, own: Any, variables: Any) -> None:
     with vc.for_block(lane, vc.min(stride * copies, form.words), group) as place:
         memory[place] = 0
     vc.barrier()
-    base = ((lane // device_facts().subgroup) % copies * stride).to_register()
+    base = ((lane // device_facts().subgroup_size) % copies * stride).to_register()
 
     def act(_: Any, element: Any) -> None:
         inside, number = bins.of(element)
@@ -147,7 +147,7 @@ def stored(
     return result
 
 
-@remembered
+@memoize
 def _storing(kind: DType, sink: Sink) -> ShaderFunction:
     arguments = [("counts", buffer[kind]), ("result", buffer[sink.out_type])]
     mapped = sink.parameters
@@ -156,4 +156,4 @@ def _storing(kind: DType, sink: Sink) -> ShaderFunction:
         index = vc.global_invocation_id().x
         sink.store(result, variables, index, converted(counts[index].to_register(), sink.value_type))
 
-    return traced("store_counts", trace, [*arguments, *mapped], _FILL, exec_size="result.size")
+    return trace_kernel("store_counts", trace, [*arguments, *mapped], _FILL, exec_size="result.size")

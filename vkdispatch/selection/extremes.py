@@ -3,12 +3,12 @@
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.elements import wide_type
-from vkdispatch.arrays.kernels import buffer, traced
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.operand import Operand
-from vkdispatch.arrays.remembering import remembered
-from vkdispatch.arrays.waiting import read_queues
+from vkdispatch.arrays.kernels import buffer, trace_kernel
+from vkdispatch.arrays.maps.operand import Operand
+from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.queue_reads import read_queues
+from vkdispatch.arrays.values.elements import wide_type
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, is_float_dtype, to_vector
@@ -57,7 +57,7 @@ def extremes(x: Operand, graph: CommandGraph | None) -> Buffer[Any]:
     return both
 
 
-@remembered
+@memoize
 def _joining(kind: DType) -> ShaderFunction:
     """Return the kernel that puts two numbers into one buffer, which is waited for once."""
 
@@ -65,7 +65,9 @@ def _joining(kind: DType) -> ShaderFunction:
         both[0] = low[0]
         both[1] = high[0]
 
-    return traced("both_extremes", trace, [(name, buffer[kind]) for name in ("both", "low", "high")], 1, 1)
+    return trace_kernel(
+        "both_extremes", trace, [(name, buffer[kind]) for name in ("both", "low", "high")], 1, 1
+    )
 
 
 def extremes_read(found: Buffer[Any], kind: DType) -> list[tuple[Any, Any]]:
@@ -75,7 +77,7 @@ def extremes_read(found: Buffer[Any], kind: DType) -> list[tuple[Any, Any]]:
     return [(low, -high if is_float else ~high) for low, high in pairs]
 
 
-@remembered
+@memoize
 def _reductions(source: Source) -> tuple[ReduceFunction, ...]:
     kind = wide_type(source.out_type)
     if kind is dtype.bool_:

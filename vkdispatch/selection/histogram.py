@@ -7,15 +7,15 @@ import numpy as np
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function, is_recorded
-from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.kernels import buffer, traced
-from vkdispatch.arrays.mapping import identity_map
-from vkdispatch.arrays.numbers import checked_int
-from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.output import Output, Sink, output
-from vkdispatch.arrays.remembering import remembered
-from vkdispatch.arrays.results import result
+from vkdispatch.arrays.kernels import buffer, trace_kernel
+from vkdispatch.arrays.maps.operand import Operand, parse_operand
+from vkdispatch.arrays.maps.output import Output, Sink, parse_output
+from vkdispatch.arrays.maps.source import identity_map
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.numbers import parse_int
+from vkdispatch.arrays.results import prepare_result
+from vkdispatch.arrays.values.elements import wide_type
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer, function_buffer
 from vkdispatch.base.dtype import DType, from_numpy_dtype, is_float_dtype, is_scalar, to_numpy_dtype
@@ -96,9 +96,9 @@ def histogram(
         The device has no float64, and edges of 64-bit elements, edges in a graph, `density` or sums of floats
         need it.
     """
-    values = _real(operand(x, "x"), "x")
+    values = _real(parse_operand(x, "x"), "x")
     if weights is not None:
-        weighing = _real(operand(weights, "weights"), "weights")
+        weighing = _real(parse_operand(weights, "weights"), "weights")
         if weighing.shape != values.shape:
             raise ArgumentValueError(
                 f"weights: expected an array of the shape of x, {values.shape}, got {weighing.shape}"
@@ -120,13 +120,13 @@ def _counts(
     graph: CommandGraph | None,
 ) -> Buffer[Any]:
     """Return counts of bins between edges, sums of weights or densities; waits for nothing."""
-    values = operand(x, "x")
-    weighing = None if weights is None else operand(weights, "weights")
+    values = parse_operand(x, "x")
+    weighing = None if weights is None else parse_operand(weights, "weights")
     kind = dtype.float64 if density else _count_type(weighing)
-    last = output(output_map, kind, (count,))
+    last = parse_output(output_map, kind, (count,))
     check_overlap((), last, elsewhere=[values] if weighing is None else [values, weighing])
-    sink = output(None, kind, (count,)) if density else last
-    counts = result(None, (count,), sink.out_type, values.context)
+    sink = parse_output(None, kind, (count,)) if density else last
+    counts = prepare_result(None, (count,), sink.out_type, values.context)
     if values.size == 0:
         _cleared(counts, sink, graph)
     elif weighing is None:
@@ -199,13 +199,13 @@ def _given_on_device(
     if edges.var_type is kind:
         return edges, edges
     compared: Buffer[Any] = function_buffer(edges.shape, kind, context=x.context)
-    return edges, stored(edges, compared, output(None, kind), graph)
+    return edges, stored(edges, compared, parse_output(None, kind), graph)
 
 
 def _equal(
     x: Operand, bins: Any, range: Any, graph: CommandGraph | None
 ) -> tuple[Buffer[Any], Buffer[Any], Binning, int]:
-    count = checked_int(bins, "bins", least=1, most=_MOST_BINS - 1, wanted="an int, or edges")
+    count = parse_int(bins, "bins", least=1, most=_MOST_BINS - 1, wanted="an int, or edges")
     numbers = host_type(x.var_type)
     if range is None and x.size and is_recorded(graph):
         guess: DType = dtype.float64 if x.var_type is dtype.float64 else dtype.float32
@@ -215,7 +215,7 @@ def _equal(
         if kind is edges.var_type:
             return edges, edges, binning, count
         narrow: Buffer[Any] = function_buffer(edges.shape, kind, context=x.context)
-        return stored(edges, narrow, output(None, kind), graph), edges, binning, count
+        return stored(edges, narrow, parse_output(None, kind), graph), edges, binning, count
     outer = _checked_range(range)
     # what a graph has recorded with is its own
     key = None if is_recorded(graph) else _key(x, count, outer)
@@ -341,17 +341,17 @@ def _density(
     counts: Buffer[Any], edges: Buffer[Any], sink: Output, graph: CommandGraph | None
 ) -> Buffer[Any]:
     total = _total()(counts, graph=graph)
-    dense = result(None, counts.shape, sink.out_type, counts.context)
+    dense = prepare_result(None, counts.shape, sink.out_type, counts.context)
     _dividing(edges.var_type, sink.sink)(counts, edges, total, dense, *sink.arguments, graph=graph)
     return dense
 
 
-@remembered
+@memoize
 def _total() -> ReduceFunction:
     return ReduceFunction(SubgroupAdd, None, None, identity_map(dtype.float64), name="total", plain=True)
 
 
-@remembered
+@memoize
 def _dividing(kind: DType, sink: Sink) -> ShaderFunction:
     arguments = [
         ("counts", buffer[dtype.float64]),
@@ -371,4 +371,4 @@ def _dividing(kind: DType, sink: Sink) -> ShaderFunction:
             width = edges[index + 1].to_dtype(wide) - edges[index].to_dtype(wide)
         sink.store(dense, variables, index, (counts[index] / width / total[0]).to_register())
 
-    return traced("density", trace, [*arguments, *mapped], _GROUP, exec_size="dense.size")
+    return trace_kernel("density", trace, [*arguments, *mapped], _GROUP, exec_size="dense.size")

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.arrays.clearing import cleared
+from vkdispatch.arrays.clearing import clear_buffer
 from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
@@ -122,7 +122,7 @@ def candidates(
     context = keys.context
     together = together_of(order, rows.count, rows.length)
     form = Form(order, group_size(tuning.group), together, tuning.flight)
-    if device_facts(context).cpu:
+    if device_facts(context).is_cpu:
         return _candidates_by_runs(keys, form, rows, k, plan, graph)
     tiles = -(-rows.length // form.tile)
     shape = (rows.count, tiles, rows.length)
@@ -211,9 +211,9 @@ def _chosen(
     states: Buffer[Any] = function_buffer(rows * (form.parts + 1), dtype.uint32, context=context)
     begin_kernel(form.parts)(states, limits[0], graph=graph)
     counts: Buffer[Any] = function_buffer(rows * BINS, dtype.uint32, context=context)
-    cleared(counts, graph)
+    clear_buffer(counts, graph)
     most = tuning.groups
-    if device_facts(context).cpu:
+    if device_facts(context).is_cpu:
         most = max(tuning.cpu_groups, rows * -(-length // (_MOST_ROUNDS * form.group)))
     groups = max(1, min(most // rows, -(-length // (8 * form.group))))
     for digit in form.digits:

@@ -16,10 +16,10 @@ its code and its position alone, so it does not show in which order invocations 
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.elements import unpacked, view_type
 from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.kernels import buffer, constant, traced
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.values.elements import unpack_elements, view_type
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.record import record
@@ -101,14 +101,14 @@ def first_of_rows(
     group = _group(rows.length, k)
     together = together_of(order, rows.count, rows.length)
     # a processor loads ahead by itself, and its compilers take long for long kernels
-    flight = 1 if device_facts().cpu else tuning.flight
+    flight = 1 if device_facts().is_cpu else tuning.flight
     form = Form(order, group, max(tuning.room, 2 * k), together, flight)
     positions: Buffer[Any] = function_buffer(rows.count * k, dtype.uint32, context=keys.context)
     row_kernel(form)(keys, keys, positions, rows.count, rows.length, k, graph=graph)
     return positions
 
 
-@remembered
+@memoize
 def row_kernel(form: Form) -> ShaderFunction:
     """Return the kernel.
 
@@ -126,7 +126,7 @@ def row_kernel(form: Form) -> ShaderFunction:
         ("top_positions", buffer[dtype.uint32]),
         *((name, _U32) for name in ("top_rows", "top_length", "top_k")),
     ]
-    return traced(f"topk_rows_{form.order.kind.name}", body, arguments, form.group, "top_rows")
+    return trace_kernel(f"topk_rows_{form.order.kind.name}", body, arguments, form.group, "top_rows")
 
 
 class _Row:
@@ -156,7 +156,7 @@ class _Row:
         first = (self._base // together).to_register("top_first")
 
         def consume(load: Any, word: Any) -> None:
-            raws = [word] if together == 1 else unpacked(form.order.raw, together, word)
+            raws = [word] if together == 1 else unpack_elements(form.order.raw, together, word)
             for i, raw in enumerate(raws):
                 act(self._code(raw.to_register()), load * together + i)
 

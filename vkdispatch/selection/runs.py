@@ -15,8 +15,8 @@ from collections.abc import Callable
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import buffer, constant, traced
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base import dtype
 from vkdispatch.base.record import record
 from vkdispatch.selection.candidates import Form, is_before, is_equal, is_good
@@ -63,7 +63,7 @@ def _is_within(form: Form, bound: Any) -> Callable[[Any], Any]:
     return within
 
 
-@remembered
+@memoize
 def count_runs_kernel(form: Form) -> ShaderFunction:
     """Return the kernel that counts elements that are as good as a sample: a sum for each run.
 
@@ -87,10 +87,10 @@ def count_runs_kernel(form: Form) -> ShaderFunction:
         ("top_bounds", buffer[form.order.raw]),
         *_SHAPE,
     ]
-    return traced("topk_count_runs", body, arguments, GROUP, _WORKGROUPS)
+    return trace_kernel("topk_count_runs", body, arguments, GROUP, _WORKGROUPS)
 
 
-@remembered
+@memoize
 def collect_runs_kernel(form: Form) -> ShaderFunction:
     """Return the kernel that puts candidates together.
 
@@ -122,10 +122,10 @@ def collect_runs_kernel(form: Form) -> ShaderFunction:
         ("top_room", _U32),
         *_SHAPE,
     ]
-    return traced("topk_collect_runs", body, arguments, GROUP, _WORKGROUPS)
+    return trace_kernel("topk_collect_runs", body, arguments, GROUP, _WORKGROUPS)
 
 
-@remembered
+@memoize
 def count_runs_exactly_kernel(form: Form) -> ShaderFunction:
     """Return the kernel that counts elements before the k-th one, and then those that equal it.
 
@@ -156,10 +156,10 @@ def count_runs_exactly_kernel(form: Form) -> ShaderFunction:
         ("top_room", _U32),
         *_SHAPE,
     ]
-    return traced("topk_count_runs_exactly", body, arguments, GROUP, _WORKGROUPS)
+    return trace_kernel("topk_count_runs_exactly", body, arguments, GROUP, _WORKGROUPS)
 
 
-@remembered
+@memoize
 def collect_runs_exactly_kernel(form: Form) -> ShaderFunction:
     """Return the kernel that puts exactly k candidates together where a sample was not good.
 
@@ -202,7 +202,7 @@ def collect_runs_exactly_kernel(form: Form) -> ShaderFunction:
         ("top_room", _U32),
         *_SHAPE,
     ]
-    return traced("topk_collect_runs_exactly", body, arguments, GROUP, _WORKGROUPS)
+    return trace_kernel("topk_collect_runs_exactly", body, arguments, GROUP, _WORKGROUPS)
 
 
 def _bound(form: Form, states: Any, own: _Run) -> list[Any]:

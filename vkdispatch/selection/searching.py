@@ -17,21 +17,21 @@ import numpy as np
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function, is_recorded
-from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.kernels import traced
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.output import Sink, output
-from vkdispatch.arrays.remembering import remembered
-from vkdispatch.arrays.results import result
+from vkdispatch.arrays.kernels import trace_kernel
+from vkdispatch.arrays.maps.operand import Operand, parse_operand
+from vkdispatch.arrays.maps.output import Sink, parse_output
+from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.results import prepare_result
+from vkdispatch.arrays.values.elements import wide_type
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, from_numpy_dtype, is_integer_dtype, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.rearrange.indices import is_long, note_bad_index, resolved
+from vkdispatch.rearrange.indices import is_long, note_bad_index, resolve_index
 from vkdispatch.selection.binning import converted, is_below
 from vkdispatch.selection.histogram import host_type
 from vkdispatch.selection.streams import group_size
@@ -137,12 +137,12 @@ def searchsorted(
     if side not in ("left", "right"):
         raise ArgumentValueError(f'side: expected "left" or "right", got {side!r}')
     order = None if sorter is None else _checked_sorter(sorter, array.size)
-    sink = output(output_map, dtype.int64, wanted.shape)
+    sink = parse_output(output_map, dtype.int64, wanted.shape)
     check_overlap((), sink, elsewhere=[array, wanted] if order is None else [array, wanted, order])
     if order is not None and not is_recorded(graph):
         remedy = "give what vd.argsort returns"
         note_bad_index("searchsorted", order, array.size, "an array", "sorter", remedy, negative=False)
-    places = result(None, wanted.shape, sink.out_type, wanted.context)
+    places = prepare_result(None, wanted.shape, sink.out_type, wanted.context)
     if wanted.size == 0:
         return places
     length = array.size
@@ -184,12 +184,12 @@ def _tops(kind: DType) -> int:
 def _whole(length: int, values: int, kind: DType) -> int:
     """Return how many elements of workgroup memory hold the whole array; 0 where they do not."""
     size = max(64, 1 << (length - 1).bit_length()) if length else 0
-    most = min(tuning.whole, device_facts().memory)
+    most = min(tuning.whole, device_facts().shared_memory)
     return size if values > 4 * length and size * kind.item_size <= most else 0
 
 
 def _checked(array: Any, name: str) -> Operand:
-    found = operand(array, name)
+    found = parse_operand(array, name)
     if not is_scalar(found.var_type):
         raise ArgumentTypeError(
             f"{name}: expected integers, floats or truth values, got {found.var_type.name}, not ordered"
@@ -198,7 +198,7 @@ def _checked(array: Any, name: str) -> Operand:
 
 
 def _checked_sorter(sorter: Any, length: int) -> Operand:
-    found = operand(sorter, "sorter")
+    found = parse_operand(sorter, "sorter")
     if not is_integer_dtype(wide_type(found.var_type)) or not is_scalar(found.var_type):
         raise ArgumentTypeError(f"sorter: expected integers, got {found.var_type.name}")
     if found.shape != (length,):
@@ -206,7 +206,7 @@ def _checked_sorter(sorter: Any, length: int) -> Operand:
     return found
 
 
-@remembered
+@memoize
 def _searching(form: _Form) -> ShaderFunction:
     buffer: Any = vc.Buff
     constant: Any = vc.Const
@@ -221,7 +221,7 @@ def _searching(form: _Form) -> ShaderFunction:
     def trace(*variables: Any) -> None:
         _search(form, sources, variables)
 
-    return traced(
+    return trace_kernel(
         f"searchsorted_{'right' if form.right else 'left'}", trace, arguments, form.group, numbers[-1]
     )
 
@@ -240,7 +240,7 @@ def _search(form: _Form, sources: list[Source], variables: Any) -> None:
 
     def element(place: Any) -> Any:
         if form.sorter is not None:
-            place = resolved(
+            place = resolve_index(
                 form.sorter.value(own[2], place),
                 array_length.to_dtype,
                 mode="clip",
@@ -311,7 +311,7 @@ def _number(value: Any, kind: DType) -> Any:
 def _length_of(form: _Form, own: Any, length: Any) -> Any:
     """Return the sorted array's length, which is given for maps."""
     # sizes of buffers have as many bits as a kernel's form needs
-    return own[0][0].shape.w if form.array.plain else length
+    return own[0][0].shape.w if form.array.is_plain else length
 
 
 def _zero_position(length: Any) -> Any:

@@ -1,6 +1,6 @@
 """Results whose size depends on the data: waited for, or given."""
 
-from vkdispatch.arrays.numbers import checked_int
+from vkdispatch.arrays.numbers import parse_int
 
 
 def checked_size(size: object, name: str = "size") -> int:
@@ -13,4 +13,4 @@ def checked_size(size: object, name: str = "size") -> int:
     ValueError
         It is negative.
     """
-    return checked_int(size, name, least=0)
+    return parse_int(size, name, least=0)

@@ -12,9 +12,9 @@ import math
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.elements import wide_type
-from vkdispatch.arrays.kernels import buffer, constant, traced
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.values.elements import wide_type
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, is_float_dtype, is_vector
@@ -42,7 +42,7 @@ def spaced(
     return edges
 
 
-@remembered
+@memoize
 def _outer_kernel(stored: DType, source: DType, kind: DType) -> ShaderFunction:
     wide = wide_type(kind)
 
@@ -62,7 +62,7 @@ def _outer_kernel(stored: DType, source: DType, kind: DType) -> ShaderFunction:
         outer[1] = last
 
     arguments = [("found", buffer[stored]), ("outer", buffer[wide])]
-    return traced("outer_edges", trace, arguments, 1, 1)
+    return trace_kernel("outer_edges", trace, arguments, 1, 1)
 
 
 def _rounded(value: Any, kind: DType) -> Any:
@@ -85,7 +85,7 @@ def _as_half(value: Any) -> Any:
     return vc.select(vc.abs(rounded) > 65504.0, beyond, rounded).to_register()
 
 
-@remembered
+@memoize
 def _steps_kernel(kind: DType) -> ShaderFunction:
     wide = wide_type(kind)
 
@@ -101,10 +101,10 @@ def _steps_kernel(kind: DType) -> ShaderFunction:
         edges[index] = _rounded(product, kind).to_dtype(wide)
 
     arguments = [("outer", buffer[wide]), ("edges", buffer[wide]), ("bins", constant[dtype.uint32])]
-    return traced("edge_steps", trace, arguments, _GROUP, exec_size="edges.size")
+    return trace_kernel("edge_steps", trace, arguments, _GROUP, exec_size="edges.size")
 
 
-@remembered
+@memoize
 def _edges_kernel(kind: DType) -> ShaderFunction:
     wide = wide_type(kind)
 
@@ -114,4 +114,4 @@ def _edges_kernel(kind: DType) -> ShaderFunction:
         edges[index] = vc.select(index == bins, outer[1], _rounded(edge, kind).to_dtype(wide))
 
     arguments = [("outer", buffer[wide]), ("edges", buffer[wide]), ("bins", constant[dtype.uint32])]
-    return traced("edges", trace, arguments, _GROUP, exec_size="edges.size")
+    return trace_kernel("edges", trace, arguments, _GROUP, exec_size="edges.size")

@@ -15,8 +15,8 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.facts import device_facts
 from vkdispatch.arrays.kernels import buffer, constant
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.operand import Operand
+from vkdispatch.arrays.maps.operand import Operand
+from vkdispatch.arrays.maps.source import Source
 from vkdispatch.base import dtype
 from vkdispatch.base.record import record
 
@@ -94,7 +94,7 @@ def streamed(*operands: Operand) -> Streamed:
         sources = [source.elementwise() for source in sources]
     together = sources[0].together
     unroll = tuning.unroll * (1 if together > 1 else 2)
-    if device_facts().cpu:
+    if device_facts().is_cpu:
         # a processor loads ahead by itself, and its compilers take long for long kernels
         unroll = 2 if together <= _FEW_TOGETHER else 1
     return Streamed(tuple(sources), group_size(tuning.group), unroll)
@@ -106,7 +106,7 @@ def stream_arguments(stream: Streamed, operands: Sequence[Operand]) -> tuple[int
     loads = size // stream.together
     chunk = stream.group * stream.unroll
     full, rest = divmod(loads, chunk)
-    groups = max(1, min(full + (rest > 0), _CPU_GROUPS if device_facts().cpu else tuning.groups))
+    groups = max(1, min(full + (rest > 0), _CPU_GROUPS if device_facts().is_cpu else tuning.groups))
     arrays = [argument for each in operands for argument in each.arguments]
     views = [
         each.arguments[position]
@@ -132,7 +132,7 @@ def visit(stream: Streamed, variables: Sequence[Any], act: Callable[..., None]) 
 
     def loads(places: Sequence[Any]) -> list[list[list[Any]]]:
         words = [
-            [source.loaded(own, place) for source, own in zip(stream.sources, split_views, strict=True)]
+            [source.load(own, place) for source, own in zip(stream.sources, split_views, strict=True)]
             for place in places
         ]
         if together > 1:
@@ -140,7 +140,7 @@ def visit(stream: Streamed, variables: Sequence[Any], act: Callable[..., None]) 
         # what is loaded element by element: all loads before anything is done with them
         return [
             [
-                [source.value(own, place)] if source.plain else []
+                [source.value(own, place)] if source.is_plain else []
                 for source, own in zip(stream.sources, split, strict=True)
             ]
             for place in places
@@ -148,7 +148,7 @@ def visit(stream: Streamed, variables: Sequence[Any], act: Callable[..., None]) 
 
     def consume(place: Any, words: Sequence[list[Any]]) -> None:
         values = [
-            word if together == 1 and source.plain else source.values(own, place, word)
+            word if together == 1 and source.is_plain else source.values(own, place, word)
             for source, own, word in zip(stream.sources, split, words, strict=True)
         ]
         for i in range(together):

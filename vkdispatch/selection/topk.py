@@ -15,15 +15,15 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.aliasing import check_overlap
-from vkdispatch.arrays.axes import around, checked_axis
+from vkdispatch.arrays.axes import parse_axis, split_shape
 from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.kernels import buffer, constant, traced
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.numbers import checked_int
-from vkdispatch.arrays.operand import Operand, operand, plain_source
-from vkdispatch.arrays.output import Output, Sink, output
-from vkdispatch.arrays.remembering import remembered
-from vkdispatch.arrays.results import result
+from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.maps.operand import Operand, parse_operand, plain_source
+from vkdispatch.arrays.maps.output import Output, Sink, parse_output
+from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.numbers import parse_int
+from vkdispatch.arrays.results import prepare_result
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType
@@ -92,22 +92,22 @@ def topk(
     ValueError
         There is no such axis, or it has fewer elements than k; `out` does not fit.
     """
-    values = operand(x, "x")
+    values = parse_operand(x, "x")
     if not is_sortable(values.var_type):
         raise ArgumentTypeError(f"x: expected numbers or truth values, got {values.var_type.name}")
-    axis = checked_axis(axis, len(values.shape))
-    along = Along(*around(values.shape, axis))
-    k = checked_int(k, "k", least=0, most=along.length, note=", the length of the axis")
+    axis = parse_axis(axis, len(values.shape))
+    along = Along(*split_shape(values.shape, axis))
+    k = parse_int(k, "k", least=0, most=along.length, note=", the length of the axis")
     shape = (*values.shape[:axis], k, *values.shape[axis + 1 :])
     values_out, indices_out = _pair(out)
-    to = output(output_map, values.var_type, shape)
-    found = result(values_out, shape, to.out_type, values.context, "out[0]")
-    indices = result(indices_out, shape, dtype.int64, values.context, "out[1]")
+    to = parse_output(output_map, values.var_type, shape)
+    found = prepare_result(values_out, shape, to.out_type, values.context, "out[0]")
+    indices = prepare_result(indices_out, shape, dtype.int64, values.context, "out[1]")
     check_overlap([("out[0]", values_out), ("out[1]", indices_out)], to, elsewhere=[values])
     if found.size == 0:
         return found, indices
     order = Order(values.var_type, descending=bool(largest))
-    in_memory = values.source.plain and along.in_place
+    in_memory = values.source.is_plain and along.in_place
     source = values.arguments[0] if in_memory else into_rows(values, along, graph)
     rows, through = along.rows, None
     plan = planned(along.length, k)
@@ -178,10 +178,10 @@ def _take(
     are in `through`.
     """
     source, sink = x.source.elementwise(), to.sink
-    if x.source.plain and sink.mapping is None:
+    if x.source.is_plain and sink.mapping is None:
         # bits are moved as they are
         kind = moved_type(x.var_type)
-        source, sink = plain_source(kind).elementwise(), output(None, kind).sink
+        source, sink = plain_source(kind).elementwise(), parse_output(None, kind).sink
     several = along.rows.count > 1
     # numbers that say nothing may not fit 32 bits
     numbers = (pitch, candidates, along.length, k, along.after) if several else (1, 1, 1, 1, 1)
@@ -190,7 +190,7 @@ def _take(
     kernel(values, indices, *own, *x.arguments, *to.arguments, *numbers, graph=graph)
 
 
-@remembered
+@memoize
 def _taking(form: _Taking) -> ShaderFunction:
     sink, source = form.sink, form.source
     arguments = [
@@ -229,7 +229,7 @@ def _taking(form: _Taking) -> ShaderFunction:
         sink.store(values, extras, element, source.value(inputs, place))
         indices[element] = found.to_dtype(dtype.int64)
 
-    return traced("topk", trace, arguments, _GROUP, exec_size="top_values.size")
+    return trace_kernel("topk", trace, arguments, _GROUP, exec_size="top_values.size")
 
 
 def _position(found: Any) -> Any:

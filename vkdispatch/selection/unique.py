@@ -19,13 +19,13 @@ import numpy as np
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function, is_recorded
-from vkdispatch.arrays.clearing import cleared
-from vkdispatch.arrays.kernels import buffer, constant, traced
-from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.output import Output, Sink, output
-from vkdispatch.arrays.remembering import remembered
-from vkdispatch.arrays.repeating import repeatable
-from vkdispatch.arrays.results import result
+from vkdispatch.arrays.clearing import clear_buffer
+from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.maps.operand import Operand, parse_operand
+from vkdispatch.arrays.maps.output import Output, Sink, parse_output
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.repeated_calls import repeatable
+from vkdispatch.arrays.results import prepare_result
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer, function_buffer
 from vkdispatch.base.dtype import DType
@@ -115,10 +115,12 @@ def unique(
 
 
 def _checked(x: Any, size: int | None, output_map: Any) -> tuple[Operand, Output]:
-    values = operand(x, "x")
+    values = parse_operand(x, "x")
     if not is_sortable(values.var_type):
         raise ArgumentTypeError(f"x: expected numbers or truth values, got {values.var_type.name}")
-    sink = output(output_map, values.var_type, most=values.size if size is None else min(values.size, size))
+    sink = parse_output(
+        output_map, values.var_type, most=values.size if size is None else min(values.size, size)
+    )
     check_overlap((), sink, elsewhere=[values])
     return values, sink
 
@@ -133,7 +135,7 @@ def _count_runs(
     """
     values, _ = _checked(x, size, output_map)
     keys, positions = _sorted(values, placed, graph)
-    flags = flagged(operand(keys), graph, summed=size is not None, differs=True, equal_nan=equal_nan)
+    flags = flagged(parse_operand(keys), graph, summed=size is not None, differs=True, equal_nan=equal_nan)
     return flags.bits, flags.starts, keys, positions
 
 
@@ -151,9 +153,9 @@ def _heads(
 
     Waits for nothing. `fixed`: there may be more elements, or fewer.
     """
-    values, asked = operand(x, "x"), _Asked(*asks)
+    values, asked = parse_operand(x, "x"), _Asked(*asks)
     bits, starts, keys, positions = runs
-    sink = output(output_map, values.var_type, most=min(values.size, count))
+    sink = parse_output(output_map, values.var_type, most=min(values.size, count))
     found = _results(values, asked, sink.out_type, count)
     # one more place than elements, for the counts of the last
     heads: Buffer[Any] | None = (
@@ -164,7 +166,7 @@ def _heads(
         plain = sink.sink.mapping is None
         # bits are moved as they are
         moved = raw_type(keys.var_type) if plain else keys.var_type
-        writer = Heads(moved, output(None, moved).sink if plain else sink.sink, asked, kind)
+        writer = Heads(moved, parse_output(None, moved).sink if plain else sink.sink, asked, kind)
         given = [each for each in (positions, found.index, heads, found.inverse) if each is not None]
         flags = flags_of(bits, starts, values.size)
         compacted(flags, writer, (found.values, keys, *given, *sink.arguments), count + 1, graph)
@@ -200,10 +202,10 @@ class _Found:
 
 def _results(x: Operand, asked: _Asked, kind: DType, count: int) -> _Found:
     def integers(is_asked: bool, shape: tuple[int, ...]) -> Buffer[Any] | None:
-        return result(None, shape, dtype.int64, x.context) if is_asked else None
+        return prepare_result(None, shape, dtype.int64, x.context) if is_asked else None
 
     return _Found(
-        result(None, (count,), kind, x.context),
+        prepare_result(None, (count,), kind, x.context),
         integers(asked.index, (count,)),
         integers(asked.inverse, x.shape),
         integers(asked.counts, (count,)),
@@ -225,7 +227,7 @@ def _of_nothing(
         filled(found.values, none, fill_value, graph)
         for each in (found.index, found.counts):
             if each is not None:
-                cleared(each, graph)
+                clear_buffer(each, graph)
     return found.returned()
 
 
@@ -234,7 +236,7 @@ def _sorted(
 ) -> tuple[Buffer[Any], Buffer[Any] | None]:
     """Return all elements in their order, and where they were."""
     rows = Along(1, x.size, 1)
-    source = x.arguments[0] if x.source.plain else into_rows(x, rows, graph)
+    source = x.arguments[0] if x.source.is_plain else into_rows(x, rows, graph)
     keys: Buffer[Any] = function_buffer(x.size, x.var_type, context=x.context)
     positions: Buffer[Any] | None = None
     if with_positions:
@@ -303,7 +305,7 @@ class Heads(Writer):
         own["unique_inverse"][self._position(own, index)] = (rank - 1).to_dtype(dtype.int64)
 
 
-@remembered
+@memoize
 def _counting(kind: DType, fixed: bool) -> ShaderFunction:
     """Return the kernel that makes counts of heads.
 
@@ -329,7 +331,7 @@ def _counting(kind: DType, fixed: bool) -> ShaderFunction:
         ("keys", buffer[kind]),
         *([("starts", buffer[dtype.uint32])] if fixed else []),
     ]
-    return traced("unique_counts", trace, arguments, _GROUP, exec_size="counts.size")
+    return trace_kernel("unique_counts", trace, arguments, _GROUP, exec_size="counts.size")
 
 
 def _pad(found: _Found, starts: Buffer[Any], fill_value: Any, graph: CommandGraph | None) -> None:
@@ -341,7 +343,7 @@ def _pad(found: _Found, starts: Buffer[Any], fill_value: Any, graph: CommandGrap
             _padding(moved_type(each.var_type))(each, starts, fill_groups(each.size), graph=graph)
 
 
-@remembered
+@memoize
 def _padding(kind: DType) -> ShaderFunction:
     """Return the kernel that fills places with the first element."""
 
@@ -355,4 +357,4 @@ def _padding(kind: DType) -> ShaderFunction:
         ("starts", buffer[dtype.uint32]),
         ("fill_groups", constant[dtype.uint32]),
     ]
-    return traced("unique_rest", trace, arguments, 256, "fill_groups")
+    return trace_kernel("unique_rest", trace, arguments, 256, "fill_groups")

@@ -16,13 +16,13 @@ atomics of 64 bits add up words, with a carry.
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.clearing import cleared
-from vkdispatch.arrays.elements import wide_type
+from vkdispatch.arrays.clearing import clear_buffer
 from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.kernels import buffer, traced
-from vkdispatch.arrays.operand import Operand
-from vkdispatch.arrays.output import Output, Sink
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.kernels import buffer, trace_kernel
+from vkdispatch.arrays.maps.operand import Operand
+from vkdispatch.arrays.maps.output import Output, Sink
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.values.elements import wide_type
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, is_float_dtype
@@ -103,9 +103,9 @@ def weighed(
     kind = wide_type(weights.var_type)
     upper = 62 - max(1, (x.size - 1).bit_length())
     sums: Buffer[Any] = function_buffer(2 * bins, dtype.int64, context=context)
-    cleared(sums, graph)
+    clear_buffer(sums, graph)
     tops: Buffer[Any] = function_buffer(2 * bins, dtype.uint32, context=context)
-    cleared(tops, graph)
+    clear_buffer(tops, graph)
     if is_float_dtype(kind):
         form = _Form(stream, binning, kind, shared_words(bins), 0)
         _top_kernel(form)(tops, *own, *arguments, graph=graph)
@@ -128,7 +128,7 @@ def _check_sums(weights: Operand, output: Output) -> None:
 
 def _shared_bins(bins: int) -> int:
     """Return of how many bins two sums and a top are in workgroup memory; 0 where that is too small."""
-    most = min(device_facts().memory, _MOST_SHARED) // (4 * _WORDS)
+    most = min(device_facts().shared_memory, _MOST_SHARED) // (4 * _WORDS)
     return next((size for size in _SIZES if bins <= size <= most), 0)
 
 
@@ -148,7 +148,7 @@ def _parts(kind: DType, weight: Any) -> tuple[Any, Any, Any]:
     return negative, vc.max(exponent, 1).to_register(), mantissa
 
 
-@remembered
+@memoize
 def _top_kernel(form: _Form) -> ShaderFunction:
     """Return the kernel that finds the largest exponent of each bin, and what there is beside numbers."""
     layout, group = _layout(form.weight), form.stream.group
@@ -186,10 +186,10 @@ def _top_kernel(form: _Form) -> ShaderFunction:
                     vc.atomic_max(tops[place], found)
 
     arguments = [("tops", buffer[dtype.uint32]), *_arguments(form)]
-    return traced(f"weigh_tops_{form.binning.way}", trace, arguments, group, "stream_groups")
+    return trace_kernel(f"weigh_tops_{form.binning.way}", trace, arguments, group, "stream_groups")
 
 
-@remembered
+@memoize
 def _sum_kernel(form: _Form) -> ShaderFunction:
     """Return the kernel that adds up the weights of each bin, in fixed point below its top."""
     group = form.stream.group
@@ -232,7 +232,7 @@ def _sum_kernel(form: _Form) -> ShaderFunction:
 
     sums_type = dtype.uint32 if form.words else dtype.int64
     arguments = [("sums", buffer[sums_type]), ("tops", buffer[dtype.uint32]), *_arguments(form)]
-    return traced(f"weigh_{form.binning.way}", trace, arguments, group, "stream_groups")
+    return trace_kernel(f"weigh_{form.binning.way}", trace, arguments, group, "stream_groups")
 
 
 def _added_to(sums: Any) -> Any:
@@ -292,7 +292,7 @@ def _shifted_right(value: Any, count: Any) -> Any:
     return vc.select(count < 64, value >> vc.min(count, 63), 0)
 
 
-@remembered
+@memoize
 def _finish_kernel(kind: DType, upper: int, sink: Sink) -> ShaderFunction:
     mapped = sink.parameters
     arguments = [
@@ -307,7 +307,7 @@ def _finish_kernel(kind: DType, upper: int, sink: Sink) -> ShaderFunction:
         total = _rounded(kind, upper, sums, tops, index) if is_float_dtype(kind) else high
         sink.store(result, variables, index, converted(total, wide_type(sink.value_type)))
 
-    return traced("store_sums", trace, [*arguments, *mapped], _GROUP, exec_size="result.size")
+    return trace_kernel("store_sums", trace, [*arguments, *mapped], _GROUP, exec_size="result.size")
 
 
 def _rounded(kind: DType, upper: int, sums: Any, tops: Any, index: Any) -> Any:

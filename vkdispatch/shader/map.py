@@ -326,7 +326,7 @@ class MappedArray(HostProtocols, Listed):
                 "another context; leave it out"
             )
         if _evaluation.function is None:
-            raise UsageError("importing vkdispatch.arrays.evaluating makes maps arrays; vd.map does so")
+            raise UsageError("importing vkdispatch.arrays.evaluation makes maps arrays; vd.map does so")
         return _evaluation.function(self)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -13,8 +13,8 @@ may be sorted in place. Keys beyond the last row have the largest of all digits,
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import buffer, constant, traced
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base import dtype
 from vkdispatch.base.record import record
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -56,7 +56,7 @@ class BlockForm:
     wide: bool = False
 
 
-@remembered
+@memoize
 def block_kernel(form: BlockForm) -> ShaderFunction:
     """Return the kernel of small rows.
 
@@ -77,7 +77,7 @@ def block_kernel(form: BlockForm) -> ShaderFunction:
     if form.positions:
         arguments.append(("sort_positions", _positions(form.wide)))
     arguments += [("sort_rows", _U32), ("sort_length", _U32), ("sort_together", _U32)]
-    return traced(
+    return trace_kernel(
         f"sort_block_{form.order.kind.name}",
         body,
         arguments,
@@ -201,7 +201,7 @@ def _run_serially(
                 rest[-1][base + place] = widened(origin) if form.wide else origin
 
 
-@remembered
+@memoize
 def short_kernel(order: Order, keys: bool, positions: bool, wide: bool, group: int) -> ShaderFunction:
     """Return the kernel of rows of a few keys, an invocation for each key.
 
@@ -242,7 +242,7 @@ def short_kernel(order: Order, keys: bool, positions: bool, wide: bool, group: i
     if positions:
         arguments.append(("sort_positions", _positions(wide)))
     arguments += [("sort_rows", _U32), ("sort_length", _U32)]
-    return traced(
+    return trace_kernel(
         f"sort_short_{order.kind.name}",
         body,
         arguments,

@@ -6,13 +6,13 @@ from typing import Any, overload
 import numpy as np
 
 from vkdispatch.arrays.aliasing import check_overlap, is_same_memory
-from vkdispatch.arrays.axes import around, checked_axis
+from vkdispatch.arrays.axes import parse_axis, split_shape
 from vkdispatch.arrays.calls import array_function, is_recorded
 from vkdispatch.arrays.dtypes import parse_dtype
-from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.output import Output, output
-from vkdispatch.arrays.results import result
-from vkdispatch.arrays.starts import note_bad_starts
+from vkdispatch.arrays.maps.operand import Operand, parse_operand
+from vkdispatch.arrays.maps.output import Output, parse_output
+from vkdispatch.arrays.results import prepare_result
+from vkdispatch.arrays.segment_starts import note_bad_starts
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer, function_buffer
 from vkdispatch.base.dtype import DType
@@ -107,8 +107,8 @@ def sort(
         end: those in a buffer raise it from a later wait or read.
     """
     keys = _keys("sort", x, "x", axis, descending, stable, segments, graph)
-    to = output(output_map, keys.x.var_type, keys.shape)
-    sorted_to = result(out, keys.shape, to.out_type, keys.x.context)
+    to = parse_output(output_map, keys.x.var_type, keys.shape)
+    sorted_to = prepare_result(out, keys.shape, to.out_type, keys.x.context)
     check_overlap([("out", out)], to, before=[keys.x])
     if keys.nothing:
         return sorted_to
@@ -165,8 +165,8 @@ def argsort(
     """
     keys = _keys("argsort", x, "x", axis, descending, stable, segments, graph)
     kind = _position_kind(dtype, out if output_map is None else None, keys.along.length)
-    to = output(output_map, kind, keys.shape)
-    positions_to = result(out, keys.shape, to.out_type, keys.x.context)
+    to = parse_output(output_map, kind, keys.shape)
+    positions_to = prepare_result(out, keys.shape, to.out_type, keys.x.context)
     check_overlap([("out", out)], to, before=[keys.x])
     if keys.nothing:
         return positions_to
@@ -251,17 +251,19 @@ def sort_by_key(
     several = isinstance(values, (tuple, list))
     given_values = list(values) if several else [values]
     names = [f"values[{i}]" for i in range(len(given_values))] if several else ["values"]
-    operands = [operand(value, name) for value, name in zip(given_values, names, strict=True)]
+    operands = [parse_operand(value, name) for value, name in zip(given_values, names, strict=True)]
     for each, name in zip(operands, names, strict=True):
         if each.shape != ready.x.shape:
             raise ArgumentValueError(
                 f"{name}: expected the shape of the keys, {ready.x.shape}, got {each.shape}"
             )
     keys_out, values_out = _pair(out, several, len(operands))
-    to = output(output_map, ready.x.var_type, ready.shape)
-    sorted_to = result(keys_out, ready.shape, to.out_type, ready.x.context, "out[0]")
+    to = parse_output(output_map, ready.x.var_type, ready.shape)
+    sorted_to = prepare_result(keys_out, ready.shape, to.out_type, ready.x.context, "out[0]")
     moved_to = [
-        result(buffer, ready.shape, each.var_type, ready.x.context, f"out[1]{name.removeprefix('values')}")
+        prepare_result(
+            buffer, ready.shape, each.var_type, ready.x.context, f"out[1]{name.removeprefix('values')}"
+        )
         for buffer, each, name in zip(values_out, operands, names, strict=True)
     ]
     names_out = ["out[0]", *(f"out[1]{name.removeprefix('values')}" for name in names)]
@@ -312,7 +314,7 @@ def _sort_by_key(
         # what is read by any of them is written last
         busy = any(is_same_memory(argument, target) for argument in everything)
         place: Buffer[Any] = function_buffer(target.shape, target.var_type) if busy else target
-        taken(place, each, positions, output(None, each.var_type), along, graph)
+        taken(place, each, positions, parse_output(None, each.var_type), along, graph)
         results.append((place, target))
     for place, target in results:
         if place is not target:
@@ -325,7 +327,7 @@ def _sort_by_key(
 
 def _travel(keys: _Keys, values: list[Operand], sorted_to: Buffer[Any], moved_to: list[Buffer[Any]]) -> bool:
     """Whether values are moved along with keys that lie in rows, and not fetched once the order is known."""
-    if len(values) != 1 or not values[0].source.plain or values[0].var_type.item_size not in (1, 2, 4, 8):
+    if len(values) != 1 or not values[0].source.is_plain or values[0].var_type.item_size not in (1, 2, 4, 8):
         return False
     value, target = values[0].arguments[0], moved_to[0]
     if any(
@@ -337,7 +339,7 @@ def _travel(keys: _Keys, values: list[Operand], sorted_to: Buffer[Any], moved_to
 
 def _copy(target: Buffer[Any], source: Buffer[Any], graph: CommandGraph | None) -> None:
     """Copy all elements, whatever the shapes."""
-    out_of_rows(target, source, output(None, source.var_type), Along(1, source.size, 1), graph)
+    out_of_rows(target, source, parse_output(None, source.var_type), Along(1, source.size, 1), graph)
 
 
 def _keys(
@@ -351,7 +353,7 @@ def _keys(
     graph: CommandGraph | None,
 ) -> _Keys:
     """Check what all functions take."""
-    keys = operand(x, name)
+    keys = parse_operand(x, name)
     shape: tuple[int, ...]
     if not is_sortable(keys.var_type):
         raise ArgumentTypeError(
@@ -365,7 +367,7 @@ def _keys(
         shape, along = (keys.size,), Along(1, keys.size, 1)
     else:
         shape = keys.shape
-        along = Along(*around(shape, checked_axis(axis, len(shape))))
+        along = Along(*split_shape(shape, parse_axis(axis, len(shape))))
     starts = None if segments is None else _starts(function, segments, along.length, graph)
     return _Keys(keys, shape, along, Order(keys.var_type, bool(descending)), starts)
 
@@ -434,7 +436,7 @@ def _pair(out: object, several: bool, count: int) -> tuple[Any, list[Any]]:
 
 def _rows(keys: _Keys, graph: CommandGraph | None) -> Buffer[Any]:
     """Return the keys as rows in memory: the array itself where it is that."""
-    if keys.x.source.plain and keys.along.in_place:
+    if keys.x.source.is_plain and keys.along.in_place:
         buffer: Buffer[Any] = keys.x.arguments[0]
         return buffer
     return into_rows(keys.x, keys.along, graph)
@@ -456,9 +458,9 @@ def _positions(
     numbers: Buffer[Any] = function_buffer(along.length, dtype.uint32)
     segment_kernel(keys.starts.var_type)(numbers, keys.starts, keys.starts.size, graph=graph)
     moved: Buffer[Any] = function_buffer(keys.x.size, dtype.uint32)
-    plain = output(None, dtype.uint32)
+    plain = parse_output(None, dtype.uint32)
     rows = Along(along.rows.count, along.length, 1)
-    taken(moved, operand(numbers), by_key, plain, rows, graph, shared=True)
+    taken(moved, parse_operand(numbers), by_key, plain, rows, graph, shared=True)
     order = Order(dtype.uint32, False, keys.starts.size.bit_length())
     sort_rows(moved, order, along.rows, positions_to=positions, payload=by_key, graph=graph)
     return positions

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.words import word_type, words_of
+from vkdispatch.arrays.values.words import split_words, word_type
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType, component_type, is_complex, is_scalar
 from vkdispatch.base.record import record
@@ -86,7 +86,7 @@ class Order:
     def part(self, raw: Any, number: int) -> Any:
         """Return a part of the code of a key: a GPU value (uint32), of which `part_bits` count."""
         component = component_type(self.kind)
-        words = words_of(raw)
+        words = split_words(raw)
         if is_complex(self.kind):
             real, imaginary = _halves(component, words)
             count = len(self.part_bits) // 2

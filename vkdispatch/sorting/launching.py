@@ -196,7 +196,7 @@ class _Passes:
 
     def run(self) -> None:
         """Queue all launches."""
-        if self._device.cpu:
+        if self._device.is_cpu:
             self._run_by_runs()
             return
         tile = sweep_form(self._device, self._order.raw, self._kind, self._rows.length)

@@ -16,8 +16,8 @@ rounds: `planning` sees to it that llvmpipe does not end them, as it does after 
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import buffer, constant, traced
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base import dtype
 from vkdispatch.base.record import record
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -49,7 +49,7 @@ class MergeForm:
     wide: bool
 
 
-@remembered
+@memoize
 def merge_kernel(form: MergeForm) -> ShaderFunction:
     """Return the kernel that merges rows.
 
@@ -73,7 +73,7 @@ def merge_kernel(form: MergeForm) -> ShaderFunction:
         arguments.append(("sort_positions", buffer[dtype.uvec2 if form.wide else dtype.uint32]))
     arguments += [("sort_rows", _U32), ("sort_length", _U32)]
     workgroups = f"(sort_rows + {_GROUP - 1}) // {_GROUP}"
-    return traced(f"sort_merge_{form.order.kind.name}", body, arguments, _GROUP, workgroups)
+    return trace_kernel(f"sort_merge_{form.order.kind.name}", body, arguments, _GROUP, workgroups)
 
 
 class _Merge:

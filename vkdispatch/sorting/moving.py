@@ -10,11 +10,11 @@ Elements that no map touches are moved as unsigned integers, so that all of thei
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import buffer, constant, traced
-from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.operand import Operand, plain_source
-from vkdispatch.arrays.output import Output, Sink, output
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.maps.operand import Operand, plain_source
+from vkdispatch.arrays.maps.output import Output, Sink, parse_output
+from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType
@@ -76,7 +76,7 @@ class Moving:
     several: bool
 
 
-@remembered
+@memoize
 def moving_kernel(form: Moving) -> ShaderFunction:
     """Return the kernel that moves elements.
 
@@ -123,7 +123,7 @@ def moving_kernel(form: Moving) -> ShaderFunction:
         assert form.source is not None
         form.sink.store(result, extras, element, form.source.value(inputs, found))
 
-    return traced(f"sort_{form.what}", body, arguments, _GROUP, exec_size="sort_result.size")
+    return trace_kernel(f"sort_{form.what}", body, arguments, _GROUP, exec_size="sort_result.size")
 
 
 def _position(found: Any, kind: DType) -> Any:
@@ -149,7 +149,7 @@ def moved_type(kind: DType) -> DType:
 def into_rows(x: Operand, along: Along, graph: CommandGraph | None) -> Buffer[Any]:
     """Return the elements of an array as rows in memory."""
     rows: Buffer[Any] = function_buffer(x.size, x.var_type)
-    source, sink = _as_they_are(x, output(None, x.var_type))
+    source, sink = _as_they_are(x, parse_output(None, x.var_type))
     form = Moving("in", source, sink, None, not along.in_place, False)
     _launch(form, rows, x.arguments, None, (), along, graph)
     return rows
@@ -161,7 +161,7 @@ def out_of_rows(
     """Store elements of rows where they belong."""
     plain = to.sink.mapping is None
     source = plain_source(moved_type(rows.var_type) if plain else rows.var_type)
-    sink = output(None, source.out_type).sink if plain else to.sink
+    sink = parse_output(None, source.out_type).sink if plain else to.sink
     form = Moving("sorted", source, sink, None, not along.in_place, False)
     _launch(form, result, (rows,), None, to.arguments, along, graph)
 
@@ -189,16 +189,16 @@ def stored_positions(
     """Store positions in their rows as numbers of the result's type."""
     sink = to.sink
     if sink.mapping is None:
-        sink = output(None, raw_type(sink.out_type)).sink
+        sink = parse_output(None, raw_type(sink.out_type)).sink
     form = Moving("positions", None, sink, position_type(along.length), not along.in_place, False)
     _launch(form, result, (), positions, to.arguments, along, graph)
 
 
 def _as_they_are(x: Operand, to: Output) -> tuple[Source, Sink]:
     """Return a source and a sink that move bits, where no map asks for numbers."""
-    if x.source.plain and to.sink.mapping is None:
+    if x.source.is_plain and to.sink.mapping is None:
         kind = moved_type(x.var_type)
-        return plain_source(kind).elementwise(), output(None, kind).sink
+        return plain_source(kind).elementwise(), parse_output(None, kind).sink
     return x.source.elementwise(), to.sink
 
 
@@ -218,7 +218,7 @@ def _launch(
     moving_kernel(form)(result, *inputs, *found, *extras, *numbers, graph=graph)
 
 
-@remembered
+@memoize
 def segment_kernel(kind: DType) -> ShaderFunction:
     """Return the kernel that gives each position the number of starts that are not behind it.
 
@@ -241,7 +241,7 @@ def segment_kernel(kind: DType) -> ShaderFunction:
         ("sort_starts", buffer[kind]),
         ("sort_starts_count", _U32),
     ]
-    return traced("sort_segments", body, arguments, _GROUP, exec_size="sort_numbers.size")
+    return trace_kernel("sort_segments", body, arguments, _GROUP, exec_size="sort_numbers.size")
 
 
 def _not_behind(start: Any, position: Any) -> Any:

@@ -28,9 +28,9 @@ import operator
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import buffer, constant, traced
-from vkdispatch.arrays.remembering import remembered
-from vkdispatch.arrays.words import value_of, word_count, words_of
+from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.values.words import join_words, split_words, word_count
 from vkdispatch.base import dtype
 from vkdispatch.base.record import record
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -79,7 +79,7 @@ class HistogramForm:
         return self.group * self.items * self.rounds
 
 
-@remembered
+@memoize
 def clear_kernel() -> ShaderFunction:
     """Return the kernel that clears a board, histograms and tickets, given how many words each has."""
     names = ("sort_board", "sort_histograms", "sort_tickets")
@@ -92,10 +92,10 @@ def clear_kernel() -> ShaderFunction:
 
     arguments = [*((name, _WORDS) for name in names), *((f"{name}_words", _U32) for name in names)]
     most = f"max({', '.join(f'{name}_words' for name in names)})"
-    return traced("sort_clear", body, arguments, 256, exec_size=most)
+    return trace_kernel("sort_clear", body, arguments, 256, exec_size=most)
 
 
-@remembered
+@memoize
 def histogram_kernel(form: HistogramForm) -> ShaderFunction:
     """Return the kernel that counts the digits of rows of keys.
 
@@ -142,12 +142,12 @@ def histogram_kernel(form: HistogramForm) -> ShaderFunction:
         ("sort_length", _U32),
         ("sort_chunks", _U32),
     ]
-    return traced(
+    return trace_kernel(
         f"sort_histograms_{form.order.kind.name}", body, arguments, form.group, "sort_rows * sort_chunks"
     )
 
 
-@remembered
+@memoize
 def starts_kernel(form: TileForm) -> ShaderFunction:
     """Return the kernel that sums up histograms in place, a workgroup for each of `sort_lines`."""
 
@@ -167,7 +167,7 @@ def starts_kernel(form: TileForm) -> ShaderFunction:
                 histograms[line + digit] = start
 
     arguments = [("sort_histograms", _WORDS), ("sort_lines", _U32)]
-    return traced("sort_starts", body, arguments, form.group, "sort_lines")
+    return trace_kernel("sort_starts", body, arguments, form.group, "sort_lines")
 
 
 @record
@@ -179,7 +179,7 @@ class SweepForm:
     window: int
 
 
-@remembered
+@memoize
 def sweep_kernel(form: SweepForm) -> ShaderFunction:
     """Return the kernel that moves keys, and what goes with them, to their places by one digit.
 
@@ -204,7 +204,7 @@ def sweep_kernel(form: SweepForm) -> ShaderFunction:
         ("sort_shift", _U32),
     ]
     name = f"sort_sweep_{moving.order.kind.name}"
-    return traced(name, body, arguments, moving.tile.group, WORKGROUPS)
+    return trace_kernel(name, body, arguments, moving.tile.group, WORKGROUPS)
 
 
 class _Sweep:
@@ -308,7 +308,7 @@ class _Sweep:
         words = [*self._words[item], *self._carried[item]]
         if moving.made:
             made = position_in_row(moving, self._here.number, tile.places()[item])
-            words += words_of(made)
+            words += split_words(made)
         for number, word in enumerate(words):
             tile.placed[place + number * moving.tile.tile] = word
 
@@ -320,14 +320,14 @@ class _Sweep:
                 tile.placed[place + number * moving.tile.tile].to_register()
                 for number in range(self._key_words + self._payload_words)
             ]
-            key = value_of(moving.order.raw, words[: self._key_words]).to_register()
+            key = join_words(moving.order.raw, words[: self._key_words]).to_register()
             base = bases[moving.order.digit(key, moving.digit, self._shift)]
             target = (here.row_base + place_in_row(moving, base, place)).to_register("sort_target")
             with only(None if whole else place < here.count):
                 if self._keys_to is not None:
                     self._keys_to[target] = key
                 if moving.payload is not None:
-                    value = value_of(moving.payload, words[self._key_words :])
+                    value = join_words(moving.payload, words[self._key_words :])
                     self._payload_to[target] = widened(value) if moving.wide else value
 
 
@@ -337,7 +337,7 @@ def _registers(count: int) -> list[Any]:
 
 def _assign(words: list[Any], value: Any) -> None:
     """Have the words of a value in registers."""
-    for word, part in zip(words, words_of(value), strict=True):
+    for word, part in zip(words, split_words(value), strict=True):
         word[:] = part
 
 

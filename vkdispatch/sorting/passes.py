@@ -15,8 +15,8 @@ integers, so no order of execution shows in them.
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import buffer, constant, traced
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
@@ -94,7 +94,7 @@ class TileOfRow:
         ]
 
 
-@remembered
+@memoize
 def count_kernel(form: PassForm, by_votes: bool) -> ShaderFunction:
     """Return the kernel that counts each tile's digits: keys, counts, the numbers of `SHAPE`, the shift.
 
@@ -129,7 +129,7 @@ def count_kernel(form: PassForm, by_votes: bool) -> ShaderFunction:
         *SHAPE,
         SHIFT,
     ]
-    return traced(
+    return trace_kernel(
         f"sort_count_{form.order.kind.name}",
         body,
         arguments,
@@ -153,7 +153,7 @@ def _count_serially(form: PassForm, here: TileOfRow, keys: Any, counts: Any, til
         counts[entry] = tile.total(digit).to_dtype(form.counter)
 
 
-@remembered
+@memoize
 def offsets_kernel(form: TileForm, counter: DType) -> ShaderFunction:
     """Return the kernel that sums up counts along the tiles, a workgroup for each row and digit.
 
@@ -192,10 +192,10 @@ def offsets_kernel(form: TileForm, counter: DType) -> ShaderFunction:
         with vc.if_block(tile.index == 0):
             totals[line] = before
 
-    return traced("sort_offsets", body, _offset_arguments(counter), form.group, "sort_rows * sort_bins")
+    return trace_kernel("sort_offsets", body, _offset_arguments(counter), form.group, "sort_rows * sort_bins")
 
 
-@remembered
+@memoize
 def short_offsets_kernel(group: int, counter: DType) -> ShaderFunction:
     """Return the kernel that sums up counts along few tiles, an invocation for each row and digit."""
 
@@ -210,7 +210,7 @@ def short_offsets_kernel(group: int, counter: DType) -> ShaderFunction:
                 before += value
             totals[line] = before
 
-    return traced(
+    return trace_kernel(
         "sort_short_offsets",
         body,
         _offset_arguments(counter),
@@ -219,7 +219,7 @@ def short_offsets_kernel(group: int, counter: DType) -> ShaderFunction:
     )
 
 
-@remembered
+@memoize
 def move_kernel(form: PassForm) -> ShaderFunction:
     """Return the kernel that moves keys, and what goes with them, to their places by one digit.
 
@@ -258,7 +258,7 @@ def move_kernel(form: PassForm) -> ShaderFunction:
         *SHAPE,
         SHIFT,
     ]
-    return traced(
+    return trace_kernel(
         f"sort_move_{form.order.kind.name}",
         body,
         arguments,

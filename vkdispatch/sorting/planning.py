@@ -14,7 +14,7 @@ few rows, longer rows             three launches for each digit, an invocation f
 from enum import Enum
 
 from vkdispatch.arrays.facts import DeviceFacts
-from vkdispatch.arrays.words import word_count
+from vkdispatch.arrays.values.words import word_count
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
@@ -133,13 +133,13 @@ def tile_form(
     words = word_count(key) + (0 if payload is None else word_count(payload))
     group, subgroup = _grouped(device, group or tuning.group)
     tables = (group // subgroup << tuning.width) * (8 if tuning.match else 4)
-    if subgroup == 1 or tables + _BESIDE > device.memory:
+    if subgroup == 1 or tables + _BESIDE > device.shared_memory:
         return _serial_form(device, words)
     items = items or tuning.items
     # a place for each key, beside the key
-    items = min(items, tuning.registers // (words + 1), (device.memory - _BESIDE) // (4 * group))
+    items = min(items, tuning.registers // (words + 1), (device.shared_memory - _BESIDE) // (4 * group))
     match = subgroup <= 32 and tuning.match == 1
-    return TileForm(group, max(1, items), tuning.width, subgroup, device.arithmetic, match)
+    return TileForm(group, max(1, items), tuning.width, subgroup, device.has_arithmetic, match)
 
 
 def sweep_form(device: DeviceFacts, key: DType, payload: DType | None, length: int) -> TileForm | None:
@@ -149,7 +149,7 @@ def sweep_form(device: DeviceFacts, key: DType, payload: DType | None, length: i
         return None
     words = word_count(key) + (0 if payload is None else word_count(payload))
     group, subgroup = _grouped(device, tuning.group)
-    free = device.memory - _BESIDE_SWEEP - 4 * (group // subgroup << tuning.width)
+    free = device.shared_memory - _BESIDE_SWEEP - 4 * (group // subgroup << tuning.width)
     items = min(tuning.sweep_items, tuning.sweep_registers // words, free // (4 * group * words))
     if subgroup == 1 or items < 1:
         return None
@@ -157,19 +157,23 @@ def sweep_form(device: DeviceFacts, key: DType, payload: DType | None, length: i
     tiles = -(-length // (group * items))
     even = -(-length // (group * tiles))
     items = min(items, -(-even // _STEP) * _STEP)
-    return TileForm(group, items, tuning.width, subgroup, device.arithmetic)
+    return TileForm(group, items, tuning.width, subgroup, device.has_arithmetic)
 
 
 def _grouped(device: DeviceFacts, group: int) -> tuple[int, int]:
     """Return the invocations of a workgroup and of a subgroup that votes; of the latter 1 where none does."""
-    subgroup = device.subgroup if device.ballots and device.same and device.whole else 1
-    return max(min(group, device.group) // subgroup, 1) * subgroup, subgroup
+    subgroup = (
+        device.subgroup_size
+        if device.has_ballot and device.has_one_subgroup_size and device.has_full_subgroups
+        else 1
+    )
+    return max(min(group, device.max_group) // subgroup, 1) * subgroup, subgroup
 
 
 def _serial_form(device: DeviceFacts, words: int) -> TileForm:
     """Return the form of a tile that is ranked without votes."""
-    group, width = min(tuning.serial_group, device.group), tuning.serial_width
-    free = device.memory - _BESIDE - 4 * (group << width)
+    group, width = min(tuning.serial_group, device.max_group), tuning.serial_width
+    free = device.shared_memory - _BESIDE - 4 * (group << width)
     items = min(tuning.serial_items, free // (8 * words * group))
     return TileForm(group, max(1, items), width, 1, False)
 
@@ -187,7 +191,7 @@ def way_for(device: DeviceFacts, key: DType, count: int, length: int) -> Way:
     """Return how so many rows of a length are sorted."""
     size = count * length
     countable = size < 1 << 31
-    if not device.cpu:
+    if not device.is_cpu:
         if length <= tuning.short and countable:
             return Way.SHORT
         return Way.LONG if block_form(device, key, length) is None else Way.BLOCKS
@@ -223,7 +227,7 @@ class RunShape:
 
 def run_shape(device: DeviceFacts, parts: tuple[int, ...], length: int) -> RunShape:
     """Return the shape of runs of rows of a length, whose codes have parts of so many bits."""
-    group = min(tuning.run_group, device.group)
+    group = min(tuning.run_group, device.max_group)
     run = min(max(-(-length // tuning.run_count), tuning.run_least), tuning.run_most)
     # all invocations of workgroups have work
     groups = -(-length // (run * group))

@@ -21,7 +21,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.words import value_of, words_of
+from vkdispatch.arrays.values.words import join_words, split_words
 from vkdispatch.base import dtype
 from vkdispatch.base.record import record
 
@@ -354,7 +354,7 @@ class Tile:
     def _fetched(
         self, values: Sequence[Any], to: Sequence[Any], places: Sequence[Any], kind: Any
     ) -> list[Any]:
-        columns = zip(*(words_of(value) for value in values), strict=True)
+        columns = zip(*(split_words(value) for value in values), strict=True)
         fetched = []
         for words in columns:
             vc.barrier()
@@ -362,7 +362,7 @@ class Tile:
                 self.memory[place] = word
             vc.barrier()
             fetched.append([self.memory[place].to_register() for place in places])
-        return [value_of(kind, words).to_register() for words in zip(*fetched, strict=True)]
+        return [join_words(kind, words).to_register() for words in zip(*fetched, strict=True)]
 
     def regrouped(self, values: Sequence[Any], places: Sequence[Any]) -> list[Any]:
         """Return what lies at this invocation's `places` once every key is at its place: for a next step."""

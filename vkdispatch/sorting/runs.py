@@ -16,8 +16,8 @@ llvmpipe, which ends them after 65,535, those of all loops of an invocation toge
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import buffer, constant, traced
-from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -68,7 +68,7 @@ class _Run:
         return found
 
 
-@remembered
+@memoize
 def count_runs_kernel(form: PassForm) -> ShaderFunction:
     """Return the kernel that counts the digits of each run: keys, counters, `_SHAPE`, the shift."""
 
@@ -86,10 +86,12 @@ def count_runs_kernel(form: PassForm) -> ShaderFunction:
         *_SHAPE,
         SHIFT,
     ]
-    return traced(f"sort_count_runs_{form.order.kind.name}", body, arguments, form.tile.group, _groups(form))
+    return trace_kernel(
+        f"sort_count_runs_{form.order.kind.name}", body, arguments, form.tile.group, _groups(form)
+    )
 
 
-@remembered
+@memoize
 def sum_runs_kernel(group: int, bins: int, counter: DType) -> ShaderFunction:
     """Return the kernel that sums up counters along a row's runs, an invocation for each row and digit.
 
@@ -117,10 +119,10 @@ def sum_runs_kernel(group: int, bins: int, counter: DType) -> ShaderFunction:
         ("sort_runs", _U32),
     ]
     workgroups = f"(sort_rows * {bins} + {_SUM_GROUP - 1}) // {_SUM_GROUP}"
-    return traced("sort_sum_runs", body, arguments, _SUM_GROUP, workgroups)
+    return trace_kernel("sort_sum_runs", body, arguments, _SUM_GROUP, workgroups)
 
 
-@remembered
+@memoize
 def move_runs_kernel(form: PassForm) -> ShaderFunction:
     """Return the kernel that moves keys, and what goes with them, to their places by one digit.
 
@@ -156,7 +158,9 @@ def move_runs_kernel(form: PassForm) -> ShaderFunction:
         *_SHAPE,
         SHIFT,
     ]
-    return traced(f"sort_move_runs_{form.order.kind.name}", body, arguments, form.tile.group, _groups(form))
+    return trace_kernel(
+        f"sort_move_runs_{form.order.kind.name}", body, arguments, form.tile.group, _groups(form)
+    )
 
 
 def _position(form: PassForm, own: _Run, place: Any, run: Any) -> Any:

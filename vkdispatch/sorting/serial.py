@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.words import value_of, words_of
+from vkdispatch.arrays.values.words import join_words, split_words
 from vkdispatch.base import dtype
 from vkdispatch.sorting.ranking import TileForm
 
@@ -59,13 +59,13 @@ class SerialTile:
 
     def put(self, column: int, place: Any, value: Any) -> None:
         """Set an element before a step."""
-        for word, part in zip(self._words[column], words_of(value), strict=True):
+        for word, part in zip(self._words[column], split_words(value), strict=True):
             self._from[place + word * self.form.tile] = part
 
     def get(self, column: int, place: Any) -> Any:
         """Return an element after a step; within one, while digits are asked for, before it."""
         parts = [self._from[place + word * self.form.tile].to_register() for word in self._words[column]]
-        return value_of(self._kinds[column], parts)
+        return join_words(self._kinds[column], parts)
 
     def count(self, digit: Any) -> None:
         """Count a digit in this invocation's table."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from vkdispatch.arrays.axes import checked_axes
+from vkdispatch.arrays.axes import parse_axes
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.rfft_buffer import RFFTBuffer
@@ -68,7 +68,7 @@ def fft(
     plan = VkFFTPlan(
         shape,
         do_r2c=r2c,
-        axes=checked_axes(-1 if axis is None else axis, len(shape)),
+        axes=parse_axes(-1 if axis is None else axis, len(shape)),
         normalize=normalize_inverse,
         keep_shader_code=print_shader,
     )

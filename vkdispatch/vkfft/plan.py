@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from vkdispatch.arrays.aliasing import check_apart, is_same_memory
-from vkdispatch.arrays.axes import checked_axes
+from vkdispatch.arrays.axes import parse_axes
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import elsewhere, get_context
@@ -105,7 +105,7 @@ class VkFFTPlan:
         """
         self.shape = checked_shape(shape, "shape")
         dimensions = len(self.shape)
-        self.axes = tuple(sorted(checked_axes(axes, dimensions, "axes")))
+        self.axes = tuple(sorted(parse_axes(axes, dimensions, "axes")))
         if not self.axes:
             raise ArgumentValueError(f"axes: expected one axis or several, got {axes!r}")
         self.do_r2c = bool(do_r2c)

@@ -1,0 +1,1 @@
+"""Mapping functions as kernels use them: lowered to buffers, traced, loaded and stored."""

@@ -1,0 +1,86 @@
+"""How maps use their buffers: whether only at the mapped index, and whether they write."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.base.record import record
+from vkdispatch.codegen.analysis import nodes
+from vkdispatch.codegen.buffers import BufferVariable
+from vkdispatch.codegen.elementwise import definitions_of
+from vkdispatch.codegen.ir import Expr, Kernel, Op, Register, Storage, expressions_of, walk
+from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.rewrite.functions import kernel
+
+
+@record
+class Access:
+    """How a map uses an argument.
+
+    Attributes
+    ----------
+    here
+        Whether it accesses only the element at the mapped index.
+    written
+        Whether it writes to the argument.
+    """
+
+    here: bool = True
+    written: bool = False
+
+
+def find_accesses(
+    names: Sequence[str], annotations: Sequence[Any], trace: Callable[[Sequence[Any], Any], object]
+) -> tuple[Access, ...]:
+    """Return how a map uses each of its arguments.
+
+    Parameters
+    ----------
+    names, annotations
+        Names and annotations of the arguments.
+    trace
+        Traces the map, given variables for the arguments and a mapped index.
+    """
+    with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as context:
+        variables = context.declare_input_arguments(list(annotations), list(names))
+        mapped: list[Any] = []
+
+        def probe(*traced: Any) -> None:
+            index = vc.global_invocation_id().x.to_register()
+            mapped.append(index.expr.value)
+            trace(traced, ShaderVariable(index.expr))
+
+        kernel(probe, rewrite=True)(*variables)
+        description = context.get_description("probe")
+    elsewhere = _used_elsewhere(description.kernel, mapped[0])
+    touched = description.binding_access[description.resource_binding_base :]
+    return tuple(
+        Access(each.storage.index not in elsewhere, touched[each.storage.index][1])
+        if isinstance(each, BufferVariable) and isinstance(each.storage, Storage)
+        else Access()
+        for each in variables
+    )
+
+
+def _used_elsewhere(traced: Kernel, mapped: Register) -> set[int]:
+    """Return the indices of the buffers of which a kernel accesses other elements than that at an index."""
+    statements = list(walk(traced.body))
+    known = definitions_of(statements)
+
+    def is_mapped(index: Expr) -> bool:
+        while True:
+            if index.value is mapped:
+                return True
+            if index.op is Op.CONSTRUCT and len(index.args) == 1:
+                index = index.args[0]
+            elif isinstance(index.value, Register) and index.value in known:
+                index = known[index.value]
+            else:
+                return False
+
+    # of raw GLSL only the buffers are known, not the elements
+    used = set(traced.reads | traced.writes)
+    for expr in nodes(expr for statement in statements for expr in expressions_of(statement)):
+        if expr.op is Op.ELEMENT and isinstance(expr.value, Storage) and not is_mapped(expr.args[0]):
+            used.add(expr.value.index)
+    return used

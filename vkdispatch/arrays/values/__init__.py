@@ -1,0 +1,1 @@
+"""GPU values: elements as they are loaded, words, the dtypes in which they meet."""

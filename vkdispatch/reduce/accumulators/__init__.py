@@ -1,0 +1,1 @@
+"""What values are accumulated in: sums, extremes, truth, moments, norms, and masks."""

@@ -1,0 +1,260 @@
+"""Launches of reductions: planned for a shape, kept in the context, and run as one kernel or two."""
+
+import math
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.aliasing import check_overlap
+from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.maps.operand import Operand
+from vkdispatch.arrays.maps.output import Sink, parse_output
+from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.results import prepare_result
+from vkdispatch.base.buffer import Buffer, function_buffer
+from vkdispatch.base.context import Context
+from vkdispatch.base.dtype import DType, uint32
+from vkdispatch.base.native_module import native
+from vkdispatch.base.record import record
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.reduce import planning
+from vkdispatch.reduce.accumulators.accumulator import Accumulator
+from vkdispatch.reduce.cpu_planning import planner_for
+from vkdispatch.reduce.kernels import stage_kernel
+from vkdispatch.reduce.layouts import KernelForm, Pass, Shape, find_shape
+from vkdispatch.reduce.planning import Planner
+from vkdispatch.shader.map import MappingFunction, OutputMap
+from vkdispatch.shader.observation import checks_of
+from vkdispatch.shader.shader_function import ShaderFunction
+
+_EMPTY_GROUP = 64
+# How many plans a context keeps.
+_MOST_KEPT = 1024
+# The least counters of a buffer, and how many buffers of a size take turns.
+_LEAST_COUNTERS = 64
+_TURNS = 4
+_STATE_KEY = "reduce.state"
+
+
+@record(eq=False)
+class _Launch:
+    """A kernel and the numbers of a `ReductionParams`."""
+
+    kernel: ShaderFunction
+    numbers: tuple[int, ...]
+
+
+@record(eq=False)
+class Launches:
+    """What a call launches for one shape.
+
+    Attributes
+    ----------
+    first, second
+        The launches; see `layouts.Plan`.
+    form
+        The form of the first kernel.
+    count
+        Number of results.
+    partials, kinds
+        Number of partial results between the launches, and the types of their registers.
+    counters
+        Number of counters that the first launch needs to find its last workgroup, or 0.
+    """
+
+    first: _Launch
+    second: _Launch | None
+    form: KernelForm
+    count: int
+    partials: int
+    kinds: tuple[DType, ...]
+    counters: int
+
+
+class Counters:
+    """Buffers of zeros of one context, in several sizes. Workgroups count in them which one is the last.
+
+    Attributes
+    ----------
+    turns
+        The buffers of each size.
+    """
+
+    def __init__(self) -> None:
+        """Start without buffers."""
+        self.turns: dict[int, deque[Buffer[Any]]] = {}
+        self._lock = threading.Lock()
+
+    def zeros(self, count: int) -> Buffer[Any]:
+        """Return a buffer of at least `count` zeros, which a launch has to leave as zeros.
+
+        Several buffers take turns, so that launches that follow one another need not wait for each other.
+        """
+        with self._lock:
+            size = max(_LEAST_COUNTERS, 1 << (count - 1).bit_length())
+            turns = self.turns.get(size)
+            if turns is None:
+                turns = self.turns[size] = deque(_make_zeros(size) for _ in range(_TURNS))
+                native.take_turns([each._native for each in turns])
+            turns.rotate(-1)
+            if turns[-1]._native.poisoned:
+                turns[-1].write(np.zeros(size, np.uint32))
+            return turns[-1]
+
+
+def _make_zeros(size: int) -> Buffer[Any]:
+    zeros: Buffer[Any] = function_buffer(size, uint32, steady=True)
+    zeros.write(np.zeros(size, np.uint32))
+    return zeros
+
+
+class _ContextState:
+    """What a context keeps: counters, and the launches of calls for one tuning."""
+
+    def __init__(self) -> None:
+        self.counters = Counters()
+        self.tuning = planning.tuning
+        self.launches: dict[tuple[Any, ...], Launches] = {}
+
+
+def _state_of(context: Context) -> _ContextState:
+    return context._keep(_STATE_KEY, _ContextState)
+
+
+@record(eq=False)
+class Call:
+    """The arguments of a function on arrays, besides the array.
+
+    Attributes
+    ----------
+    axes
+        The reduced axes, counted from 0.
+    keepdims
+        Whether the reduced axes stay, with one element.
+    out, output_map, graph
+        As given.
+    """
+
+    axes: tuple[int, ...]
+    keepdims: bool
+    out: Buffer[Any] | None
+    output_map: MappingFunction | OutputMap | None
+    graph: CommandGraph | None
+
+    def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of the result for an array of this shape."""
+        if self.keepdims:
+            return tuple(1 if axis in self.axes else size for axis, size in enumerate(shape))
+        return tuple(size for axis, size in enumerate(shape) if axis not in self.axes)
+
+    def length(self, shape: tuple[int, ...]) -> int:
+        """Return how many elements of an array of this shape make one element of the result."""
+        return math.prod(shape[axis] for axis in self.axes)
+
+
+def reduce_array(
+    x: Operand, accumulator: Accumulator, call: Call, numbers: Sequence[Any] = ()
+) -> Buffer[Any]:
+    """Queue or record the reduction of an array. `numbers` are the parameters of the accumulator."""
+    shape = call.shape(x.shape)
+    sink = parse_output(call.output_map, accumulator.out_type, shape)
+    buffer = prepare_result(call.out, shape, sink.out_type, x.context)
+    check_overlap([("out", call.out)], sink, elsewhere=[x])
+    if buffer.size == 0:
+        return buffer
+    arguments = (*numbers, *sink.arguments)
+    if x.size == 0:
+        _empty_kernel(accumulator, sink.sink)(buffer, *arguments, graph=call.graph)
+        return buffer
+
+    def plan() -> Launches:
+        planner = planner_for(x.source, accumulator, x.context, None)
+        return plan_launches(planner, find_shape(x.shape, call.axes), x.source, accumulator, sink.sink)
+
+    key = (x.source, x.shape, accumulator, call.axes, sink.sink)
+    launch(find_launches(x.context, key, plan), x, buffer, arguments, call.graph)
+    return buffer
+
+
+def find_launches(context: Context, key: tuple[Any, ...], plan: Callable[[], Launches]) -> Launches:
+    """Return the launches that a context keeps under a key, planned if there are none.
+
+    The key holds all that the launches depend on besides the context, the tuning, and whether checks are on.
+    """
+    state = _state_of(context)
+    if state.tuning is not planning.tuning:
+        state.launches.clear()
+        state.tuning = planning.tuning
+    key = (*key, bool(checks_of(None)))
+    found = state.launches.get(key)
+    if found is None:
+        found = plan()
+        while len(state.launches) >= _MOST_KEPT:
+            state.launches.pop(next(iter(state.launches)), None)
+        state.launches[key] = found
+    return found
+
+
+def plan_launches(
+    planner: Planner, shape: Shape, source: Source, accumulator: Accumulator, sink: Sink
+) -> Launches:
+    """Plan the reduction of a shape and trace its kernels."""
+    plan = planner.plan(shape)
+
+    def make_launch(planned: Pass) -> _Launch:
+        return _Launch(stage_kernel(planned.form, source, accumulator, sink), planned.params.as_arguments())
+
+    first, second = make_launch(plan.first), None if plan.second is None else make_launch(plan.second)
+    counters = plan.first.params.blocks if plan.first.form.is_finishing else 0
+    return Launches(first, second, plan.first.form, plan.count, plan.partials, accumulator.kinds, counters)
+
+
+def launch(
+    launches: Launches,
+    x: Operand,
+    buffer: Buffer[Any],
+    arguments: Sequence[Any] = (),
+    graph: CommandGraph | None = None,
+) -> None:
+    """Queue or record the launches that reduce an array into a buffer.
+
+    Parameters
+    ----------
+    arguments
+        The parameters of the accumulator, and the arguments of the sink.
+    """
+    first, second, form = launches.first, launches.second, launches.form
+    partials: list[Buffer[Any]] = []
+    if launches.partials:
+        partials = [function_buffer(launches.partials, kind, context=x.context) for kind in launches.kinds]
+    results = [buffer, *partials] if form.has_results else partials
+    if launches.counters:
+        results.append(_state_of(x.context).counters.zeros(launches.counters))
+    views = x.views if form.is_vector else ()
+    last = arguments if form.has_results else ()
+    first.kernel(*results, *x.arguments, *views, *first.numbers, *last, graph=graph)
+    if second is not None:
+        second.kernel(buffer, *partials, *second.numbers, *arguments, graph=graph)
+
+
+@memoize
+def _empty_kernel(accumulator: Accumulator, sink: Sink) -> ShaderFunction:
+    """Return the kernel that stores the results of no elements."""
+    count = len(accumulator.parameters)
+
+    def body(result: Any, *variables: Any) -> None:
+        value = accumulator.finish(accumulator.start(), variables[:count])
+        sink.store(result, variables[count:], vc.global_invocation_id().x, value)
+
+    arguments = [
+        ("reduce_result", buffer[sink.out_type]),
+        *((f"reduce_{name}", constant[kind]) for name, kind in accumulator.parameters),
+        *sink.parameters,
+    ]
+    name = f"{accumulator.name}_of_nothing"
+    return trace_kernel(name, body, arguments, _EMPTY_GROUP, exec_size="reduce_result.size")
