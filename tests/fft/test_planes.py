@@ -9,9 +9,10 @@ import pytest
 
 import vkdispatch as vd
 from tests.fft.signals import bound, complex_signal, device_has, error, filled
-from vkdispatch.fft.plane_convolution import PlaneConvolution, plane_convolution
-from vkdispatch.fft.planes import PlanePlan, make_plane_kernel, plan_planes
-from vkdispatch.fft.stages import Split
+from vkdispatch.fft.convolve.planes import PlaneConvolution, plane_convolution
+from vkdispatch.fft.many.planes import make_plane_kernel
+from vkdispatch.fft.plan.planes import PlanePlan, plan_planes
+from vkdispatch.fft.plan.stages import Split
 
 # a CPU takes two kernels
 pytestmark = pytest.mark.usefixtures("plans_of_gpus")

@@ -9,11 +9,13 @@ import vkdispatch as vd
 import vkdispatch.codegen as vc
 from tests.fft.signals import bound, complex_signal, device_has, error, filled
 from vkdispatch.arrays.facts import device_facts
-from vkdispatch.fft import columns, config, long, pairs, passes, shaders
-from vkdispatch.fft.device import runs_on_cpu
-from vkdispatch.fft.grid import line_grid
-from vkdispatch.fft.staged import plan_staged
-from vkdispatch.fft.stages import Split, choose_split, split_choices
+from vkdispatch.fft.many import kernels, long
+from vkdispatch.fft.plan import columns
+from vkdispatch.fft.plan.grids import line_grid
+from vkdispatch.fft.plan.lines import plan_staged, suits_pairs
+from vkdispatch.fft.plan.long_lines import split_length
+from vkdispatch.fft.plan.passes import plan_pass, registers_of
+from vkdispatch.fft.plan.stages import Split, choose_split, split_choices
 
 # short lines through workgroup memory, padded and split exchanges, columns, passes that turn lines over
 SHAPES = [
@@ -61,7 +63,7 @@ def test_which_lines_are_written_in_one_piece() -> None:
 @pytest.mark.parametrize("count", [1, 32, 69])
 @pytest.mark.usefixtures("plans_of_gpus")
 def test_two_invocations_do_a_prime_line(count: int) -> None:
-    assert pairs.suits_pairs((count, 43), 1, vd.complex64)
+    assert suits_pairs((count, 43), 1, vd.complex64)
     _check((count, 43), 1)
     kernel = vd.fft.make_fft_shader((count, 43))
     assert kernel.local_size == (64, 1, 1)
@@ -82,10 +84,10 @@ def test_two_invocations_scale_and_convert() -> None:
 @pytest.mark.usefixtures("plans_of_gpus")
 def test_where_two_invocations_do_a_line() -> None:
     # 31 is too short, 37 of another kind, 83 too long
-    lengths = [n for n in range(2, 200) if pairs.suits_pairs((5, n), 1, vd.complex64)]
+    lengths = [n for n in range(2, 200) if suits_pairs((5, n), 1, vd.complex64)]
     assert lengths == [43, 47, 59, 67, 71, 79]
-    assert not pairs.suits_pairs((5, 67, 2), 1, vd.complex64)
-    assert not pairs.suits_pairs((5, 67), 1, vd.complex128)
+    assert not suits_pairs((5, 67, 2), 1, vd.complex64)
+    assert not suits_pairs((5, 67), 1, vd.complex128)
 
 
 @pytest.mark.usefixtures("plans_of_gpus")
@@ -135,12 +137,12 @@ def test_columns(
         pytest.skip("the device has no 64-bit words")
     monkeypatch.setattr(long, "_MANY_VALUES", 1)
     monkeypatch.setattr(long, "split_columns", lambda *_: radices)
-    shaders.cached_fft_kernel.cache_clear()
+    kernels.cached_fft_kernel.cache_clear()
     vd.fft.cache_clear()
     # those of the last piece are kernels of their own
     assert len(vd.fft.make_fft_shader(shape, axis).get_src()) in (len(radices), 2 * len(radices))
     _check(shape, axis)
-    shaders.cached_fft_kernel.cache_clear()
+    kernels.cached_fft_kernel.cache_clear()
     vd.fft.cache_clear()
 
 
@@ -167,10 +169,10 @@ def test_radices_of_columns() -> None:
 def test_complex_numbers_are_words_of_64_bits_on_cpus() -> None:
     if "shaderInt64" not in vd.get_context().features:
         pytest.skip("the device has no 64-bit integers")
-    for shape, kernels in (((4, 256), 1), ((4, 16384), 2)):
+    for shape, count in (((4, 256), 1), ((4, 16384), 2)):
         kernel = vd.fft.make_fft_shader(shape)
-        sources = kernel.get_src() if kernels > 1 else [kernel.get_src()]
-        assert len(sources) == kernels
+        sources = kernel.get_src() if count > 1 else [kernel.get_src()]
+        assert len(sources) == count
         assert all("vec2 data[]; } buf0;" not in source.code for source in sources)
         # what callers give is complex64 all the same
         with pytest.raises(ValueError, match="expected elements of complex64"):
@@ -226,15 +228,15 @@ def test_a_cpu_exchanges_as_rarely_as_it_can() -> None:
 
 @pytest.mark.usefixtures("plans_of_cpus")
 def test_plans_on_a_cpu() -> None:
-    assert runs_on_cpu()
+    assert device_facts().cpu
     # a short line is one invocation's, whose vectors are made of neighbours in x
-    plan = config.plan_pass((100, 24), 1, vd.complex64)
+    plan = plan_pass((100, 24), 1, vd.complex64)
     assert plan is not None and plan.layout is None and plan.grid.local_size == (64, 1, 1)
     # no room is lost to padding: all of a line is there at once
-    plan = config.plan_pass((2, 4096), 1, vd.complex64)
+    plan = plan_pass((2, 4096), 1, vd.complex64)
     assert plan is not None and plan.layout is not None and (plan.layout.parts, plan.layout.row) == (1, 4096)
-    assert max(passes.split_length(8192, vd.complex64) or ()) <= 32
-    assert sorted(passes.split_length(65536, vd.complex64) or ()) == [32, 32, 64]
+    assert max(split_length(8192, vd.complex64) or ()) <= 32
+    assert sorted(split_length(65536, vd.complex64) or ()) == [32, 32, 64]
     # the least registers that save an exchange
     for length, registers in ((64, 64), (62, 16), (256, 16), (1000, 16), (1024, 32), (600, 25)):
-        assert config.registers_of(length, False, True) == registers
+        assert registers_of(length, False, True) == registers

@@ -9,10 +9,11 @@ import pytest
 
 import vkdispatch as vd
 from tests.fft.signals import bound, device_has, error, real_signal
-from vkdispatch.fft.config import Pass, plan_pass
-from vkdispatch.fft.real import make_real_kernel, plan_real
-from vkdispatch.fft.shared import SharedLayout
-from vkdispatch.fft.stages import Split
+from vkdispatch.fft.line.real import make_real_kernel
+from vkdispatch.fft.plan.memory import SharedLayout
+from vkdispatch.fft.plan.passes import Pass, plan_pass
+from vkdispatch.fft.plan.real import plan_real
+from vkdispatch.fft.plan.stages import Split
 
 _HOST = {vd.complex32: np.complex64, vd.complex64: np.complex64, vd.complex128: np.complex128}
 

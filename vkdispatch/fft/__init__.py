@@ -1,49 +1,13 @@
 """Fast Fourier transforms: kernels generated for each length, open to the user's own code."""
 
 from vkdispatch.fft import scipy_backend
-from vkdispatch.fft.caching import cache_clear, get_cache_info, print_cache_info
-from vkdispatch.fft.context import FFTContext, IOManager, fft_context
-from vkdispatch.fft.convolution import get_transposed_size, make_convolution_shader, make_transpose_shader
-from vkdispatch.fft.convolving import convolve, convolve2D, convolve2DR, transpose
-from vkdispatch.fft.cosine import dct, dctn, dst, dstn, idct, idctn, idst, idstn
-from vkdispatch.fft.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
-from vkdispatch.fft.functions import (
-    fft,
-    fft2,
-    fft3,
-    ifft,
-    ifft2,
-    ifft3,
-    irfft,
-    irfft2,
-    irfft3,
-    rfft,
-    rfft2,
-    rfft3,
-)
-from vkdispatch.fft.io import IOProxy
-from vkdispatch.fft.iterators import (
-    global_reads_iterator,
-    global_trasposed_write_iterator,
-    global_writes_iterator,
-    memory_reads_iterator,
-    memory_writes_iterator,
-)
-from vkdispatch.fft.many_axes import fftn, hfft, ifftn, ihfft, irfftn, rfftn
-from vkdispatch.fft.ops import (
-    GlobalReadOp,
-    GlobalTransposedWriteOp,
-    GlobalWriteOp,
-    MemoryOp,
-    mapped_kernel_index,
-    read_op,
-    write_op,
-)
-from vkdispatch.fft.registers import FFTRegisters
-from vkdispatch.fft.resources import FFTConfig, FFTGridManager, FFTResources, FFTSDataManager
-from vkdispatch.fft.shaders import make_fft_shader
-from vkdispatch.fft.shapes import pad_dim
-from vkdispatch.fft.src_functions import (
+from vkdispatch.fft.api.any_axes import fftn, hfft, ifftn, ihfft, irfftn, rfftn
+from vkdispatch.fft.api.caches import cache_clear, get_cache_info, print_cache_info
+from vkdispatch.fft.api.convolutions import convolve, convolve2D, convolve2DR, transpose
+from vkdispatch.fft.api.cosines import dct, dctn, dst, dstn, idct, idctn, idst, idstn
+from vkdispatch.fft.api.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
+from vkdispatch.fft.api.shaders import make_convolution_shader, make_fft_shader, make_transpose_shader
+from vkdispatch.fft.api.sources import (
     convolve2D_print_src,
     convolve2D_src,
     convolve2DR_print_src,
@@ -77,6 +41,42 @@ from vkdispatch.fft.src_functions import (
     transpose_print_src,
     transpose_src,
 )
+from vkdispatch.fft.api.transforms import (
+    fft,
+    fft2,
+    fft3,
+    ifft,
+    ifft2,
+    ifft3,
+    irfft,
+    irfft2,
+    irfft3,
+    rfft,
+    rfft2,
+    rfft3,
+)
+from vkdispatch.fft.convolve.kernels import get_transposed_size
+from vkdispatch.fft.line.context import FFTContext, IOManager, fft_context
+from vkdispatch.fft.line.iterators import (
+    global_reads_iterator,
+    global_trasposed_write_iterator,
+    global_writes_iterator,
+    memory_reads_iterator,
+    memory_writes_iterator,
+)
+from vkdispatch.fft.line.resources import FFTConfig, FFTGridManager, FFTResources, FFTSDataManager
+from vkdispatch.fft.plan.lengths import pad_dim
+from vkdispatch.fft.trace.io import IOProxy
+from vkdispatch.fft.trace.ops import (
+    GlobalReadOp,
+    GlobalTransposedWriteOp,
+    GlobalWriteOp,
+    MemoryOp,
+    mapped_kernel_index,
+    read_op,
+    write_op,
+)
+from vkdispatch.fft.trace.registers import FFTRegisters
 
 __all__ = [
     "FFTConfig",

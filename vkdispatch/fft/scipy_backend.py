@@ -18,11 +18,11 @@ from vkdispatch.base.buffer import Array, Buffer, function_buffer
 from vkdispatch.base.dtype import complex64, complex128, float32, float64
 from vkdispatch.base.errors import ArgumentValueError, OutOfDeviceMemoryError, UnsupportedError
 from vkdispatch.base.rfft_buffer import RFFTBuffer
-from vkdispatch.fft.cosine import cosine_transform
-from vkdispatch.fft.functions import fft as transform
-from vkdispatch.fft.functions import fft2, ifft2
-from vkdispatch.fft.many_axes import reversed_norm
-from vkdispatch.fft.precision import supports
+from vkdispatch.fft.api.any_axes import reversed_norm
+from vkdispatch.fft.api.cosines import cosine_transform
+from vkdispatch.fft.api.transforms import fft as transform
+from vkdispatch.fft.api.transforms import fft2, ifft2
+from vkdispatch.fft.arguments.types import supports
 
 __ua_domain__ = "numpy.scipy.fft"
 

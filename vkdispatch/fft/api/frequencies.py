@@ -1,0 +1,226 @@
+"""Sample frequencies, and the zero frequency moved to the middle and back."""
+
+from collections.abc import Sequence
+from typing import Any, overload
+
+import numpy as np
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.aliasing import is_same_memory
+from vkdispatch.arrays.axes import checked_axes
+from vkdispatch.arrays.numbers import checked_int, is_number
+from vkdispatch.base.buffer import Array, Buffer, function_buffer
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OverlapError
+from vkdispatch.codegen.abbreviations import Buff, Const, u32
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.fft.arguments.buffers import require_buffer
+from vkdispatch.shader.copying import copyto
+from vkdispatch.shader.decorator import shader
+from vkdispatch.shader.parameters import given
+from vkdispatch.shader.shader_function import ShaderFunction
+
+
+def fftfreq(n: int, d: float = 1.0) -> Array:
+    """Return the frequencies of a spectrum of n values, as `numpy.fft.fftfreq`.
+
+    Parameters
+    ----------
+    n
+        Length of the signal, 1 or more.
+    d
+        Time from one sample to the next; the frequencies are in cycles per its unit.
+
+    Returns
+    -------
+    n numbers of float64: 0, 1 ... -2, -1, over n d.
+
+    Raises
+    ------
+    TypeError, ValueError
+        `n` is not a positive int, or `d` is not a number other than 0.
+    """
+    return np.fft.fftfreq(*_checked_samples(n, d))
+
+
+def rfftfreq(n: int, d: float = 1.0) -> Array:
+    """Return the frequencies of the half spectrum of n reals, n // 2 + 1 of them, as `numpy.fft.rfftfreq`.
+
+    See `fftfreq`.
+    """
+    return np.fft.rfftfreq(*_checked_samples(n, d))
+
+
+def _checked_samples(n: object, d: object) -> tuple[int, float]:
+    """Return how many samples there are, and how far apart they are."""
+    count = checked_int(n, "n", least=1)
+    if not is_number(d):
+        raise ArgumentTypeError(f"d: expected a number, got {given(d)}")
+    if not d:
+        raise ArgumentValueError("d: samples of no distance have no frequencies, got 0")
+    return count, float(d)
+
+
+@overload
+def fftshift(
+    x: Buffer[Any],
+    axes: Sequence[int] | int | None = None,
+    *,
+    out: Buffer[Any] | None = None,
+    graph: CommandGraph | None = None,
+) -> Buffer[Any]: ...
+
+
+@overload
+def fftshift(x: Any, axes: Sequence[int] | int | None = None) -> Array: ...
+
+
+def fftshift(
+    x: Any,
+    axes: Sequence[int] | int | None = None,
+    *,
+    out: Buffer[Any] | None = None,
+    graph: CommandGraph | None = None,
+) -> Any:
+    """Move the zero frequency to the middle of each axis, as `numpy.fft.fftshift`.
+
+    Parameters
+    ----------
+    x
+        An array, for which NumPy does it, or a buffer of any dtype, for which the device does.
+    axes
+        Which; default: all.
+    out
+        For a buffer: where the outcome goes. It may be `x` itself if the axes have even lengths. None makes a
+        new one.
+    graph
+        For a buffer: where to record; None takes the thread's `vd.global_graph()`.
+
+    Returns
+    -------
+    A new array; or `out`, or the new buffer.
+
+    Raises
+    ------
+    TypeError
+        `out` or `graph` is given with an array.
+    ValueError
+        `out` has another shape or dtype, is `x` although an axis is odd, or an axis is named twice.
+    AxisError
+        There is no such axis of the buffer.
+    """
+    return _shift("fftshift", x, axes, out, graph)
+
+
+@overload
+def ifftshift(
+    x: Buffer[Any],
+    axes: Sequence[int] | int | None = None,
+    *,
+    out: Buffer[Any] | None = None,
+    graph: CommandGraph | None = None,
+) -> Buffer[Any]: ...
+
+
+@overload
+def ifftshift(x: Any, axes: Sequence[int] | int | None = None) -> Array: ...
+
+
+def ifftshift(
+    x: Any,
+    axes: Sequence[int] | int | None = None,
+    *,
+    out: Buffer[Any] | None = None,
+    graph: CommandGraph | None = None,
+) -> Any:
+    """Undo `fftshift`, as `numpy.fft.ifftshift`; for odd lengths that is not the same. See `fftshift`."""
+    return _shift("ifftshift", x, axes, out, graph)
+
+
+def _shift(who: str, x: Any, axes: Any, out: Any, graph: CommandGraph | None) -> Any:
+    if not isinstance(x, Buffer):
+        for name, value in (("out", out), ("graph", graph)):
+            if value is not None:
+                raise ArgumentTypeError(f"{name}: it is for buffers, and x is a {type(x).__name__}")
+        return np.fft.fftshift(x, axes) if who == "fftshift" else np.fft.ifftshift(x, axes)
+    shape = x.shape
+    chosen = checked_axes(axes, len(shape), "axes")
+    # how much further on in the source each value is
+    steps = [0, 0, 0]
+    for axis in chosen:
+        steps[axis] = -(-shape[axis] // 2) if who == "fftshift" else shape[axis] // 2
+        steps[axis] %= max(shape[axis], 1)
+    target = (
+        function_buffer(shape, x.var_type, context=x.context) if out is None else require_buffer(out, "out")
+    )
+    if target.shape != shape or target.var_type is not x.var_type:
+        raise ArgumentValueError(
+            f"out: expected shape {shape} of {x.var_type.name} as x has, got shape {target.shape} of "
+            f"{target.var_type.name}"
+        )
+    if not x.size:
+        return target
+    if is_same_memory(target, x):
+        odd = [axis for axis in chosen if shape[axis] % 2 and shape[axis] > 1]
+        if odd:
+            raise OverlapError(
+                "out: it is the same memory as x, and in place only axes of even lengths can be shifted; "
+                f"axis {odd[0]} has {shape[odd[0]]}; give another buffer"
+            )
+        _swapping(x.var_type)(x, *steps, graph=graph)
+    elif any(steps):
+        _rolling(x.var_type)(target, x, *steps, graph=graph)
+    else:
+        copyto(target, x, graph=graph)
+    return target
+
+
+def _source_index(buffer: Any, i: Any, steps: Sequence[Any]) -> Any:
+    """Return where the value comes from that goes to a flat index."""
+    shape = (buffer.shape.x, buffer.shape.y, buffer.shape.z)
+    row = (i // shape[2]).to_register()
+    found: Any = 0
+    places = (row // shape[1], row % shape[1], i % shape[2])
+    for place, length, step in zip(places, shape, steps, strict=True):
+        moved = (place + step).to_register()
+        found = found * length + vc.select(moved >= length, moved - length, moved)
+    return found.to_register()
+
+
+_kernels: dict[tuple[str, DType], ShaderFunction] = {}
+
+
+def _rolling(kind: DType) -> ShaderFunction:
+    def roll(dst: Any, src: Any, x: Any, y: Any, z: Any) -> None:
+        i = vc.global_invocation_id().x
+        dst[i] = src[_source_index(src, i, (x, y, z))]
+
+    return _made(roll, ("dst", "src"), kind)
+
+
+def _swapping(kind: DType) -> ShaderFunction:
+    def swap(dst: Any, x: Any, y: Any, z: Any) -> None:
+        i = vc.global_invocation_id().x
+        other = _source_index(dst, i, (x, y, z))
+        # each of a pair finds the other: the first one swaps
+        with vc.if_block(i < other):
+            here, there = dst[i].to_register(), dst[other].to_register()
+            dst[i] = there
+            dst[other] = here
+
+    return _made(swap, ("dst",), kind)
+
+
+def _made(function: Any, buffers: tuple[str, ...], kind: DType) -> ShaderFunction:
+    """Return the kernel of a function for a dtype, the same one each time."""
+    key = (function.__name__, kind)
+    if key not in _kernels:
+        annotation: Any = Buff
+        decorate = shader(
+            "dst.size",
+            arg_type_annotations=[*[annotation[kind]] * len(buffers), *[Const[u32]] * 3],
+            arg_names=[*buffers, "x", "y", "z"],
+            rewrite=False,
+        )
+        _kernels.setdefault(key, decorate(function))
+    return _kernels[key]

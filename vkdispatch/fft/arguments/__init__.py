@@ -1,0 +1,1 @@
+"""What calls are given: buffers, shapes, axes, norms and types, checked."""

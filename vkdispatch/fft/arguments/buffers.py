@@ -1,0 +1,101 @@
+"""What is checked of a call's arguments before a kernel sees them."""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import vkdispatch_native as native
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.rfft_buffer import RFFTBuffer
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.shader.map import MappingFunction
+from vkdispatch.shader.shader_function import ShaderFunction
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def show(kernel: ShaderFunction) -> None:
+    """Print a kernel, each time that a call asks for it."""
+    native.forbid_repeating()
+    print(kernel)
+
+
+def takes_options(*names: str) -> Callable[[_Function], _Function]:
+    """Let a function whose first argument is `buffer` take what follows it by position too.
+
+    With maps what follows may be their arguments: the options begin at the first graph or None.
+    """
+
+    def decorate(function: _Function) -> _Function:
+        @functools.wraps(function)
+        def call(*args: Any, **options: Any) -> Any:
+            if "buffer" in options:
+                args = (options.pop("buffer"), *args)
+            count = 1
+            if options.get("input_map") is not None or options.get("output_map") is not None:
+                while count < len(args) and not (
+                    args[count] is None or isinstance(args[count], CommandGraph)
+                ):
+                    count += 1
+            if len(args) - count > len(names):
+                raise ArgumentTypeError(
+                    f"{function.__name__}: takes {count + len(names)} positional arguments, got {len(args)}"
+                )
+            for name, value in zip(names, args[count:], strict=False):
+                if name in options:
+                    raise ArgumentTypeError(f"{function.__name__}: {name} is given twice")
+                options[name] = value
+            return function(*args[:count], **options)
+
+        return call  # type: ignore[return-value]
+
+    return decorate
+
+
+def require_buffer(given: Any, role: str) -> Buffer[Any]:
+    """Return a buffer. Raises TypeError for anything else."""
+    if not isinstance(given, Buffer):
+        raise ArgumentTypeError(f"{role}: expected a vd.Buffer, got {type(given).__name__}")
+    return given
+
+
+def require_rfft_buffer(given: Any) -> RFFTBuffer:
+    """Return the buffer of a real transform. Raises TypeError for anything else."""
+    if not isinstance(given, RFFTBuffer):
+        raise ArgumentTypeError(
+            f"buffer: expected a vd.RFFTBuffer (see vd.asrfftbuffer), got {type(given).__name__}"
+        )
+    return given
+
+
+def argument_count(mapping: MappingFunction | None) -> int:
+    """Return how many arguments one side of a transform has: one buffer, or the map's."""
+    return 1 if mapping is None else len(mapping.buffer_types)
+
+
+def require_count(who: str, args: Sequence[Any], sides: Sequence[tuple[str, int]]) -> None:
+    """Raise ValueError unless there are as many arguments as the sides of a transform take together."""
+    wanted = sum(count for _, count in sides)
+    if len(args) != wanted:
+        listed = ", ".join(f"{count} for the {side}" for side, count in sides)
+        raise ArgumentValueError(f"{who}: expected {wanted} arguments ({listed}), got {len(args)}")
+
+
+def require_room(buffer: Any, elements: int, kind: DType, role: str) -> None:
+    """Raise TypeError for what is no buffer, ValueError for one that is too small for a transform."""
+    buffer = require_buffer(buffer, role)
+    wanted = elements * kind.item_size
+    if buffer.mem_size < wanted:
+        raise ArgumentValueError(
+            f"{role}: {elements} values of {kind.name} take {wanted} bytes, and the buffer of shape "
+            f"{tuple(buffer.shape)} and dtype {buffer.var_type.name} has {buffer.mem_size}"
+        )
+
+
+def checked_map(given: Any, name: str) -> MappingFunction | None:
+    """Return a map, or None. Raises TypeError for anything else."""
+    if given is not None and not isinstance(given, MappingFunction):
+        raise ArgumentTypeError(f"{name}: expected a function decorated with @vd.map, got {given!r}")
+    return given

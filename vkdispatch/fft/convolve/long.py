@@ -1,0 +1,153 @@
+"""Convolutions of lines that one workgroup cannot hold: a transform, a product, and a transform back."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.base.buffer import function_buffer
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.record import replace
+from vkdispatch.codegen import ShaderSource
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.fft.arguments.buffers import argument_count
+from vkdispatch.fft.many.kernels import fft_kernel
+from vkdispatch.fft.plan.indices import plus, times
+from vkdispatch.fft.plan.transforms import Transform
+from vkdispatch.fft.trace.io import IOProxy, spot_at
+from vkdispatch.fft.trace.ops import GlobalReadOp, Line, current_kernel
+from vkdispatch.shader.map import MappingFunction
+from vkdispatch.shader.shader_function import ShaderFunction
+
+
+def multiply_by_conjugate(op: GlobalReadOp, buffer: Any, offset: int) -> None:
+    """Multiply `op.register` by the conjugate of an element, `offset` elements behind `op.io_index`."""
+    value = vc.new_register(op.register.var_type)
+    op.read_from_buffer(buffer, value, op.io_index + offset if offset else None)
+    op.register[:] = op.register * value.conjugate()
+
+
+class LongConvolution:
+    """A convolution in several kernels, to be called like a kernel.
+
+    Attributes
+    ----------
+    name
+        Of the whole.
+    """
+
+    def __init__(
+        self, signal: Transform, kernel: MappingFunction | DType | None, count: int, inner_only: bool
+    ) -> None:
+        """Make the kernels.
+
+        Parameters
+        ----------
+        signal
+            The transform forward; `normalize` is that of the way back.
+        kernel
+            What changes the spectrum, or the type of the kernel's buffer.
+        count
+            How many kernels are applied to one spectrum.
+        inner_only
+            Whether the kernel lacks the axes before the transformed one.
+        """
+        self.name = f"convolution_{'x'.join(map(str, signal.shape))}_axis{signal.axis}"
+        kind = signal.compute_type
+        mapped = signal.input_map is not None or signal.output_map is not None
+        self._shape, self._kind = signal.shape, kind
+        self._written = argument_count(signal.output_map)
+        self._read = argument_count(signal.input_map) if mapped else 0
+        self._in_place = not mapped and count == 1 and signal.output_type is kind
+        forward = signal
+        back = replace(signal, inverse=True, signal_range=None)
+        if not self._in_place:
+            forward = replace(signal, output_map=None, output_type=kind, separate=signal.input_map is None)
+            back = replace(back, input_map=None, input_type=kind, separate=signal.output_map is None)
+        self._forward = fft_kernel(forward)
+        self._products = [_product(signal, kernel, count, inner_only, number) for number in range(count)]
+        indices = range(count)
+        self._back = [fft_kernel(replace(back, kernel_index=number)) for number in indices]
+
+    def __call__(self, *args: Any, graph: CommandGraph | None = None) -> None:
+        """Convolve: queue the kernels, or record them into a graph.
+
+        Raises
+        ------
+        TypeError, ValueError
+            An argument is missing or wrong.
+        """
+        outputs = args[: self._written]
+        inputs = args[self._written : self._written + self._read] or outputs
+        kernel = args[self._written + self._read :]
+        if self._in_place:
+            self._forward(*outputs, graph=graph)
+            self._products[0](*outputs, *kernel, graph=graph)
+            self._back[0](*outputs, graph=graph)
+            return
+        spectrum: Any = function_buffer(self._shape, self._kind)
+        several = len(self._products) > 1
+        product: Any = function_buffer(self._shape, self._kind) if several else spectrum
+        self._forward(spectrum, *inputs, graph=graph)
+        for multiply, back in zip(self._products, self._back, strict=True):
+            multiply(*((product, spectrum) if several else (spectrum,)), *kernel, graph=graph)
+            back(*outputs, product, graph=graph)
+
+    def _kernels(self) -> Sequence[Any]:
+        steps = [each for pair in zip(self._products, self._back, strict=True) for each in pair]
+        return [self._forward, *steps]
+
+    def get_src(self, line_numbers: bool | None = None) -> list[ShaderSource]:
+        """Return the GLSL of each kernel, in the order of their launches."""
+        found: list[ShaderSource] = []
+        for kernel in self._kernels():
+            source = kernel.get_src(line_numbers)
+            found += source if isinstance(source, list) else [source]
+        return found
+
+    def print_src(self, line_numbers: bool | None = None) -> None:
+        """Print the GLSL; see `get_src`."""
+        print("\n".join(map(str, self.get_src(line_numbers))))
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, self.get_src()))
+
+
+def _product(
+    signal: Transform, kernel: MappingFunction | DType | None, count: int, inner_only: bool, number: int
+) -> ShaderFunction:
+    """Make the kernel that applies one of the kernels to a spectrum, in place if it is the only one."""
+    shape, axis, kind = signal.shape, signal.axis, signal.compute_type
+    proxy = IOProxy(kernel, "kernel")
+    length, stride = shape[axis], math.prod(shape[axis + 1 :])
+    with vc.shader_context() as context:
+        spectra = [vc.Buffer[kind]] * (2 if count > 1 else 1)  # type: ignore[valid-type]
+        variables = context.declare_input_arguments([*spectra, *proxy.buffer_types])
+        proxy.bind(variables[len(spectra) :])
+        flat = vc.global_invocation_id().x.to_register()
+        rest = flat // stride if stride > 1 else flat
+        inner: Any = flat % stride if stride > 1 else 0
+        index = (rest % length).to_register()
+        first = flat - times(index, stride)
+        line = Line(length, stride, first, inner, plus(times(rest // length, stride), inner))
+        value = variables[len(spectra) - 1][flat].to_register()
+        spot = spot_at(line, index, "inner" if inner_only else "natural")
+        op = GlobalReadOp(spot, value)
+        with current_kernel(number):
+            if proxy.map_func is None:
+                elements = math.prod(shape[axis:] if inner_only else shape)
+                multiply_by_conjugate(op, variables[-1], number * elements)
+            else:
+                proxy.read(op)
+        variables[0][flat] = value
+    return ShaderFunction(context.get_description("product"), None, None, math.prod(shape))
+
+
+def make_plain_copy(elements: int, input_type: DType, output_type: DType) -> ShaderFunction:
+    """Make a kernel that copies so many complex numbers, cast, into its first buffer from its second."""
+    with vc.shader_context() as context:
+        annotations = [vc.Buffer[output_type], vc.Buffer[input_type]]  # type: ignore[valid-type]
+        written, read = context.declare_input_arguments(annotations)
+        index = vc.global_invocation_id().x
+        written[index] = read[index].to_dtype(output_type)
+    return ShaderFunction(context.get_description("copy"), None, None, elements)

@@ -1,0 +1,1 @@
+"""Kernels that transform whole lines in one pass over memory."""

@@ -1,0 +1,132 @@
+"""Kernels of one pass for lengths with large prime factors; see `chirp`."""
+
+from collections.abc import Callable
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.base.dtype import DType, uint32
+from vkdispatch.base.record import record
+from vkdispatch.fft.line.chirp import chirp_spectrum, chirp_table, conjugated, rader_order, rader_spectrum
+from vkdispatch.fft.line.staged import give_lines, of_thread, take_lines
+from vkdispatch.fft.plan.indices import held, kept, plus, times
+from vkdispatch.fft.plan.stages import Stage
+from vkdispatch.fft.trace.ends import Element, Load, Store
+from vkdispatch.fft.trace.line_kernel import Entry, LineKernel
+from vkdispatch.fft.trace.ops import guard
+from vkdispatch.fft.trace.shared import Slot
+
+
+def trace_bluestein(kernel: LineKernel, load: Load, store: Store, inverse: bool) -> None:
+    """Trace Bluestein's algorithm for the lines of a kernel."""
+    plan = kernel.plan
+    length, padded = plan.grid.length, plan.split.length
+    chirp = vc.constant_array(chirp_table(length, plan.compute_type))
+    spectrum = vc.constant_array(chirp_spectrum(length, padded, plan.compute_type))
+
+    def chirped(entry: Entry, value: Any) -> Any:
+        return held(value * held(conjugated(chirp[entry.index], inverse)))
+
+    kernel.read(lambda entry: chirped(entry, load(element_of(kernel, entry))), length)
+    kernel.transform(inverse)
+    _multiply(kernel, spectrum, inverse)
+    kernel.turn_back()
+    kernel.transform(not inverse)
+    kernel.write(lambda entry, value: store(element_of(kernel, entry), chirped(entry, value)), length)
+
+
+@record
+class Whole:
+    """Buffers of whole lines, which workgroups read and write in one piece, and what values are scaled by."""
+
+    source: Any
+    target: Any
+    kind: DType
+    scale: float
+
+
+def trace_rader(kernel: LineKernel, ends: tuple[Load, Store] | Whole, inverse: bool) -> None:
+    """Trace Rader's algorithm (C. M. Rader, 1968) for the lines of a kernel.
+
+    It takes values in an order that jumps about: in whole lines they are brought into it, and out of
+    it again, in workgroup memory.
+    """
+    plan, place = kernel.plan, kernel.place
+    prime = plan.grid.length
+    first = plan.split.stages[0]
+    order = vc.constant_array(rader_order(prime))
+    spectrum = vc.constant_array(rader_spectrum(prime, plan.compute_type))
+    leader = True if isinstance(place.thread, int) else place.thread == 0
+    row = times(place.line, prime)
+
+    def element(index: Any) -> Element:
+        flat = plus(place.first, times(index, plan.grid.stride))
+        return Element(
+            place.outer, place.inner, index, (0, 0) if isinstance(index, int) else (1, prime - 1), flat
+        )
+
+    def slots(stage: Stage, index: Callable[[Entry], Any]) -> list[Slot]:
+        found = [
+            Slot(plus(row, index(entry)), of_thread(kernel, conditions))
+            for entry, conditions in kernel.entries(stage)
+        ]
+        return [*found, Slot(row, () if leader is True else (leader,))]
+
+    def source(entry: Entry) -> Any:
+        # idle invocations would read behind the table
+        return order[_within(entry.index, first)].to_register()
+
+    def target(entry: Entry) -> Any:
+        # the convolution's value number m is the transform's at g^-m
+        index = _within(entry.index, kernel.split.stages[-1])
+        if isinstance(index, int):
+            return order[(prime - 1 - index) % (prime - 1)]
+        return order[vc.select(index == 0, vc.to_dtype(uint32, 0), prime - 1 - index)].to_register()
+
+    if isinstance(ends, Whole):
+        *values, zero = take_lines(kernel, ends.source, slots(first, source))
+        for number, value in enumerate(values):
+            kernel.registers[number] = value
+    else:
+        load = ends[0]
+        zero = vc.new_register(plan.compute_type, var_name="first")
+        with guard([place.active, leader]):
+            zero[:] = load(element(0))
+        kernel.read(lambda entry: load(element(source(entry))))
+    kernel.transform(inverse)
+    total = held(kernel.registers[0] + zero)
+    _multiply(kernel, spectrum, inverse)
+    with guard([leader]):
+        kernel.registers[0] = kernel.registers[0] + zero
+    kernel.turn_back()
+    kernel.transform(not inverse)
+    if isinstance(ends, Whole):
+        last = kernel.split.stages[-1]
+        values = [*list(kernel.registers)[: last.registers], total]
+        values = [value if ends.scale == 1 else held(value * ends.scale) for value in values]
+        give_lines(kernel, values, slots(last, target), ends.target, ends.kind)
+        return
+    store = ends[1]
+    with guard([place.active, leader]):
+        store(element(0), total)
+    kernel.write(lambda entry, value: store(element(target(entry)), value))
+
+
+def _within(index: Any, stage: Stage) -> Any:
+    return index if stage.even or isinstance(index, int) else vc.min(index, stage.length - 1)
+
+
+def element_of(kernel: LineKernel, entry: Entry) -> Element:
+    """Return what a register of a kernel of one pass stands for."""
+    place, stride = kernel.place, kernel.plan.grid.stride
+    base = plus(place.first, times(entry.start, stride))
+    base = kept(base)
+    return Element(place.outer, place.inner, entry.index, entry.bounds, plus(base, entry.offset * stride))
+
+
+def _multiply(kernel: LineKernel, spectrum: Any, inverse: bool) -> None:
+    """Multiply by a spectrum, its conjugate mirrored for the other direction."""
+    stage = kernel.plan.split.stages[-1]
+    for entry, _ in kernel.entries(stage):
+        index = _within(entry.index, stage)
+        value = kernel.registers[entry.register]
+        kernel.registers[entry.register] = value * held(conjugated(spectrum[index], inverse))

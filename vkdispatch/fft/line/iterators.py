@@ -1,0 +1,197 @@
+"""Iterators over an invocation's values: each step of one traces what the loop's body does for one value.
+
+They put conditions around the steps, so go through all of them, in order.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.fft.arguments.shapes import SignalRange, checked_range
+from vkdispatch.fft.line.resources import ContextRegisters, FFTResources
+from vkdispatch.fft.plan.indices import kept, plus, times
+from vkdispatch.fft.trace.ops import (
+    GlobalReadOp,
+    GlobalTransposedWriteOp,
+    GlobalWriteOp,
+    Layout,
+    MemoryOp,
+    Spot,
+    guard,
+)
+from vkdispatch.fft.trace.registers import FFTRegisters
+
+
+def global_reads_iterator(
+    registers: FFTRegisters,
+    r2c: bool = False,
+    inverse: bool | None = None,
+    format_transposed: bool = False,
+    inner_only: bool = False,
+    signal_range: SignalRange | None = None,
+) -> Iterator[GlobalReadOp]:
+    """Iterate over what the first stage takes, for reads of it from buffers.
+
+    Parameters
+    ----------
+    registers
+        Of a kernel that `fft_context` traces.
+    r2c, inverse
+        Whether the buffer is a real transform's: its reals (inverse False) or its half spectrum (True).
+    format_transposed
+        Whether the buffer is in the layout that `transpose` makes.
+    inner_only
+        Whether it lacks the axes before the transformed one.
+    signal_range
+        Beginning and end of what is to be read; the rest is zero.
+
+    Raises
+    ------
+    ValueError
+        `r2c` without `inverse`, or an impossible range.
+    """
+    resources = _resources_of(registers)
+    between = checked_range(signal_range, resources.config.N)
+    if format_transposed:
+        spots = _transposed_spots(resources, inner_only)
+    else:
+        spots = _spots(resources, 0, _layout(r2c, inverse, inner_only, ("real", "half")))
+    for spot in spots:
+        register = registers[spot.register_id]
+        yield GlobalReadOp(spot, register, r2c, bool(inverse), between, format_transposed)
+
+
+def global_writes_iterator(
+    registers: FFTRegisters, r2c: bool = False, inverse: bool | None = None
+) -> Iterator[GlobalWriteOp]:
+    """Iterate over what the last stage leaves, for writes of it to buffers.
+
+    Parameters
+    ----------
+    registers
+        Of a kernel that `fft_context` traces.
+    r2c, inverse
+        Whether the buffer is a real transform's: its half spectrum (inverse False) or its reals (True).
+
+    Raises
+    ------
+    ValueError
+        `r2c` without `inverse`.
+    """
+    resources = _resources_of(registers)
+    layout = _layout(r2c, inverse, False, ("half", "real"))
+    limit = resources.config.N // 2 + 1 if layout == "half" else None
+    for spot in _spots(resources, -1, layout, limit):
+        yield GlobalWriteOp(spot, registers[spot.register_id], r2c, bool(inverse))
+
+
+def global_trasposed_write_iterator(
+    registers: FFTRegisters, inner_only: bool = False
+) -> Iterator[GlobalTransposedWriteOp]:
+    """Iterate over what the first stage takes, for writes in the layout that convolutions read fastest.
+
+    `inner_only` leaves out the axes before the transformed one.
+    """
+    for spot in _transposed_spots(_resources_of(registers), inner_only):
+        yield GlobalTransposedWriteOp(spot, registers[spot.register_id])
+
+
+def memory_reads_iterator(resources: FFTResources, stage_index: int = 0) -> Iterator[MemoryOp]:
+    """Iterate over what a stage takes: `fft_index` is where in the line each value is before it."""
+    for spot in _spots(resources, stage_index, "natural"):
+        yield MemoryOp(spot)
+
+
+def memory_writes_iterator(resources: FFTResources, stage_index: int = -1) -> Iterator[MemoryOp]:
+    """Iterate over what a stage leaves: `fft_index` is where in the line each value is after it."""
+    stage = resources.config.stages[stage_index]
+    place, line = resources.place, resources.line
+    for turn in range(stage.rounds):
+        first = stage.first_output(place.thread, turn)
+        with guard(_conditions(resources, stage_index, turn)):
+            for i in range(stage.radix):
+                index = plus(first, i * stage.previous)
+                flat = plus(line.first, times(index, line.stride))
+                yield MemoryOp(_spot(resources, stage_index, turn, i, index, (0, line.size - 1), flat))
+
+
+def _resources_of(registers: FFTRegisters) -> FFTResources:
+    if not isinstance(registers, ContextRegisters):
+        raise ArgumentTypeError(
+            f"registers: expected those of vd.fft.fft_context, got {type(registers).__name__}"
+        )
+    return registers.resources
+
+
+def _layout(r2c: bool, inverse: bool | None, inner_only: bool, real: tuple[Layout, Layout]) -> Layout:
+    if not r2c:
+        return "inner" if inner_only else "natural"
+    if inverse is None:
+        raise ArgumentValueError("inverse: a real transform (r2c) needs its direction, True or False")
+    return real[1] if inverse else real[0]
+
+
+def _conditions(resources: FFTResources, stage_index: int, turn: int) -> list[Any]:
+    stage, place = resources.config.stages[stage_index], resources.place
+    return [place.active, *stage.conditions(place.thread, turn)]
+
+
+def _spot(
+    resources: FFTResources,
+    stage_index: int,
+    turn: int,
+    i: int,
+    index: Any,
+    bounds: tuple[int, int],
+    flat: Any,
+) -> Spot:
+    stage = resources.config.stages[stage_index]
+    return Spot(
+        resources.line,
+        index,
+        bounds,
+        flat,
+        turn * stage.radix + i,
+        stage.registers,
+        i,
+        stage.radix,
+        turn,
+        stage.rounds,
+    )
+
+
+def _spots(
+    resources: FFTResources, stage_index: int, layout: Layout, limit: int | None = None
+) -> Iterator[Spot]:
+    """Yield the values of a stage's butterflies that are below `limit`, where they are in natural order."""
+    stage = resources.config.stages[stage_index]
+    place, line = resources.place, resources.line
+    step = line.step(layout)
+    for turn in range(stage.rounds):
+        butterfly = stage.butterfly(place.thread, turn)
+        base = plus(line.origin(layout), times(butterfly, step))
+        base = kept(base)
+        with guard(_conditions(resources, stage_index, turn)):
+            for i in range(stage.radix):
+                bounds = stage.input_bounds(turn, i)
+                if limit is not None and bounds[0] >= limit:
+                    continue
+                index = plus(butterfly, i * stage.butterflies)
+                flat = plus(base, i * stage.butterflies * step)
+                below = True if limit is None or bounds[1] < limit else index < limit
+                with guard([below]):
+                    yield _spot(resources, stage_index, turn, i, index, bounds, flat)
+
+
+def _transposed_spots(resources: FFTResources, inner_only: bool) -> Iterator[Spot]:
+    """Yield what the first stage takes, where it is in the layout that convolutions read fastest."""
+    stage, grid = resources.config.stages[0], resources.grid
+    base, step = grid.transposed_base(stage.registers, inner_only), grid.transposed_step(inner_only)
+    base = kept(base)
+    for turn in range(stage.rounds):
+        butterfly = stage.butterfly(resources.place.thread, turn)
+        with guard(_conditions(resources, 0, turn)):
+            for i in range(stage.radix):
+                index, bounds = plus(butterfly, i * stage.butterflies), stage.input_bounds(turn, i)
+                flat = plus(base, (turn * stage.radix + i) * step)
+                yield _spot(resources, 0, turn, i, index, bounds, flat)

@@ -1,0 +1,190 @@
+"""Lines of a prime number p of values, (p - 1) / 2 being odd: two invocations hold a line in registers.
+
+Let g be a primitive root and h = g^2, whose powers are half of the positions 1 ... p - 1; as p - 1 is no
+such power, p - h^q are the other half. With s_q = x[h^q] + x[p - h^q] and d_q = x[h^q] - x[p - h^q], the
+transform is
+
+    X[h^-m], X[p - h^-m] = x[0] + sum of s_q cos(2 pi h^(q - m) / p) -+ i sum of d_q sin(2 pi h^(q - m) / p)
+
+These are two cyclic convolutions of odd length, which C. M. Rader's of p - 1 values (1968) consists of. One
+invocation does that of the sums, another one that of the differences.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+import vkdispatch.codegen as vc
+from vkdispatch.base.dtype import DType, complex64, float32
+from vkdispatch.fft.plan.indices import held, plus
+from vkdispatch.fft.plan.lengths import primitive_root
+from vkdispatch.fft.plan.lines import PAIR_LINES
+from vkdispatch.fft.trace.butterflies import dft
+from vkdispatch.fft.trace.line_kernel import buffer_of
+from vkdispatch.fft.trace.shared import guarded
+from vkdispatch.shader.shader_function import ShaderFunction
+
+
+def make_pair_kernel(
+    name: str,
+    shape: tuple[int, ...],
+    source: DType,
+    target: DType,
+    inverse: bool,
+    scale: float,
+    separate: bool,
+) -> ShaderFunction:
+    """Make the kernel of a transform of the last axis, between buffers or in place."""
+    length, count = shape[-1], math.prod(shape[:-1])
+    types = (buffer_of(target), buffer_of(source)) if separate else (buffer_of(target),)
+    with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as context:
+        arguments = context.declare_input_arguments(list(types))
+        lines = _Lines(length, count)
+        lines.read(arguments[-1])
+        lines.transform(inverse, scale)
+        lines.write(arguments[0], target)
+        description = context.get_description(name)
+    return ShaderFunction(description, (2 * PAIR_LINES, 1, 1), (-(-count // PAIR_LINES), 1, 1))
+
+
+class _Lines:
+    """A workgroup's lines, in its memory as they are in the buffer."""
+
+    def __init__(self, length: int, count: int) -> None:
+        self._length, self._all = length, count * length
+        self._ragged = count % PAIR_LINES > 0
+        self._values = PAIR_LINES * length
+        self._memory = vc.shared_buffer(complex64, self._values, var_name="lines")
+        self._local = vc.local_invocation_index().to_register()
+        self._start = (vc.workgroup_id().x * self._values).to_register()
+        self._row = (self._local % PAIR_LINES * length).to_register()
+        self._sums = (self._local < PAIR_LINES).to_register()
+
+    def read(self, source: Any) -> None:
+        """Bring the lines in; of lines that do not exist, the last value."""
+        values = []
+        for at, _ in self._pieces():
+            index = plus(self._start, at)
+            value = source[vc.min(index, self._all - 1) if self._ragged else index]
+            values.append(vc.to_dtype(complex64, value).to_register())
+        for (at, within), value in zip(self._pieces(), values, strict=True):
+            guarded(within, lambda at=at, value=value: self._memory.__setitem__(at, value))  # type: ignore[misc]
+        vc.barrier()
+
+    def write(self, target: Any, kind: DType) -> None:
+        """Bring the lines out."""
+        vc.barrier()
+        values = [self._memory[at].to_register() for at, _ in self._pieces()]
+        for (at, within), value in zip(self._pieces(), values, strict=True):
+            index = plus(self._start, at).to_register()
+            conditions = [*within, index < self._all] if self._ragged else within
+            guarded(
+                conditions,
+                lambda index=index, value=value: target.__setitem__(index, vc.to_dtype(kind, value)),  # type: ignore[misc]
+            )
+
+    def _pieces(self) -> Iterator[tuple[Any, list[Any]]]:
+        """Yield an invocation's values as they lie, each with when it is within the lines."""
+        threads = 2 * PAIR_LINES
+        for j in range(-(-self._values // threads)):
+            at = plus(self._local, j * threads)
+            if (j + 1) * threads <= self._values:
+                yield at, []
+            else:
+                yield vc.min(at, self._values - 1).to_register(), [at < self._values]
+
+    def transform(self, inverse: bool, scale: float) -> None:
+        """Transform the lines, each where it is."""
+        order = _half_order(self._length)
+        half = len(order)
+        first = self._memory[self._row].to_register()
+        spectrum = dft(_Combined(self._memory, self._row, self._length, order, self._sums), -1)
+        values = [vc.new_register(complex64) for _ in range(half)]
+        total = vc.new_register(complex64)
+        cosines, sines = (kernel * scale for kernel in _spectra(self._length, inverse))
+        with self._of_sums():
+            total[:] = first + spectrum[0]
+            values[0][:] = first * scale + spectrum[0] * float(cosines[0].real)
+            for value, each, factor in zip(values[1:], spectrum[1:], cosines[1:], strict=True):
+                value[:] = each * complex(factor)
+        with vc.else_block():
+            for value, each, factor in zip(values, spectrum, sines, strict=True):
+                value[:] = each * complex(factor)
+        outcome = dft(values, 1)
+        self._combine(outcome, total if scale == 1 else held(total * scale))
+
+    def _combine(self, outcome: Sequence[Any], total: Any) -> None:
+        """Add and subtract what the two invocations have, each the half of it, and put that into the line."""
+        order = _half_order(self._length)
+        half, middle = len(order), len(order) // 2 + 1
+        memory, row = self._memory, self._row
+        vc.barrier()
+        with self._of_sums():
+            for m in range(middle, half):
+                memory[plus(row, m)] = outcome[m]
+        with vc.else_block():
+            for m in range(middle):
+                memory[plus(row, m)] = outcome[m]
+        vc.barrier()
+        evens = [vc.new_register(complex64) for _ in range(middle)]
+        odds = [vc.new_register(complex64) for _ in range(middle)]
+        with self._of_sums():
+            for m in range(middle):
+                evens[m][:], odds[m][:] = outcome[m], memory[plus(row, m)]
+        with vc.else_block():
+            for m in range(middle, half):
+                evens[m - middle][:], odds[m - middle][:] = memory[plus(row, m)], outcome[m]
+        vc.barrier()
+
+        def put(m: int, even: Any, odd: Any) -> None:
+            position = order[-m % half]
+            memory[plus(row, position)] = even + odd
+            memory[plus(row, self._length - position)] = even - odd
+
+        with self._of_sums():
+            memory[row] = total
+            for m in range(middle):
+                put(m, evens[m], odds[m])
+        with vc.else_block():
+            for m in range(middle, half):
+                put(m, evens[m - middle], odds[m - middle])
+
+    @contextmanager
+    def _of_sums(self) -> Iterator[None]:
+        with vc.if_block(self._sums):
+            yield
+
+
+class _Combined(Sequence[Any]):
+    """The sums or the differences of a line's values, made when they are asked for."""
+
+    def __init__(self, memory: Any, row: Any, length: int, order: Sequence[int], sums: Any) -> None:
+        self._memory, self._row, self._length, self._order = memory, row, length, order
+        self._sign = vc.select(sums, vc.to_dtype(float32, 1), vc.to_dtype(float32, -1)).to_register()
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def __getitem__(self, index: Any) -> Any:
+        if index >= len(self):
+            raise IndexError(index)
+        position = self._order[index]
+        other = self._memory[plus(self._row, self._length - position)]
+        return held(self._memory[plus(self._row, position)] + other * self._sign)
+
+
+def _half_order(prime: int) -> list[int]:
+    """Return the powers h^q, modulo the prime."""
+    step = primitive_root(prime) ** 2 % prime
+    return [pow(step, q, prime) for q in range(prime // 2)]
+
+
+def _spectra(prime: int, inverse: bool) -> tuple[Any, Any]:
+    """Return the transforms of cos(2 pi h^-q / p) and of -+i sin(...), divided by their length."""
+    order = _half_order(prime)
+    angles = 2 * np.pi * np.array([order[-q % len(order)] for q in range(len(order))]) / prime
+    sines = (1j if inverse else -1j) * np.sin(angles)
+    return np.fft.fft(np.cos(angles)) / len(order), np.fft.fft(sines) / len(order)

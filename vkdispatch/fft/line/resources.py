@@ -1,0 +1,293 @@
+"""What a kernel of one pass has while it is traced: its plan, where an invocation is, workgroup memory."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.base.dtype import DType, complex64
+from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.base.record import replace
+from vkdispatch.fft.arguments.shapes import checked_axis, checked_shape
+from vkdispatch.fft.arguments.types import require_complex
+from vkdispatch.fft.plan.indices import kept, plus, times
+from vkdispatch.fft.plan.lengths import prime_factors
+from vkdispatch.fft.plan.passes import Pass, plan_pass
+from vkdispatch.fft.plan.stages import Stage
+from vkdispatch.fft.trace.ops import Line, guard
+from vkdispatch.fft.trace.place import Place
+from vkdispatch.fft.trace.registers import FFTRegisters
+from vkdispatch.fft.trace.shared import SharedLines
+
+
+class FFTConfig:
+    """How the lines of a shape along an axis are transformed in one pass.
+
+    Attributes
+    ----------
+    buffer_shape, axis, compute_type
+        As given; the axis counted from the front.
+    N
+        Values of a line.
+    register_count
+        Complex values that an invocation holds.
+    stages
+        The stages, in order; see `Stage`.
+    thread_counts
+        Per stage, invocations of a line that have work.
+    fft_stride
+        Distance of neighbouring values of a line.
+    batch_outer_stride, batch_outer_count, batch_inner_count
+        Values of the axes from the transformed one on; lines along the axes before and behind it.
+    batch_threads
+        Invocations of a line.
+    """
+
+    def __init__(
+        self,
+        buffer_shape: Any,
+        axis: int | None = None,
+        max_register_count: int | None = None,
+        compute_type: DType = complex64,
+        *,
+        plan: Pass | None = None,
+    ) -> None:
+        """Plan a pass.
+
+        Raises
+        ------
+        ValueError
+            `compute_type` is not complex, or one workgroup cannot hold a line of that length.
+        AxisError
+            There is no such axis.
+        """
+        require_complex(compute_type, "compute_type")
+        self.buffer_shape = checked_shape(buffer_shape)
+        self.axis = checked_axis(axis, len(self.buffer_shape))
+        self.compute_type = compute_type
+        self.N = self.buffer_shape[self.axis]
+        if max_register_count is not None and max_register_count < 1:
+            raise ArgumentValueError(f"max_register_count: expected at least 1, got {max_register_count}")
+        plan = plan or plan_pass(self.buffer_shape, self.axis, compute_type, registers=max_register_count)
+        if plan is None:
+            raise ArgumentValueError(
+                f"buffer_shape: no workgroup of this device transforms lines of {self.N} {compute_type.name} "
+                f"at once; see vd.fft.pad_dim"
+            )
+        self.plan = plan
+        self.stages = plan.split.stages
+        self.register_count = plan.split.registers
+        self.thread_counts = tuple(min(stage.butterflies, stage.threads) for stage in self.stages)
+        self.fft_stride = plan.grid.stride
+        self.batch_outer_stride = plan.grid.length * plan.grid.stride
+        self.batch_outer_count = plan.grid.outer
+        self.batch_inner_count = plan.grid.inner
+        self.batch_threads = plan.split.threads
+
+    @property
+    def max_prime_radix(self) -> int:
+        """Largest prime factor of N."""
+        return max(prime_factors(self.N), default=1)
+
+    @property
+    def sdata_allocation(self) -> int:
+        """Elements of workgroup memory; 0 where none is needed."""
+        return self.plan.layout.elements if self.plan.layout else 0
+
+    @property
+    def sdata_row_size(self) -> int:
+        """Values of a line that are in workgroup memory at once."""
+        return self.N // (self.plan.layout.chunks if self.plan.layout else 1)
+
+    @property
+    def sdata_row_size_padded(self) -> int:
+        """Distance of two lines in workgroup memory."""
+        return self.plan.layout.row if self.plan.layout else self.sdata_row_size
+
+
+class FFTGridManager:
+    """Which invocation works on what.
+
+    Attributes
+    ----------
+    local_size, workgroups
+        What the kernel is launched with.
+    place
+        Where the invocation is: line and position; see `Place`.
+    line
+        The line that it works on.
+    """
+
+    def __init__(self, config: FFTConfig) -> None:
+        grid = config.plan.grid
+        self._grid = grid
+        self.local_size = grid.local_size
+        self.workgroups = (grid.workgroups, 1, 1)
+        self.place = Place(grid)
+        place = self.place
+        self.line = Line(grid.length, grid.stride, place.first, place.inner, place.line_number)
+
+    def transposed_base(self, registers: int, inner_only: bool) -> Any:
+        """Where an invocation's values begin in the layout that convolutions read fastest."""
+        grid, place = self._grid, self.place
+        if inner_only and not grid.interleaved:
+            return place.thread
+        group: Any = vc.workgroup_id().x
+        if inner_only:
+            group = group % grid.blocks if grid.blocks > 1 else 0
+        x, y = (place.line, place.thread) if grid.interleaved else (place.thread, place.line)
+        number = plus(x, times(y, grid.width))
+        return plus(times(group, registers * grid.lines * grid.threads), number)
+
+    def transposed_step(self, inner_only: bool) -> int:
+        """Distance of an invocation's values there."""
+        grid = self._grid
+        return grid.threads if inner_only and not grid.interleaved else grid.lines * grid.threads
+
+
+def transposed_size(plan: Pass) -> int:
+    """Elements of the layout that convolutions read fastest."""
+    grid = plan.grid
+    return grid.workgroups * grid.lines * grid.threads * plan.split.stages[0].registers
+
+
+class FFTSDataManager:
+    """Workgroup memory.
+
+    Attributes
+    ----------
+    lines
+        The lines there; None where a transform needs none.
+    """
+
+    def __init__(self, config: FFTConfig, grid: FFTGridManager, least: int = 0) -> None:
+        plan = config.plan
+        self.stages = plan.split.stages
+        self.thread = grid.place.thread
+        self.lines: SharedLines | None = None
+        if plan.layout is not None:
+            line = grid.place.line
+            self.lines = SharedLines(plan.layout, plan.split, config.compute_type, line, least)
+
+    def seen_as(self, config: FFTConfig, grid: FFTGridManager) -> "FFTSDataManager":
+        """Return the same memory for the stages of another plan."""
+        other = copy.copy(self)
+        other.stages = config.stages
+        if self.lines is not None and config.plan.layout is not None:
+            other.lines = self.lines.seen_as(config.plan.layout, grid.place.line)
+        return other
+
+    def shuffle(self, registers: FFTRegisters, output_stage: int = -1, input_stage: int = 0) -> None:
+        """Bring what a stage leaves to where another stage takes it from."""
+        source, target = self.stages[output_stage], self.stages[input_stage]
+        if self.lines is None or same_places(source, target):
+            return
+        values = self._moved(list(registers)[: source.registers], source, target)
+        for index, value in enumerate(values):
+            registers[index] = value
+
+    def _moved(self, values: list[Any], source: Stage, target: Stage) -> list[Any]:
+        assert self.lines is not None
+        if self.lines.layout.parts == 1:
+            return self._part_moved(values, source, target)
+        parts: tuple[Callable[[Any], Any], ...] = (lambda value: value.real, lambda value: value.imag)
+        moved = [self._part_moved([part(v) for v in values], source, target) for part in parts]
+        return [vc.to_complex(re, im).to_register() for re, im in zip(*moved, strict=True)]
+
+    def _part_moved(self, values: list[Any], source: Stage, target: Stage) -> list[Any]:
+        """Exchange values, or their real or imaginary parts, piece by piece of the line.
+
+        Unlike in `SharedLines.exchange` the target may be any stage, the first one too.
+        """
+        lines = self.lines
+        assert lines is not None
+        layout, thread = lines.layout, self.thread
+        piece = layout.length // layout.chunks
+        taken = [vc.new_register(values[0].var_type) for _ in range(target.registers)]
+        for chunk in range(layout.chunks):
+            first, last = chunk * piece, (chunk + 1) * piece - 1
+            lines.settle()
+            for turn in range(source.rounds):
+                start = source.first_output(thread, turn)
+                start = kept(start)
+                with guard(source.conditions(thread, turn)):
+                    for i in range(source.radix):
+                        position = plus(start, i * source.previous)
+                        bounds = source.output_bounds(turn, i)
+                        if bounds[1] < first or bounds[0] > last:
+                            continue
+                        with guard(_inside(position, bounds, first, last)):
+                            place = plus(lines.row, layout.padded(plus(position, -first)))
+                            lines.array[place] = values[turn * source.radix + i]
+            vc.barrier()
+            for turn in range(target.rounds):
+                with guard(target.conditions(thread, turn)):
+                    for i in range(target.radix):
+                        bounds = target.input_bounds(turn, i)
+                        if bounds[1] < first or bounds[0] > last:
+                            continue
+                        position = plus(target.butterfly(thread, turn), i * target.butterflies)
+                        with guard(_inside(position, bounds, first, last)):
+                            place = plus(lines.row, layout.padded(plus(position, -first)))
+                            taken[turn * target.radix + i][:] = lines.array[place]
+        return taken
+
+
+def _inside(position: Any, bounds: tuple[int, int], first: int, last: int) -> list[Any]:
+    """Conditions under which a position, which is known to be within bounds, lies in a piece of the line."""
+    conditions = []
+    if bounds[0] < first:
+        conditions.append(position >= first)
+    if bounds[1] > last:
+        conditions.append(position <= last)
+    return conditions
+
+
+def same_places(source: Stage, target: Stage) -> bool:
+    """Whether a stage's invocations leave values in the very registers that another one's take them from."""
+    return source.radix == target.radix and source.previous == target.butterflies
+
+
+class FFTResources:
+    """All of it: `config`, `grid` and `sdata`, and the invocation's `place` and `line`."""
+
+    def __init__(self, config: FFTConfig, least: int = 0) -> None:
+        self.config = config
+        self.grid = FFTGridManager(config)
+        self.sdata = FFTSDataManager(config, self.grid, least)
+        self.place = self.grid.place
+        self.line = self.grid.line
+
+    def part_writes(self) -> None:
+        """Have writes compute where they go, also if values were read from there.
+
+        Compilers keep all those addresses otherwise, in as many registers as the values take.
+        """
+        nothing = vc.num_workgroups().z - 1  # which compilers do not know
+        self.line = replace(self.line, first=kept(plus(self.line.first, nothing)))
+
+    def seen_as(self, config: FFTConfig) -> "FFTResources":
+        """Return the same for another plan of the same lines and invocations."""
+        other = copy.copy(self)
+        other.config, other.sdata = config, self.sdata.seen_as(config, self.grid)
+        return other
+
+
+class ContextRegisters(FFTRegisters):
+    """Registers that know which kernel they belong to."""
+
+    def __init__(self, resources: FFTResources, name: str = "register", count: int | None = None) -> None:
+        config = resources.config
+        super().__init__(config.plan.split, config.compute_type, name, count)
+        self.resources = resources
+
+    def seen_as(self, resources: FFTResources) -> "ContextRegisters":
+        """Return the same registers for the stages of another plan."""
+        other = copy.copy(self)
+        other.resources, other.split = resources, resources.config.plan.split
+        return other
+
+    def try_shuffle(self, output_stage: int = -1, input_stage: int = 0) -> bool:
+        """Return whether a stage's outcome lies where another one takes it: no shuffle is needed."""
+        stages = self.resources.config.stages
+        return len(stages) == 1 or same_places(stages[output_stage], stages[input_stage])

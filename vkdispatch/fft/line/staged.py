@@ -1,0 +1,100 @@
+"""Lines that do not begin where memory likes to be read: brought in and out of workgroup memory in one piece.
+
+Neighbouring invocations then touch neighbouring values, wherever lines begin and end.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.base.dtype import DType
+from vkdispatch.fft.plan.indices import kept, plus, times
+from vkdispatch.fft.plan.passes import Pass
+from vkdispatch.fft.trace.line_kernel import Entry, LineKernel, buffer_of, linear_slots, traced
+from vkdispatch.fft.trace.shared import Slot, guarded
+from vkdispatch.shader.shader_function import ShaderFunction
+
+
+def read_staged(kernel: LineKernel, source: Any) -> None:
+    """Fill the registers from a buffer of whole lines."""
+    row = times(kernel.place.line, kernel.plan.grid.length)
+    entries = kernel.entries(kernel.split.stages[0])
+    wanted = [Slot(plus(row, entry.index), of_thread(kernel, conditions)) for entry, conditions in entries]
+    for (entry, _), value in zip(entries, take_lines(kernel, source, wanted), strict=True):
+        kernel.registers[entry.register] = value
+
+
+def write_staged(kernel: LineKernel, target: Any, kind: DType) -> None:
+    """Write the registers to a buffer of whole lines."""
+    row = times(kernel.place.line, kernel.plan.grid.length)
+    entries = kernel.entries(kernel.split.stages[-1])
+    places = [Slot(plus(row, entry.index), of_thread(kernel, conditions)) for entry, conditions in entries]
+    give_lines(kernel, [kernel.registers[entry.register] for entry, _ in entries], places, target, kind)
+
+
+def take_lines(kernel: LineKernel, source: Any, wanted: Sequence[Slot]) -> list[Any]:
+    """Bring a workgroup's lines into its memory, and return what is at some places of it."""
+    grid = kernel.plan.grid
+    assert kernel.shared is not None
+    base, last = _first(kernel), grid.outer * grid.length - 1
+    pairs = linear_slots(kernel, grid.length, grid.length)
+    # Reads of lines that do not exist take the last value instead: no branch stands between them.
+    values = []
+    for at, _ in pairs:
+        index = plus(base, at)
+        value = source[vc.min(index, last) if grid.outer % grid.lines else index]
+        values.append(vc.to_dtype(kernel.plan.compute_type, value).to_register())
+    return kernel.shared.rearrange(values, [slot for _, slot in pairs], wanted)
+
+
+def give_lines(
+    kernel: LineKernel, values: Sequence[Any], places: Sequence[Slot], target: Any, kind: DType
+) -> None:
+    """Put values at places of workgroup memory, and write what is there then as the workgroup's lines."""
+    length = kernel.plan.grid.length
+    assert kernel.shared is not None
+    pairs = linear_slots(kernel, length, length)
+    taken = kernel.shared.rearrange(values, places, [Slot(slot.place) for _, slot in pairs])
+    base = _first(kernel)
+    for (at, slot), value in zip(pairs, taken, strict=True):
+        guarded(
+            slot.conditions,
+            lambda at=at, value=value: target.__setitem__(plus(base, at), vc.to_dtype(kind, value)),  # type: ignore[misc]
+        )
+
+
+def _first(kernel: LineKernel) -> Any:
+    """Flat index of a workgroup's first value."""
+    grid = kernel.plan.grid
+    return (vc.workgroup_id().x * (grid.lines * grid.length)).to_register()
+
+
+def of_thread(kernel: LineKernel, conditions: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Conditions without that of the line: lines that do not exist have their place in workgroup memory."""
+    return tuple(condition for condition in conditions if condition is not kernel.place.active)
+
+
+def make_staged_kernel(
+    name: str, plan: Pass, source: DType, target: DType, inverse: bool, scale: float, separate: bool
+) -> ShaderFunction:
+    """Make the kernel of a transform between buffers of whole lines, or in place.
+
+    Where several invocations have a line, they read it as it lies: what they read twice is in a cache.
+    """
+
+    def body(kernel: LineKernel, *arguments: Any) -> None:
+        if plan.split.threads == 1:
+            read_staged(kernel, arguments[-1])
+        else:
+            kernel.read(lambda entry: vc.to_dtype(plan.compute_type, arguments[-1][_flat(kernel, entry)]))
+        kernel.transform(inverse)
+        if scale != 1:
+            kernel.registers.scale(scale)
+        write_staged(kernel, arguments[0], target)
+
+    types = (buffer_of(target), buffer_of(source)) if separate else (buffer_of(target),)
+    return traced(name, types, plan, body)
+
+
+def _flat(kernel: LineKernel, entry: Entry) -> Any:
+    return plus(kept(plus(kernel.place.first, entry.start)), entry.offset)

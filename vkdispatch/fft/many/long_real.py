@@ -1,0 +1,102 @@
+"""Real transforms of lines that no workgroup holds, by complex ones of half the length in several passes.
+
+A CPU driver's; with the names of `real`, the passes leave Z[k] where X[k] belongs, and one more kernel makes
+X[k] and X[h - k] of Z[k] and Z[h - k]. Back, that kernel comes first.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.facts import device_facts
+from vkdispatch.base.dtype import DType, complex32
+from vkdispatch.fft.line.real import combined, spectrum_pair, turned_by
+from vkdispatch.fft.many.passes import Lines, make_passes
+from vkdispatch.fft.many.program import Program, Step
+from vkdispatch.fft.plan.indices import held, kept, plus, times
+from vkdispatch.fft.plan.long_lines import split_length
+from vkdispatch.fft.trace.ends import Element, Ends, Load, Store, scale_of
+from vkdispatch.fft.trace.roots import root_power
+from vkdispatch.fft.trace.words import argument_of, values_in
+from vkdispatch.shader.shader_function import ShaderFunction
+
+
+def long_real_fft(spec: Any) -> Program | None:
+    """Make the kernels of a real transform in place, of an even length; None where this is no way for it."""
+    half, kind = spec.length // 2, spec.compute_type
+    # what lies in the buffer in between must lose nothing
+    if not device_facts().cpu or spec.length % 2 or kind is not spec.output_type or kind is complex32:
+        return None
+    factors = split_length(half, kind)
+    if factors is None:
+        return None
+    count = math.prod(spec.shape[: spec.axis])
+    name = f"{'irfft' if spec.inverse else 'rfft'}_{'x'.join(map(str, spec.shape))}"
+    kernel = _pair_kernel(f"{name}_pairs", count, half, kind, spec.inverse, scale_of(spec))
+    pairs = Step(kernel, True, True, ())
+    plan = make_passes(name, Lines(count, half, 1), factors, _rows(half, kind), kind, spec.inverse)
+    steps = (pairs, *plan.steps) if spec.inverse else (*plan.steps, pairs)
+    return Program(name, steps, tuple((size, kind) for size in plan.scratch), None)
+
+
+def _rows(half: int, kind: DType) -> Ends:
+    """Lines of `half` values in rows of one more."""
+
+    def place(element: Element) -> Any:
+        return plus(times(element.outer, half + 1), element.index)
+
+    def load(arguments: Sequence[Any]) -> Load:
+        values = values_in(arguments[0])
+        return lambda element: held(values[place(element)])
+
+    def store(arguments: Sequence[Any]) -> Store:
+        values = values_in(arguments[0])
+        return lambda element, value: values.__setitem__(place(element), value)
+
+    return Ends((argument_of(kind),), (argument_of(kind),), load, store)
+
+
+def _pair_kernel(
+    name: str, count: int, half: int, kind: DType, inverse: bool, scale: float
+) -> ShaderFunction:
+    pairs = half // 2 + 1
+    with vc.shader_context() as context:
+        (argument,) = context.declare_input_arguments([argument_of(kind)])
+        values = values_in(argument)
+        flat = vc.global_invocation_id().x
+        k, row = kept(flat % pairs), kept(flat // pairs * (half + 1))
+        near, far = kept(row + k), kept(row + half - k)
+
+        def load(index: Any) -> Any:
+            return held(values[index])
+
+        def store(index: Any, value: Any) -> None:
+            values[index] = value if scale == 1 else value * scale
+
+        root = root_power(k, 2 * half, kind, inverse)
+        (_join if inverse else _part)(k, row, near, far, root, load, store)
+        description = context.get_description(name)
+    return ShaderFunction(description, None, None, count * pairs)
+
+
+def _part(k: Any, row: Any, near: Any, far: Any, root: Any, load: Callable[[Any], Any], store: Any) -> None:
+    """Make X[k] and X[h - k] of Z[k] and Z[h - k]; Z[h] is Z[0]."""
+    a, b = load(near), load(vc.select(k == 0, row, far))
+    left, right = spectrum_pair(a, b, lambda value: held(value * root))
+    store(near, left)
+    store(far, right)
+
+
+def _join(k: Any, row: Any, near: Any, far: Any, root: Any, load: Callable[[Any], Any], store: Any) -> None:
+    """Make Z[k] and Z[h - k] of X[k] and X[h - k]."""
+    a, b = load(near), load(far)
+    with vc.if_block(k == 0):
+        # no real line has imaginary parts there
+        a.imag, b.imag = 0, 0
+    total, difference = combined(a, b)
+    odd = held(turned_by(difference, 1) * root)
+    store(near, total + odd)
+    opposite = held(total - odd)
+    with vc.if_block(k > 0):
+        store(far, vc.to_complex(opposite.real, -opposite.imag))

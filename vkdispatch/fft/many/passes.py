@@ -1,0 +1,258 @@
+"""Transforms of lines that no workgroup holds, in several passes over memory.
+
+A line of N = N1 N2 values is a matrix, n = N2 n1 + n2. The first pass transforms its columns, multiplies by
+exp(-2 pi i k1 n2 / N) and writes each column as a row; the next transforms along the other axis, and as the
+matrix was turned over, k = k1 + N1 k2 is where natural order wants it (the four-step algorithm, D. H. Bailey,
+"FFTs in external or hierarchical memory", 1990). Longer lines repeat the first step.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.facts import device_facts
+from vkdispatch.base.dtype import DType, uint32
+from vkdispatch.base.record import record
+from vkdispatch.codegen.abbreviations import Const
+from vkdispatch.fft.many.columns import make_column_kernel
+from vkdispatch.fft.many.program import Step
+from vkdispatch.fft.plan.columns import plan_columns
+from vkdispatch.fft.plan.indices import held, kept, plus, times
+from vkdispatch.fft.plan.long_lines import CPU_LONGEST
+from vkdispatch.fft.plan.passes import plan_pass
+from vkdispatch.fft.trace.ends import Element, Ends, Load, Store
+from vkdispatch.fft.trace.line_kernel import Entry, LineKernel, linear_slots, traced
+from vkdispatch.fft.trace.roots import root_power, second_power
+from vkdispatch.fft.trace.shared import Slot, guarded
+from vkdispatch.fft.trace.transform import Powers
+from vkdispatch.fft.trace.words import argument_of, values_in
+
+# What is transformed at once between two passes, in bytes, to bound the memory that it takes. Pieces that
+# stay in the GPU's cache on the way do not make up for what each launch costs, as measured on an H200.
+_CHUNK = 1 << 30
+# On a CPU: bytes that pass from kernel to kernel, and stay in a core's own cache.
+_CPU_CHUNK = 1 << 20
+
+
+@record
+class Lines:
+    """Long lines: `outer` x `length` x `inner` values."""
+
+    outer: int
+    length: int
+    inner: int
+
+
+@record
+class Plan:
+    """Steps of a long transform, and elements of the two buffers between them."""
+
+    steps: tuple[Step, ...]
+    scratch: tuple[int, ...]
+
+
+def make_passes(
+    name: str, lines: Lines, factors: tuple[int, ...], ends: Ends, compute_type: DType, inverse: bool
+) -> Plan:
+    """Make the kernels of a transform of long lines, and say how to launch them."""
+    per_line = lines.length * lines.inner
+    chunk_size = _CPU_CHUNK if device_facts().cpu else _CHUNK
+    at_once = max(1, min(lines.outer, chunk_size // (per_line * compute_type.item_size)))
+    steps: list[Step] = []
+    whole, rest = divmod(lines.outer, at_once)
+    groups = [(at_once, [i * at_once for i in range(whole)])]
+    if rest:
+        groups.append((rest, [whole * at_once]))
+    for count, starts in groups:
+        chunk = Lines(count, lines.length, lines.inner)
+        kernels = [
+            _pass_kernel(name, chunk, factors, number, ends, compute_type, inverse)
+            for number in range(len(factors))
+        ]
+        for start in starts:
+            for number, kernel in enumerate(kernels):
+                first, last = number == 0, number == len(factors) - 1
+                scratch = ((number - 1) % 2, number % 2)
+                slots = (scratch[1],) if first else (scratch[0],) if last else scratch
+                own = ends.read_slot if first else ends.write_slot if last else None
+                slots = slots if own is None else (own, *slots)
+                reads, writes = first and own is None, last and own is None
+                steps.append(Step(kernel, reads, writes, slots, (start,)))
+    size = at_once * per_line
+    return Plan(tuple(steps), (size,) * min(2, len(factors) - 1))
+
+
+def _pass_kernel(
+    name: str,
+    lines: Lines,
+    factors: tuple[int, ...],
+    number: int,
+    ends: Ends,
+    compute_type: DType,
+    inverse: bool,
+) -> Any:
+    first, last = number == 0, number == len(factors) - 1
+    length, done = factors[number], math.prod(factors[:number])
+    rest = math.prod(factors[number + 1 :])
+    near = done * lines.inner
+    columns = None
+    if ends.scale is not None:
+        columns = plan_columns(lines.outer, length, rest, near, (first, last), compute_type)
+    if columns is not None:
+        scale = ends.scale if last and ends.scale is not None else 1.0
+        return make_column_kernel(f"{name}_pass{number + 1}of{len(factors)}", columns, inverse, scale)
+    on_cpu = device_facts().cpu
+    staged = near == 1 and not last and not on_cpu
+    registers = length if on_cpu and length <= max(CPU_LONGEST) else None
+    plan = plan_pass((lines.outer, length, rest * near), 1, compute_type, whole=staged, registers=registers)
+    if plan is None:
+        raise AssertionError(f"no pass of {length} values")
+    scratch = argument_of(compute_type)
+    types = ends.read_types if first else ends.write_types if last else ()
+    annotations = [*types, *([scratch] if first or last else [scratch, scratch]), Const[uint32]]
+
+    def body(kernel: LineKernel, *arguments: Any) -> None:
+        *mine, start = arguments
+        near_place = Near(kernel, lines, length, rest, near, start)
+        if first:
+            kernel.read(near_place.load_with(ends.load(mine[: len(types)])))
+        else:
+            source = values_in(mine[-1] if last else mine[0])
+            kernel.read(lambda entry: source[near_place.local(entry)])
+        kernel.transform(inverse)
+        if last:
+            kernel.write(near_place.store_with(ends.store(mine[: len(types)]), lines.length // length))
+            return
+        _turn(kernel, near_place, compute_type, inverse)
+        target = values_in(mine[-1])
+        if staged:
+            _write_turned(kernel, near_place, target)
+        else:
+            kernel.write(lambda entry, value: target.__setitem__(near_place.turned(entry), value))
+
+    return traced(f"{name}_pass{number + 1}of{len(factors)}", annotations, plan, body)
+
+
+class Near:
+    """Where a pass's invocation is, in terms of the long line.
+
+    The pass sees lines of `length` values with `rest * near` neighbours: `remainder` is the part of the
+    position that later passes transform, `inner` what earlier ones have done and the axes behind.
+    """
+
+    def __init__(
+        self, kernel: LineKernel, lines: Lines, length: int, rest: int, near: int, start: Any
+    ) -> None:
+        place = kernel.place
+        self.lines, self.length, self.rest, self.near = lines, length, rest, near
+        self.column = place.inner
+        self.outer = place.outer
+        self.first = place.first  # in a buffer that holds just this chunk
+        self.remainder = kept(self.column // near if near > 1 else self.column) if rest > 1 else 0
+        self.inner = kept(self.column % near) if near > 1 and rest > 1 else self.column if near > 1 else 0
+        per_line = lines.length * lines.inner
+        self.chunk_outer = kept(plus(place.outer, start))
+        self.origin = kept(plus(times(self.chunk_outer, per_line), self.column))
+
+    def local(self, entry: Entry) -> Any:
+        """Flat index of a value in a buffer that holds just this chunk, before the pass."""
+        step = self.rest * self.near
+        base = plus(self.first, times(entry.start, step))
+        return plus(kept(base), entry.offset * step)
+
+    def load_with(self, load: Load) -> Callable[[Entry], Any]:
+        """Return what reads a value of the first pass."""
+        step = self.rest * self.near
+
+        def read(entry: Entry) -> Any:
+            flat = plus(kept(plus(self.origin, times(entry.start, step))), entry.offset * step)
+            index = plus(times(entry.index, self.rest), self.remainder)
+            least, most = entry.bounds
+            bounds = (least * self.rest, most * self.rest + self.rest - 1)
+            return load(Element(self.chunk_outer, self._behind(), index, bounds, flat))
+
+        return read
+
+    def store_with(self, store: Store, done: int) -> Callable[[Entry, Any], None]:
+        """Return what writes a value of the last pass."""
+        step = self.near
+
+        def write(entry: Entry, value: Any) -> None:
+            flat = plus(kept(plus(self.origin, times(entry.start, step))), entry.offset * step)
+            before = self.column // self.lines.inner if self.lines.inner > 1 else self.column
+            index = plus(times(entry.index, done), before)
+            least, most = entry.bounds
+            store(
+                Element(
+                    self.chunk_outer, self._behind(), index, (least * done, most * done + done - 1), flat
+                ),
+                value,
+            )
+
+        return write
+
+    def _behind(self) -> Any:
+        return self.column % self.lines.inner if self.lines.inner > 1 else 0
+
+    def turned(self, entry: Entry) -> Any:
+        """Flat index of a value after the pass, its axis moved behind the remaining ones."""
+        row = plus(times(self.outer, self.rest), self.remainder)
+        base = plus(times(plus(times(row, self.length), entry.start), self.near), self.inner)
+        return plus(kept(base), entry.offset * self.near)
+
+
+def _turn(kernel: LineKernel, near: Near, compute_type: DType, inverse: bool) -> None:
+    """Multiply by exp(-+2 pi i k remainder / (length rest))."""
+    stage = kernel.plan.split.stages[-1]
+    denominator = near.length * near.rest
+    remainder = near.remainder
+    powers = Powers(
+        {
+            power: root_power(times(remainder, power * stage.butterflies), denominator, compute_type, inverse)
+            for power in {1, second_power(stage.radix)}
+        },
+        stage.radix,
+    )
+    for turn, start, _ in kernel.turns(stage, guarded=False):
+        # idle invocations would read behind the table
+        exponent = times_values(start, remainder)
+        exponent = exponent if stage.even else exponent % denominator
+        first_place = isinstance(exponent, int) and exponent == 0
+        factor = None if first_place else root_power(exponent, denominator, compute_type, inverse)
+        for i in range(stage.radix):
+            number = turn * stage.radix + i
+            value = kernel.registers[number]
+            if i:
+                value = held(value * powers[i])
+            kernel.registers[number] = value if factor is None else value * factor
+
+
+def _write_turned(kernel: LineKernel, near: Near, target: Any) -> None:
+    """Write a workgroup's columns as rows, which lie one after another, through its own memory."""
+    assert kernel.shared is not None
+    grid, stage = kernel.plan.grid, kernel.plan.split.stages[-1]
+    # one more, so that the rows of a power of two spread over the banks
+    row = near.length + 1
+    base = times(kernel.place.line, row)
+    entries = kernel.entries(stage)
+    places = [Slot(plus(base, entry.index), conditions) for entry, conditions in entries]
+    pairs = linear_slots(kernel, near.length, row)
+    values = [kernel.registers[entry.register] for entry, _ in entries]
+    taken = kernel.shared.rearrange(values, places, [slot for _, slot in pairs])
+    start = plus(times(near.outer, near.rest * near.length), times(_block(grid), grid.lines * near.length))
+    start = kept(start)
+    for (at, slot), value in zip(pairs, taken, strict=True):
+        guarded(slot.conditions, lambda at=at, value=value: target.__setitem__(plus(start, at), value))  # type: ignore[misc]
+
+
+def _block(grid: Any) -> Any:
+    group = vc.workgroup_id().x
+    return group % grid.blocks if grid.blocks > 1 else 0
+
+
+def times_values(a: Any, b: Any) -> Any:
+    """Multiply two values that may be ints."""
+    if isinstance(b, int):
+        return times(a, b)
+    return times(b, a) if isinstance(a, int) else a * b

@@ -1,0 +1,73 @@
+"""Which lines of a buffer a workgroup works on, and which of them an invocation."""
+
+import dataclasses
+import math
+
+from vkdispatch.base.record import record
+
+
+@record
+class LineGrid:
+    """Lines of `length` values along one axis of a shape.
+
+    Attributes
+    ----------
+    length, stride
+        Values of a line and their distance in memory.
+    outer, inner
+        Number of lines along the axes before and after the transformed one.
+    threads, lines
+        Invocations of a line, lines of a workgroup.
+    flat
+        Whether the workgroup is one row of invocations: drivers that make vectors of neighbours in x alone
+        leave most of a vector idle where x is short.
+    """
+
+    length: int
+    stride: int
+    outer: int
+    inner: int
+    threads: int
+    lines: int
+    flat: bool = False
+
+    @property
+    def interleaved(self) -> bool:
+        """Whether neighbouring invocations work on neighbouring lines rather than on one."""
+        return self.stride > 1
+
+    @property
+    def local_size(self) -> tuple[int, int, int]:
+        """Workgroup size."""
+        if self.flat:
+            return (self.threads * self.lines, 1, 1)
+        return (self.width, self.threads * self.lines // self.width, 1)
+
+    @property
+    def width(self) -> int:
+        """How many neighbours differ in their line where lines are interleaved, else in their thread."""
+        return self.lines if self.interleaved else self.threads
+
+    @property
+    def blocks(self) -> int:
+        """Workgroups along the inner axes, or the outer ones where there are no inner ones."""
+        return -(-(self.inner if self.interleaved else self.outer) // self.lines)
+
+    @property
+    def workgroups(self) -> int:
+        """Workgroups in all."""
+        return self.blocks * (self.outer if self.interleaved else 1)
+
+
+def line_grid(
+    shape: tuple[int, ...], axis: int, threads: int, lines: int, vector: int | None = None
+) -> LineGrid:
+    """Return the grid of the lines along an axis of a shape.
+
+    `vector`: of so many neighbours in x the device makes a vector.
+    """
+    inner = math.prod(shape[axis + 1 :])
+    grid = LineGrid(shape[axis], inner, math.prod(shape[:axis]), inner, threads, lines)
+    if vector is None or grid.width % vector == 0:
+        return grid
+    return dataclasses.replace(grid, flat=True)

@@ -1,0 +1,46 @@
+"""How lines that no workgroup holds are split into passes."""
+
+import math
+
+from vkdispatch.arrays.facts import device_facts
+from vkdispatch.base.dtype import DType
+from vkdispatch.fft.plan.lengths import LARGEST_PRIME, prime_factors
+
+# Lengths of one pass: what leaves a workgroup room for 128 bytes of neighbouring lines.
+_LONGEST = 1024
+# On a CPU: values that an invocation holds, a whole line of a pass; more where that saves a pass.
+CPU_LONGEST = (32, 64)
+
+
+def split_length(length: int, compute_type: DType) -> tuple[int, ...] | None:
+    """Return the factors that passes are made of, as few as possible; None where a prime is too large."""
+    if prime_factors(length)[-1:] > (LARGEST_PRIME,):
+        return None
+    longest = _LONGEST * 8 // compute_type.item_size if compute_type.item_size > 8 else _LONGEST
+    limits = [(count, longest) for count in (2, 3, 4)]
+    if device_facts().cpu:
+        # a pass costs no more than an exchange in workgroup memory
+        limits = [(count, most) for count in (2, 3, 4) for most in CPU_LONGEST] + limits
+    return next((found for count, most in limits if (found := _balanced(length, count, most))), None)
+
+
+def _balanced(length: int, count: int, longest: int) -> tuple[int, ...] | None:
+    """Split into `count` factors of about the same size, none above `longest`."""
+    if count == 1:
+        return (length,) if length <= longest else None
+    root = length ** (1 / count)
+    divisors = sorted(
+        (d for d in _divisors(length) if 1 < d <= longest), key=lambda d: abs(math.log(d / root))
+    )
+    for divisor in divisors:
+        rest = _balanced(length // divisor, count - 1, longest)
+        if rest:
+            return (divisor, *rest)
+    return None
+
+
+def _divisors(n: int) -> set[int]:
+    found = {1}
+    for prime in prime_factors(n):
+        found |= {d * prime for d in found}
+    return found

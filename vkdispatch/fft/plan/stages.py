@@ -1,0 +1,246 @@
+"""How a transform of one line is split: radices, invocations, and where each value lies between stages.
+
+This is Stockham's form of the fast Fourier transform. Stage by stage, butterfly `b` of `length / radix` takes
+the values at `b + i * length / radix` and leaves its outcome at
+
+    (b // previous) * previous * radix + b % previous + i * previous        i = 0 ... radix - 1
+
+`previous` being the product of the radices before. The values come and go in natural order, and neighbouring
+butterflies always touch neighbouring places.
+"""
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+from vkdispatch.base.record import record, replace
+from vkdispatch.fft.plan.indices import plus, times
+from vkdispatch.fft.plan.lengths import LARGEST_PRIME, operations, prime_factors
+
+_SHARED_ACCESS = 6  # instructions that a value's way through workgroup memory is worth
+_TWIDDLE = 8  # instructions to make and apply a twiddle factor
+_IDLE = 0.3  # what an idle invocation costs, of a busy one
+# Instructions that one value more in each invocation costs; in long lines it saves them.
+_HELD = 0.2
+_LONG = 2048
+# The same on a CPU, whose instructions do several invocations' work at once but for accesses to memory.
+_CPU_EXCHANGE = 200
+_CPU_ROUND = 15  # a butterfly more in each invocation, which has to keep it over barriers
+_CPU_UNEVEN = 30
+
+
+@record
+class Stage:
+    """One pass over the values of a line.
+
+    Attributes
+    ----------
+    length
+        Values of the line.
+    radix
+        Values of a butterfly.
+    previous
+        Product of the radices of the stages before.
+    threads
+        Invocations that work on the line.
+    """
+
+    length: int
+    radix: int
+    previous: int
+    threads: int
+
+    @property
+    def butterflies(self) -> int:
+        """Butterflies of the line."""
+        return self.length // self.radix
+
+    @property
+    def rounds(self) -> int:
+        """Butterflies of one invocation."""
+        return -(-self.butterflies // self.threads)
+
+    @property
+    def registers(self) -> int:
+        """Values that one invocation holds."""
+        return self.rounds * self.radix
+
+    @property
+    def even(self) -> bool:
+        """Whether every invocation has the same number of butterflies."""
+        return self.butterflies % self.threads == 0
+
+    def butterfly(self, thread: Any, turn: int) -> Any:
+        """Index of an invocation's butterfly."""
+        return plus(thread, turn * self.threads)
+
+    def conditions(self, thread: Any, turn: int) -> list[Any]:
+        """Return when an invocation has a butterfly in a turn: nothing where it always has."""
+        if self.even or turn < self.rounds - 1:
+            return []
+        return [self.butterfly(thread, turn) < self.butterflies]
+
+    def input_bounds(self, turn: int, i: int) -> tuple[int, int]:
+        """Return the least and greatest position of what butterflies of a turn take as number i."""
+        least = turn * self.threads
+        most = min(least + self.threads, self.butterflies) - 1
+        return least + i * self.butterflies, most + i * self.butterflies
+
+    def output_bounds(self, turn: int, i: int) -> tuple[int, int]:
+        """Return the least and greatest position of what butterflies of a turn leave as number i."""
+        if self.previous == self.butterflies:
+            return self.input_bounds(turn, i)
+        return 0, self.length - 1
+
+    def twiddle_index(self, thread: Any, turn: int) -> Any:
+        """`b % previous`."""
+        return self._split(thread, turn)[1]
+
+    def first_output(self, thread: Any, turn: int) -> Any:
+        """Where the first value of a butterfly's outcome goes; the others follow at distance `previous`."""
+        block, rest = self._split(thread, turn)
+        return plus(times(block, self.previous * self.radix), rest)
+
+    def _split(self, thread: Any, turn: int) -> tuple[Any, Any]:
+        """`divmod(b, previous)`, as far as possible at trace time."""
+        previous, start = self.previous, turn * self.threads
+        if previous == 1:
+            return self.butterfly(thread, turn), 0
+        if previous % self.threads == 0 or isinstance(thread, int):
+            # the invocation's number is less than `previous`, and all that it may carry over is known
+            return start // previous, plus(thread, start % previous)
+        if previous >= self.butterflies:
+            return 0, self.butterfly(thread, turn)
+        if self.threads % previous == 0:
+            return plus(thread // previous, start // previous), thread % previous
+        b = self.butterfly(thread, turn)
+        return b // previous, b % previous
+
+
+@record
+class Split:
+    """The radices of a transform, in order, and how many invocations work on a line."""
+
+    length: int
+    radices: tuple[int, ...]
+    threads: int
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The stages, in order."""
+        found, previous = [], 1
+        for radix in self.radices:
+            found.append(Stage(self.length, radix, previous, self.threads))
+            previous *= radix
+        return tuple(found)
+
+    @property
+    def registers(self) -> int:
+        """Values that an invocation holds at most."""
+        return max(stage.registers for stage in self.stages)
+
+
+@functools.cache
+def choose_split(length: int, registers: int, most_threads: int, room: int | None = None) -> Split | None:
+    """Choose radices and invocations for a line; None where the limits admit nothing.
+
+    Parameters
+    ----------
+    length
+        At least 1.
+    registers
+        Complex values that an invocation may hold, if no prime factor needs more.
+    most_threads
+        Invocations of a workgroup.
+    room
+        If it is for a CPU: how many values its workgroup memory holds.
+    """
+    best: tuple[float, Split] | None = None
+    for cost, split in split_choices(length, registers, most_threads):
+        cost = cost if room is None else _cpu_cost(split, room)
+        if best is None or cost < best[0]:
+            best = cost, split
+    if best is None:
+        return None
+    split = best[1]
+    if length & (length - 1) and len(split.radices) > 2 and split.radices[0] == split.radices[1]:
+        # reads of the smaller radix are better spread
+        split = replace(split, radices=split.radices[::-1])
+    return split
+
+
+def split_choices(length: int, registers: int, most_threads: int) -> Iterator[tuple[float, Split]]:
+    """Yield the splits that `choose_split` chooses among, with what each costs."""
+    if prime_factors(length)[-1:] > (LARGEST_PRIME,):
+        return
+    for radices in _factorizations(length, max(registers, *prime_factors(length), 1)):
+        for threads in _thread_counts(length, radices, registers, most_threads):
+            split = Split(length, radices, threads)
+            yield _cost(split), split
+
+
+def _factorizations(n: int, largest: int) -> Iterator[tuple[int, ...]]:
+    """Yield the ways to write n as a product of radices, descending."""
+    if n == 1:
+        yield (1,)
+        return
+    yield from _descending(n, largest)
+
+
+def _descending(n: int, largest: int) -> Iterator[tuple[int, ...]]:
+    if n == 1:
+        yield ()
+        return
+    for radix in range(min(n, largest), 1, -1):
+        if n % radix == 0:
+            for rest in _descending(n // radix, radix):
+                yield (radix, *rest)
+
+
+@functools.cache
+def fewest_stages(length: int, registers: int) -> int:
+    """Return how many stages a line has at least, of radices up to a bound or a prime."""
+    largest = max(registers, *prime_factors(length), 1)
+    return min(len(radices) for radices in _factorizations(length, largest))
+
+
+def _thread_counts(length: int, radices: tuple[int, ...], registers: int, most: int) -> set[int]:
+    """Invocations with which each stage's registers stay within bounds."""
+    bound = max(registers, *radices)
+    counts = set()
+    for radix in radices:
+        for turns in range(1, bound // radix + 1):
+            counts.add(-(-(length // radix) // turns))
+    return {
+        count
+        for count in counts
+        if count <= most and all(-(-(length // radix) // count) * radix <= bound for radix in radices)
+    }
+
+
+def _cost(split: Split) -> float:
+    """Instructions for each value of a line, in which idle invocations count a little."""
+    total = 0.0
+    for number, stage in enumerate(split.stages):
+        slots = stage.butterflies + _IDLE * (stage.rounds * split.threads - stage.butterflies)
+        total += slots * operations(stage.radix)
+        if number:
+            total += slots * ((stage.radix - 1) * _TWIDDLE + stage.radix * _SHARED_ACCESS)
+    # short lines want many invocations that hide the latency of memory, long ones fewer with more to do each
+    held = split.length / split.threads
+    return total / split.length + (-_HELD if split.length > _LONG else _HELD) * held
+
+
+def _cpu_cost(split: Split, room: int) -> float:
+    """Instructions for each value of a line, where a way through workgroup memory costs far more than any."""
+    stages = split.stages
+    total = float(_CPU_EXCHANGE * (len(stages) - 1))
+    idle = max(stage.rounds * stage.threads - stage.butterflies for stage in stages)
+    if len(stages) > 1 and split.length + idle > room:
+        # real and imaginary parts one after the other
+        total += 2 * _CPU_EXCHANGE
+    for stage in stages:
+        total += stage.rounds * split.threads * operations(stage.radix) / split.length
+        if len(stages) > 1:
+            total += _CPU_ROUND * (stage.rounds - 1) + (0 if stage.even else _CPU_UNEVEN)
+    return total

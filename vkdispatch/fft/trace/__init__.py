@@ -1,0 +1,1 @@
+"""What kernels are traced with: butterflies, tables, registers, workgroup memory, reads and writes."""

@@ -1,0 +1,234 @@
+"""Kernels of lines, step by step: read into registers, transform, write, whatever the values mean."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.base.context import get_context
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.record import record
+from vkdispatch.fft.plan.indices import kept, plus, times
+from vkdispatch.fft.plan.memory import SharedLayout, allocation, plan_layout
+from vkdispatch.fft.plan.passes import Pass
+from vkdispatch.fft.plan.stages import Split, Stage
+from vkdispatch.fft.trace.ops import guard
+from vkdispatch.fft.trace.place import Place
+from vkdispatch.fft.trace.registers import FFTRegisters
+from vkdispatch.fft.trace.shared import SharedLines, Slot
+from vkdispatch.fft.trace.transform import transform
+from vkdispatch.shader.shader_function import ShaderFunction
+
+
+@record
+class Entry:
+    """A register and where in the line its value belongs.
+
+    Attributes
+    ----------
+    register
+        Number of the register.
+    start, offset
+        The position is `start + offset`: what differs between invocations, and what does not.
+    bounds
+        Least and greatest position that it can be.
+    """
+
+    register: int
+    start: Any
+    offset: int
+    bounds: tuple[int, int]
+
+    @property
+    def index(self) -> Any:
+        """Position in the line."""
+        return plus(self.start, self.offset)
+
+
+class LineKernel:
+    """A kernel being traced whose workgroups work on the lines of a pass.
+
+    Attributes
+    ----------
+    plan
+        The pass.
+    split
+        The radices of the transform that comes next, or was last.
+    place
+        Where this invocation is.
+    registers
+        What it holds of its line.
+    shared
+        Workgroup memory; None where the plan has none.
+    """
+
+    def __init__(self, plan: Pass, returns: bool = False) -> None:
+        """Begin a kernel of a pass; `returns` where it comes to transform back."""
+        self.plan = plan
+        self.split = plan.split
+        self.place = Place(plan.grid)
+        self.shared: SharedLines | None = None
+        self._back = _back_layout(plan) if returns else None
+        if plan.layout is not None:
+            least = 0 if self._back is None else allocation(*self._back)
+            self.shared = SharedLines(plan.layout, plan.split, plan.compute_type, self.place.line, least)
+        self.registers = FFTRegisters(plan.split, plan.compute_type)
+
+    def turns(self, stage: Stage, *, guarded: bool = True) -> Iterator[tuple[int, Any, list[Any]]]:
+        """Yield number, first position and conditions of the butterflies of a stage, each in its guard."""
+        for turn in range(stage.rounds):
+            conditions = self.conditions(stage, turn)
+            start = stage.butterfly(self.place.thread, turn)
+            start = kept(start)
+            with guard(conditions if guarded else []):
+                yield turn, start, conditions
+
+    def conditions(self, stage: Stage, turn: int) -> list[Any]:
+        """When an invocation has a butterfly of a line that exists."""
+        active = [] if self.place.active is True else [self.place.active]
+        return [*active, *stage.conditions(self.place.thread, turn)]
+
+    def read(self, load: Callable[[Entry], Any], limit: int | None = None) -> None:
+        """Fill the registers with what the first stage takes; positions from `limit` on hold zero."""
+        stage = self.split.stages[0]
+        for turn, start, _ in self.turns(stage):
+            for i in range(stage.radix):
+                entry = entry_of(stage, turn, i, start)
+                if limit is not None and entry.bounds[0] >= limit:
+                    continue
+                with guard([True if limit is None or entry.bounds[1] < limit else entry.index < limit]):
+                    self.registers[entry.register] = load(entry)
+
+    def write(self, store: Callable[[Entry, Any], None], limit: int | None = None) -> None:
+        """Give out what the last stage leaves, as far as positions are below `limit`."""
+        stage = self.split.stages[-1]
+        for turn, start, _ in self.turns(stage):
+            for i in range(stage.radix):
+                entry = entry_of(stage, turn, i, start)
+                if limit is not None and entry.bounds[0] >= limit:
+                    continue
+                with guard([True if limit is None or entry.bounds[1] < limit else entry.index < limit]):
+                    store(entry, self.registers[entry.register])
+
+    def entries(self, stage: Stage) -> list[tuple[Entry, tuple[Any, ...]]]:
+        """All values of an invocation at a stage, each with the conditions under which it exists."""
+        found = []
+        for turn, start, conditions in self.turns(stage, guarded=False):
+            found += [(entry_of(stage, turn, i, start), tuple(conditions)) for i in range(stage.radix)]
+        return found
+
+    def transform(self, inverse: bool) -> None:
+        """Transform the registers."""
+        transform(self.registers, self.shared, self.place.thread, inverse)
+
+    def turn_back(self) -> None:
+        """Have the next transform take values where the last one left them: by the radices reversed.
+
+        Where workgroup memory does not allow that, they are brought to where the same radices take them.
+        """
+        if self._back is None:
+            self._bring_back()
+            return
+        assert self.shared is not None
+        self.split, layout = self._back
+        self.registers.split = self.split
+        self.shared = self.shared.seen_as(layout, self.place.line)
+
+    def _bring_back(self) -> None:
+        first, last = self.split.stages[0], self.split.stages[-1]
+        if first.radix == last.radix:
+            return
+        assert self.shared is not None
+        base = times(self.place.line, self.shared.layout.row)
+
+        def slots(stage: Stage) -> list[Slot]:
+            return [
+                Slot(plus(base, entry.index), tuple(c for c in conditions if c is not self.place.active))
+                for entry, conditions in self.entries(stage)
+            ]
+
+        values = self.shared.rearrange(list(self.registers)[: last.registers], slots(last), slots(first))
+        for number, value in enumerate(values):
+            self.registers[number] = value
+
+
+def _back_layout(plan: Pass) -> tuple[Split, SharedLayout] | None:
+    """Return radices and layout of the way back; None where they are those of the way there.
+
+    That is also where reversed ones need more workgroup memory than there is.
+    """
+    radices = plan.split.radices
+    if plan.layout is None or radices == radices[::-1]:
+        return None
+    split = Split(plan.split.length, radices[::-1], plan.split.threads)
+    grid = plan.grid
+    layout = plan_layout(
+        split,
+        grid.lines,
+        grid.interleaved,
+        plan.compute_type.item_size,
+        get_context().max_shared_memory,
+        plan.layout.parts,
+        whole=True,
+    )
+    return None if layout is None else (split, layout)
+
+
+def entry_of(stage: Stage, turn: int, i: int, start: Any) -> Entry:
+    """Value number i of an invocation's butterfly, as first stages take and last stages leave it."""
+    return Entry(turn * stage.radix + i, start, i * stage.butterflies, stage.input_bounds(turn, i))
+
+
+def linear_slots(kernel: LineKernel, length: int, row: int) -> list[tuple[Any, Slot]]:
+    """Cut a workgroup's lines, laid out one after another, evenly among its invocations.
+
+    Returns
+    -------
+    list
+        Per value of an invocation: its number among the workgroup's values, and its place in workgroup memory
+        if lines are `row` apart there. Invocations behind the last value have the last one's, under
+        conditions that do not hold.
+    """
+    grid = kernel.plan.grid
+    threads, count = grid.lines * grid.threads, grid.lines * length
+    local = vc.local_invocation_index()
+    number = grid.inner if grid.interleaved else grid.outer
+    group = (
+        (vc.workgroup_id().x % grid.blocks) if grid.interleaved and grid.blocks > 1 else vc.workgroup_id().x
+    )
+    left = None
+    if number % grid.lines:
+        # the last workgroup has fewer lines
+        left = ((number - group * grid.lines) * length).to_register()
+    found = []
+    for j in range(-(-count // threads)):
+        at = own = plus(local, j * threads).to_register()
+        conditions = []
+        if (j + 1) * threads > count:
+            conditions.append(own < count)
+            at = vc.min(own, count - 1).to_register()
+        if left is not None:
+            conditions.append(own < left)
+        place = at if row == length else plus(times(at // length, row - length), at)
+        found.append((at, Slot(place, tuple(conditions))))
+    return found
+
+
+def traced(
+    name: str,
+    annotations: Sequence[Any],
+    plan: Pass,
+    body: Callable[..., None],
+    names: Sequence[str] | None = None,
+    returns: bool = False,
+) -> ShaderFunction:
+    """Trace a kernel of a pass: `body(kernel, *arguments)`."""
+    with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as context:
+        arguments = context.declare_input_arguments(list(annotations), names)
+        body(LineKernel(plan, returns), *arguments)
+        description = context.get_description(name)
+    return ShaderFunction(description, plan.grid.local_size, (plan.grid.workgroups, 1, 1))
+
+
+def buffer_of(kind: DType) -> Any:
+    """Annotation of a buffer."""
+    return vc.Buffer[kind]  # type: ignore[valid-type]

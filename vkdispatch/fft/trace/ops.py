@@ -1,0 +1,384 @@
+"""One value of a line on its way between memory and a register, as maps see it.
+
+While a map is traced, `read_op()` or `write_op()` tells which value it is called for.
+"""
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import vkdispatch.codegen as vc
+from vkdispatch.base.dtype import DType, component_type, is_complex, is_scalar, uint32
+from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.base.record import record
+from vkdispatch.codegen.location import located
+from vkdispatch.fft.plan.indices import plus, times
+
+# How values lie in memory: as the shape says, without the axes before the line, as the reals or the half
+# spectrum of an RFFTBuffer, or in the order in which invocations read them.
+Layout = Literal["natural", "inner", "real", "half", "transposed"]
+
+
+@record
+class Line:
+    """A line of values.
+
+    Attributes
+    ----------
+    size, stride
+        Number of values, and their distance in memory.
+    first
+        Flat index of the first one.
+    inner
+        The same within the axes behind the line: 0 where there are none.
+    number
+        Which line of all, counted in C order of the other axes.
+    """
+
+    size: int
+    stride: int
+    first: Any
+    inner: Any
+    number: Any
+
+    def origin(self, layout: Layout) -> Any:
+        """Where the line begins in memory."""
+        half = self.size // 2 + 1
+        if layout == "natural":
+            return self.first
+        if layout == "inner":
+            return self.inner
+        return times(self.number, 2 * half if layout == "real" else half)
+
+    def step(self, layout: Layout) -> int:
+        """Distance of neighbouring values in memory."""
+        return self.stride if layout in ("natural", "inner") else 1
+
+
+@record
+class Spot:
+    """A value of a line.
+
+    Attributes
+    ----------
+    line
+        The line.
+    index
+        Position in it.
+    bounds
+        Least and greatest number that `index` can be.
+    flat
+        Where the value lies in memory.
+    register_id, register_count
+        Which of the invocation's registers it belongs to.
+    element_id, element_count
+        Which value of its butterfly it is.
+    instance_id, instance_count
+        Which of the invocation's butterflies it belongs to.
+    """
+
+    line: Line
+    index: Any
+    bounds: tuple[int, int]
+    flat: Any
+    register_id: int = 0
+    register_count: int = 1
+    element_id: int = 0
+    element_count: int = 1
+    instance_id: int = 0
+    instance_count: int = 1
+
+
+def _variable(value: Any) -> Any:
+    """Return an index as a GPU value, so that maps need not know that it may be a constant."""
+    return vc.to_dtype(uint32, value) if isinstance(value, int) else value
+
+
+class MemoryOp:
+    """A value and its register, for the reads and writes of one stage.
+
+    Attributes
+    ----------
+    register_id, register_count, element_id, element_count, instance_id, instance_count
+        Which register it is, in all, within its butterfly, and which of the invocation's butterflies that is.
+    """
+
+    def __init__(self, spot: Spot) -> None:
+        self.spot = spot
+        self.register_id, self.register_count = spot.register_id, spot.register_count
+        self.element_id, self.element_count = spot.element_id, spot.element_count
+        self.instance_id, self.instance_count = spot.instance_id, spot.instance_count
+
+    @property
+    def fft_index(self) -> Any:
+        """Position in the line (u32)."""
+        return _variable(self.spot.index)
+
+    @property
+    def fft_size(self) -> int:
+        """Values of the line."""
+        return self.spot.line.size
+
+
+class _GlobalOp(MemoryOp):
+    """A value on its way from or to a buffer."""
+
+    def __init__(self, spot: Spot, register: Any, r2c: bool, inverse: bool) -> None:
+        super().__init__(spot)
+        self.register = register
+        self.r2c = r2c
+        self.inverse = inverse
+
+    @property
+    def io_index(self) -> Any:
+        """Flat index in memory (u32)."""
+        return _variable(self.spot.flat)
+
+    @property
+    def fft_offset(self) -> Any:
+        """Flat index of the line's first value (u32)."""
+        return _variable(self.spot.line.first)
+
+    @property
+    def fft_stride(self) -> int:
+        """Distance of neighbouring values of the line."""
+        return self.spot.line.stride
+
+
+class GlobalReadOp(_GlobalOp):
+    """A value on its way into a register.
+
+    Attributes
+    ----------
+    register
+        Where it goes; in a kernel map it holds the spectrum's value.
+    r2c, inverse
+        Whether the transform is a real one, and its direction (None: neither, nothing is special).
+    format_transposed
+        Whether the buffer is in the layout that `transpose` makes.
+    signal_range
+        Beginning and end of what is read at all, or None; values outside are zero.
+    """
+
+    def __init__(
+        self,
+        spot: Spot,
+        register: Any,
+        r2c: bool = False,
+        inverse: bool = False,
+        signal_range: tuple[int, int] | None = None,
+        format_transposed: bool = False,
+    ) -> None:
+        super().__init__(spot, register, r2c, inverse)
+        self.signal_range = signal_range
+        self.format_transposed = format_transposed
+
+    @property
+    def r2c_inverse_offset(self) -> Any:
+        """What `io_index` is taken from to get `io_index_2`."""
+        line = self.spot.line
+        return _variable(plus(times(line.origin("half"), 2), line.size))
+
+    @property
+    def io_index_2(self) -> Any:
+        """In a real inverse transform: flat index of the value at the opposite frequency (u32)."""
+        return self.r2c_inverse_offset - self.io_index
+
+    def read_from_buffer(self, buffer: Any, register: Any = None, io_index: Any = None) -> None:
+        """Load the value: cast, zero outside of the signal range, mirrored in a real inverse transform.
+
+        Parameters
+        ----------
+        buffer
+            A buffer of complex numbers, of vectors of two, or of reals, which get no imaginary part. In a
+            real transform forward the reals are packed as in an RFFTBuffer.
+        register
+            Where to; None takes `self.register`.
+        io_index
+            Which element of the buffer; None takes `self.io_index`.
+        """
+        target = self.register if register is None else register
+        within = _within(self.spot, self.signal_range)
+        if within is not True:
+            target[:] = 0
+        if within is not False:
+            with guard([within]):
+                self._load(buffer, target, io_index)
+
+    def _load(self, buffer: Any, target: Any, io_index: Any) -> None:
+        index = self.io_index if io_index is None else io_index
+        kind = target.var_type
+        if self.r2c and not self.inverse:
+            target[:] = vc.to_dtype(kind, _real_element(buffer, index), 0)
+            return
+        if not self.r2c:
+            target[:] = _complex_element(buffer, index, kind)
+            return
+        middle = self.fft_size // 2
+        least, most = self.spot.bounds
+        opposite = self.io_index_2 if io_index is None else index
+        if most <= middle:
+            target[:] = _complex_element(buffer, index, kind)
+        elif least > middle:
+            target[:] = _complex_element(buffer, opposite, kind)
+            target.imag = -target.imag
+        else:
+            beyond = self.fft_index > middle
+            with vc.if_block(beyond):
+                target[:] = _complex_element(buffer, opposite, kind)
+                target.imag = -target.imag
+            with vc.else_block():
+                target[:] = _complex_element(buffer, index, kind)
+
+
+class GlobalWriteOp(_GlobalOp):
+    """A value on its way out of a register.
+
+    Attributes
+    ----------
+    register
+        Where it is.
+    r2c, inverse
+        Whether the transform is a real one, and its direction.
+    """
+
+    def __init__(self, spot: Spot, register: Any, r2c: bool = False, inverse: bool = False) -> None:
+        super().__init__(spot, register, r2c, inverse)
+
+    def write_to_buffer(self, buffer: Any, register: Any = None, io_index: Any = None) -> None:
+        """Store the value, cast to what the buffer holds: reals get the real part.
+
+        Parameters
+        ----------
+        buffer
+            A buffer of complex numbers, of vectors of two, or of reals. What a real inverse transform leaves
+            is packed as in an RFFTBuffer.
+        register
+            What to store; None takes `self.register`.
+        io_index
+            Which element of the buffer; None takes `self.io_index`.
+        """
+        value = self.register if register is None else register
+        index = self.io_index if io_index is None else io_index
+        kind = buffer.var_type
+        if is_scalar(kind):
+            buffer[index] = _cast(value.real, kind)
+        elif self.r2c and self.inverse:
+            buffer[index // 2][index % 2] = _cast(value.real, component_type(kind))
+        elif is_complex(kind):
+            buffer[index] = _cast(value, kind)
+        else:
+            buffer[index] = vc.to_dtype(kind, value.real, value.imag)
+
+
+class GlobalTransposedWriteOp(GlobalWriteOp):
+    """A value on its way into the layout that convolutions read fastest: `io_index` is its place there."""
+
+
+def _cast(value: Any, kind: DType) -> Any:
+    return value if value.var_type is kind else value.to_dtype(kind)
+
+
+def _complex_element(buffer: Any, index: Any, kind: DType) -> Any:
+    value = buffer[index]
+    if is_complex(value.var_type):
+        return _cast(value, kind)
+    if is_scalar(value.var_type):
+        return vc.to_dtype(kind, value, 0)
+    return vc.to_dtype(kind, value[0], value[1])
+
+
+def _real_element(buffer: Any, index: Any) -> Any:
+    return buffer[index] if is_scalar(buffer.var_type) else buffer[index // 2][index % 2]
+
+
+def _within(spot: Spot, signal_range: tuple[int, int] | None) -> Any:
+    """Whether a value belongs to the signal: True, False, or a condition."""
+    if signal_range is None:
+        return True
+    (start, end), (least, most) = signal_range, spot.bounds
+    if most < start or least >= end:
+        return False
+    conditions = []
+    if least < start:
+        conditions.append(spot.index >= start)
+    if most >= end:
+        conditions.append(spot.index < end)
+    return vc.all(*conditions) if conditions else True
+
+
+@contextmanager
+def guard(conditions: Sequence[Any]) -> Iterator[None]:
+    """Trace the body for the invocations of which all conditions hold; True costs nothing."""
+    dynamic = [condition for condition in conditions if condition is not True]
+    if not dynamic:
+        yield
+        return
+    with vc.if_block(dynamic[0] if len(dynamic) == 1 else vc.all(*dynamic)):
+        yield
+
+
+# ---- what maps ask for -----------------------------------------------------------------------------
+
+
+class _Current(threading.local):
+    """What a map that is being traced in this thread is called for."""
+
+    read: GlobalReadOp | None = None
+    write: GlobalWriteOp | None = None
+    kernel: int | None = None
+
+
+_current = _Current()
+
+
+def read_op() -> GlobalReadOp:
+    """Return the read that an input or kernel map is traced for. Raises ValueError outside of one."""
+    if _current.read is None:
+        raise located(
+            ArgumentValueError, "read_op: it is for input maps and kernel maps; there is no read here"
+        )
+    return _current.read
+
+
+def write_op() -> GlobalWriteOp:
+    """Return the write that an output map is traced for. Raises ValueError outside of one."""
+    if _current.write is None:
+        raise located(ArgumentValueError, "write_op: it is for output maps; there is no write here")
+    return _current.write
+
+
+def mapped_kernel_index() -> int | None:
+    """Return which of a convolution's kernels a map is traced for; None outside of a convolution."""
+    return _current.kernel
+
+
+@contextmanager
+def current_read(op: GlobalReadOp) -> Iterator[None]:
+    """Let `read_op` return an operation."""
+    before, _current.read = _current.read, op
+    try:
+        yield
+    finally:
+        _current.read = before
+
+
+@contextmanager
+def current_write(op: GlobalWriteOp) -> Iterator[None]:
+    """Let `write_op` return an operation."""
+    before, _current.write = _current.write, op
+    try:
+        yield
+    finally:
+        _current.write = before
+
+
+@contextmanager
+def current_kernel(number: int | None) -> Iterator[None]:
+    """Let `mapped_kernel_index` return a number."""
+    before, _current.kernel = _current.kernel, number
+    try:
+        yield
+    finally:
+        _current.kernel = before

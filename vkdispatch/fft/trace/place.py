@@ -1,0 +1,51 @@
+"""Where an invocation is among the lines of a buffer."""
+
+import vkdispatch.codegen as vc
+from vkdispatch.fft.plan.grids import LineGrid
+from vkdispatch.fft.plan.indices import kept, plus, times
+
+
+class Place:
+    """Where an invocation is.
+
+    Attributes
+    ----------
+    thread, line
+        Which invocation of its line, which line of its workgroup: an int where there is only one.
+    outer, inner
+        Which line along the axes before the transformed one, and along those after it.
+    line_number
+        Which line of all, counted in C order of the other axes.
+    first
+        Flat index of the line's first value.
+    active
+        Whether there is such a line: a GPU bool, or True where there always is.
+    """
+
+    def __init__(self, grid: LineGrid) -> None:
+        self.grid = grid
+        local, width = vc.local_invocation_id(), grid.width
+        if grid.flat and 1 < width < grid.local_size[0]:
+            x, y = kept(local.x % width), kept(local.x // width)
+        elif grid.flat:
+            x, y = (local.x, 0) if width > 1 else (0, local.x)
+        else:
+            x = 0 if grid.local_size[0] == 1 else local.x
+            y = 0 if grid.local_size[1] == 1 else local.y
+        group = vc.workgroup_id().x
+        if grid.interleaved:
+            self.line, self.thread = x, y
+            outer = kept(group // grid.blocks if grid.blocks > 1 else group)
+            block = group % grid.blocks if grid.blocks > 1 else 0
+            column = plus(times(block, grid.lines), x)
+            self.active = column < grid.inner if grid.inner % grid.lines else True
+            self.outer, self.inner = outer, kept(column)
+            self.line_number = kept(plus(times(outer, grid.inner), column))
+            self.first = kept(plus(times(outer, grid.length * grid.stride), column))
+        else:
+            self.thread, self.line = x, y
+            number = plus(times(group, grid.lines), y)
+            self.active = number < grid.outer if grid.outer % grid.lines else True
+            self.line_number = kept(number)
+            self.outer, self.inner = self.line_number, 0
+            self.first = kept(times(self.line_number, grid.length))

@@ -1,0 +1,106 @@
+"""Constants that transforms read from memory, computed in double precision once and shared by all kernels."""
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.facts import device_facts
+from vkdispatch.base.dtype import DType, complex64, complex128, to_numpy_dtype
+from vkdispatch.fft.plan.indices import held, kept, plus
+from vkdispatch.fft.plan.lengths import split_of
+from vkdispatch.fft.plan.stages import Split
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def cached(function: _Function) -> _Function:
+    """Keep what a function returned for its last arguments; tables are shared that way, and not for ever."""
+    return cast(_Function, functools.lru_cache(maxsize=512)(function))
+
+
+def host_type(compute_type: DType) -> Any:
+    """NumPy type of the tables of a kernel that computes in `compute_type`."""
+    return np.dtype(to_numpy_dtype(complex128 if compute_type is complex128 else complex64))
+
+
+def roots_of_unity(count: int, denominator: int, step: int = 1) -> Any:
+    """Return exp(-2 pi i k step / denominator) for k = 0 ... count - 1, accurate to the last bit or so."""
+    k = np.arange(count, dtype=np.int64) * step % denominator
+    # within an eighth of the circle, where sine and cosine lose nothing to their argument
+    octant, rest = np.divmod(8 * k, denominator)
+    odd = (octant & 1).astype(bool)
+    rest = np.where(odd, denominator - rest, rest)
+    angle = rest * (np.pi / 4 / denominator)
+    cosine, sine = np.cos(angle), np.sin(angle)
+    cosine, sine = np.where(odd, sine, cosine), np.where(odd, cosine, sine)
+    value = cosine - 1j * sine
+    return value * np.array([1, -1j, -1, 1j])[octant >> 1]
+
+
+def second_power(radix: int) -> int:
+    """Which power of a butterfly's twiddle factor the table of `twiddles` holds besides the first."""
+    step = radix // split_of(radix)
+    return step if step > 1 else min(2, radix - 1)
+
+
+def twiddle_offsets(split: Split) -> tuple[int, ...]:
+    """Where each stage's twiddle factors begin in the table of `twiddles`; the first stage has none."""
+    offsets, offset = [], 0
+    for stage in split.stages:
+        offsets.append(offset)
+        offset += 2 * stage.previous if stage.previous > 1 else 0
+    return tuple(offsets)
+
+
+@cached
+def twiddles(split: Split, compute_type: DType) -> vc.ConstantArray:
+    """Table of exp(-2 pi i k / (previous radix)) for each stage but the first, one after another.
+
+    Each is followed by a power of it: others are made of the two by so few multiplications that hardly
+    anything is lost to rounding.
+    """
+    parts = []
+    for stage in split.stages:
+        if stage.previous > 1:
+            circle = stage.previous * stage.radix
+            powers = (1, second_power(stage.radix))
+            parts += [np.stack([roots_of_unity(stage.previous, circle, p) for p in powers], axis=1).ravel()]
+    # butterflies that idle invocations would have behind those of the last stage
+    last = split.stages[-1]
+    parts.append(np.ones(2 * (last.rounds * last.threads - last.butterflies)))
+    return vc.ConstantArray(np.concatenate(parts).astype(host_type(compute_type)))
+
+
+# Beyond so many entries a table is two: exp(-2 pi i (a step + b) / n) is a product.
+_ONE_TABLE = 1024
+_ONE_TABLE_ON_CPU = 1 << 16  # where a second access costs more than what a table takes of a cache
+
+
+@cached
+def _table(denominator: int, compute_type: DType, longest: int) -> tuple[vc.ConstantArray, int]:
+    """Return the table, and after how many entries the second one begins; 0 where there is one only."""
+    kind = host_type(compute_type)
+    if denominator <= longest:
+        return vc.ConstantArray(roots_of_unity(denominator, denominator).astype(kind)), 0
+    step = 1 << math.ceil(math.log2(denominator) / 2)
+    fine = roots_of_unity(step, denominator)
+    coarse = roots_of_unity(-(-denominator // step), denominator, step)
+    return vc.ConstantArray(np.concatenate([fine, coarse]).astype(kind)), step
+
+
+def root_power(exponent: Any, denominator: int, compute_type: DType, inverse: bool) -> Any:
+    """Return exp(-+2 pi i exponent / denominator) of an exponent (u32) less than the denominator."""
+    longest = _ONE_TABLE_ON_CPU if device_facts().cpu else _ONE_TABLE
+    array, step = _table(denominator, compute_type, longest)
+    table = vc.constant_array(array)
+    if step == 0:
+        value = held(table[exponent])
+    else:
+        exponent = kept(exponent)
+        fine, coarse = table[exponent % step], table[plus(exponent // step, step)]
+        value = held(held(fine) * held(coarse))
+    return held(vc.to_complex(value.real, -value.imag)) if inverse else value

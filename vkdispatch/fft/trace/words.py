@@ -1,0 +1,55 @@
+"""Complex numbers in memory as the device moves them best.
+
+A CPU driver's access costs by its elements, not by its bytes: complex64 is one element of 64 bits there
+rather than two of 32.
+"""
+
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.facts import device_facts
+from vkdispatch.base.dtype import DType, complex64, uint64
+
+
+def word_type(kind: DType) -> DType:
+    """Return the dtype of memory that holds values of a type."""
+    packed = kind is complex64 and device_facts().cpu and "shaderInt64" in device_facts().features
+    return uint64 if packed else kind
+
+
+class Words:
+    """complex64 values that lie in an array of uint64."""
+
+    var_type = complex64
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __getitem__(self, index: Any) -> Any:
+        pair = vc.unpack_uint2x32(self._array[index]).to_register()
+        return vc.to_complex(vc.uint_bits_to_float(pair.x), vc.uint_bits_to_float(pair.y))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        value = vc.to_complex(value, 0) if isinstance(value, int) else value.to_register()
+        pair = (vc.float_bits_to_uint(part) for part in (value.real, value.imag))
+        self._array[index] = vc.pack_uint2x32(vc.to_uvec2(*pair))
+
+
+def argument_of(kind: DType) -> Any:
+    """Annotation of a buffer of complex numbers, for `values_in`."""
+    return vc.Buffer[word_type(kind)]  # type: ignore[misc]
+
+
+def values_in(argument: Any) -> Any:
+    """Return what reads and writes the values of an argument of `argument_of`: the caller gives complex64."""
+    if argument.var_type is not uint64:
+        return argument
+    vc.get_builder().take_argument_as(argument, complex64)
+    return Words(argument)
+
+
+def shared_values(kind: DType, count: int, name: str) -> Any:
+    """Allocate workgroup memory for so many values, real or complex."""
+    word = word_type(kind)
+    array = vc.shared_buffer(word, count, var_name=name)
+    return array if word is kind else Words(array)
