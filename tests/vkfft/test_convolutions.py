@@ -134,3 +134,49 @@ def test_conjugates_and_real_images() -> None:
     vkfft.VkFFTPlan(20, do_r2c=True, kernel_count=1, normalize=True).record(None, real, kernel=other)
     truth = np.fft.irfft(np.fft.rfft(signal.real) * np.fft.rfft(kernel.real))
     assert distance(real.read_real(0), truth) < CLOSE
+
+
+@pytest.mark.parametrize("shape", [(6, 8), (3, 5, 7)])
+@pytest.mark.parametrize("kind", [np.complex64, np.float32, np.int32])
+def test_images_from_elsewhere(shape: tuple[int, ...], kind: Any) -> None:
+    image, kernel = (10 * complexes(shape)), complexes(shape, seed=1)
+    given = image.astype(np.complex64) if kind is np.complex64 else image.real.astype(kind)
+    ready, source = vd.asbuffer(kernel), vd.asbuffer(given)
+    vkfft.transpose_kernel2D(ready)
+    # any shape with room for it, and what is behind stays
+    result = vd.asbuffer(np.full((2, given.size), 5, np.complex64))
+    vkfft.convolve2D(result, ready, normalize=True, input_buffer=source)
+    assert distance(result.read(0)[0].reshape(shape), convolved(given, kernel)) < CLOSE
+    assert (result.read(0)[1] == 5).all()
+    assert (source.read(0) == given).all()
+
+    alone = vd.asbuffer(kernel)
+    graph = vd.CommandGraph()
+    vkfft.convolve2D(alone, ready, conjugate_kernel=True, input_buffer=source, graph=graph)
+    assert (alone.read(0) == kernel).all()
+    graph.submit()
+    truth = convolved(given, kernel, True) * shape[-1] * shape[-2]
+    assert distance(alone.read(0), truth) < CLOSE
+
+
+def test_images_from_the_buffer_itself() -> None:
+    image, kernel = complexes((6, 8)), complexes((6, 8), seed=1)
+    buffer, ready = vd.asbuffer(image), vd.asbuffer(kernel)
+    vkfft.transpose_kernel2D(ready)
+    vkfft.convolve2D(buffer, ready, normalize=True, input_buffer=buffer)
+    assert distance(buffer.read(0), convolved(image, kernel)) < CLOSE
+
+
+def test_errors_of_images_from_elsewhere() -> None:
+    source, ready = vd.asbuffer(complexes((6, 8))), vd.asbuffer(complexes((6, 8), seed=1))
+    for buffer, given, message in (
+        (vd.Buffer((5, 8), vd.complex64), source, "buffer: 48 elements"),
+        (vd.Buffer((6, 8), vd.float32), source, "buffer: expected complex"),
+        (vd.Buffer((6, 8), vd.complex64), vd.Buffer((6, 8), vd.vec2), "input_buffer: expected complex"),
+        (vd.Buffer((6, 8), vd.complex64), vd.Buffer((48,), vd.complex64), "input_buffer: expected images"),
+        (vd.Buffer((6, 9), vd.complex64), vd.Buffer((6, 9), vd.complex64), "kernel: expected"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            vkfft.convolve2D(buffer, ready, input_buffer=given)
+    with pytest.raises(TypeError, match="input_buffer"):
+        vkfft.convolve2D(vd.Buffer((6, 8), vd.complex64), ready, input_buffer=complexes((6, 8)))  # type: ignore[arg-type]

@@ -1,13 +1,15 @@
 """Circular convolutions of images."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
-from vkdispatch.arrays.aliasing import check_apart
+from vkdispatch.arrays.aliasing import check_apart, is_same_memory
 from vkdispatch.base.buffer import Buffer, function_buffer
+from vkdispatch.base.dtype import is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.vkfft.elementwise import CONJUGATE_KERNEL, check_complex, move
+from vkdispatch.vkfft.elementwise import CONJUGATE_KERNEL, check_alike, check_complex, move
 from vkdispatch.vkfft.layout import checked_shape
 from vkdispatch.vkfft.plan import VkFFTPlan
 
@@ -60,13 +62,15 @@ def convolve2D(  # noqa: N802
     graph: CommandGraph | None = None,
     keep_shader_code: bool = False,
     padding: Any = None,
+    input_buffer: Buffer[Any] | None = None,
 ) -> None:
     """Convolve images with kernels, circularly and in place: ifft2(fft2(image) * fft2(kernel)).
 
     Parameters
     ----------
     buffer
-        One image (2 axes) or a batch of them (3 axes).
+        One image (2 axes) or a batch of them (3 axes). With `input_buffer` the results go there, and it may
+        have any shape that holds as many elements.
     kernel
         What `transpose_kernel2D` has made: one kernel for each image, or one for all.
     normalize
@@ -80,16 +84,23 @@ def convolve2D(  # noqa: N802
     padding
         For each of the two axes of an image (left, right), or None: elements left <= i < right are taken for
         zeros, and are not read. The result has all its elements.
+    input_buffer
+        Take the images from here, and leave it as it is. Its shape counts then; its numbers are real or
+        complex, and are converted to `buffer`'s dtype.
 
     Raises
     ------
     TypeError
         Something is no buffer.
     ValueError
-        The buffer has other than 2 or 3 axes, dtypes differ or are not complex, or there are other than one
-        kernel or one for each image.
+        The images have other than 2 or 3 axes, dtypes differ or are not complex, `buffer` is too small for
+        those of `input_buffer`, or there are other than one kernel or one for each image.
     """
-    sizes = _images(buffer, None, "buffer")
+    if input_buffer is None or is_same_memory(input_buffer, buffer):
+        sizes = _images(buffer, None, "buffer")
+        input_buffer = None
+    else:
+        sizes = _sources(input_buffer, buffer)
     batch, height, width = sizes
     if not isinstance(kernel, Buffer):
         raise ArgumentTypeError(f"kernel: expected a vd.Buffer, got {type(kernel).__name__}")
@@ -99,12 +110,16 @@ def convolve2D(  # noqa: N802
             f"kernel: expected {height} x {width} elements, or {batch} times that, got shape {kernel.shape}"
         )
     check_apart("kernel", kernel, "buffer", buffer)
+    check_alike(kernel, "kernel", buffer)
     single = kernel.size != batch * height * width
     ranges = padding
-    if padding is not None and len(padding) == len(buffer.shape) == 3:
+    images = buffer if input_buffer is None else input_buffer
+    if padding is not None and len(padding) == len(images.shape) == 3:
         if padding[0] not in (None, (0, 0), [0, 0]):
             raise ArgumentValueError(f"padding: images are not padded along the batch, got {padding!r}")
         ranges = padding[1:]
+    if input_buffer is not None:
+        move(buffer, 0, input_buffer, 0, batch * height * width, graph)
     if _too_large(buffer, batch):
         own = kernel if single else function_buffer((height, width), kernel.var_type)
 
@@ -129,6 +144,19 @@ def convolve2D(  # noqa: N802
     plan.record(graph, buffer, kernel=kernel)
 
 
+def _sources(input_buffer: object, buffer: object) -> tuple[int, int, int]:
+    """Return batch, height and width of images that are not where the results go."""
+    if not isinstance(buffer, Buffer):
+        raise ArgumentTypeError(f"buffer: expected a vd.Buffer, got {type(buffer).__name__}")
+    check_complex(buffer, "buffer")
+    sizes = _images(input_buffer, None, "input_buffer", real=True)
+    if buffer.size < math.prod(sizes):
+        raise ArgumentValueError(
+            f"buffer: {math.prod(sizes)} elements of input_buffer do not fit in shape {buffer.shape}"
+        )
+    return sizes
+
+
 def _too_large(buffer: Buffer[Any], batch: int) -> bool:
     """Whether VkFFT's kernels cannot be given a whole batch, but perhaps one image of it."""
     return batch > 1 and buffer.mem_size > buffer.context.max_storage_buffer_range
@@ -150,11 +178,12 @@ def _one_by_one(
         move(buffer, number * elements, part, 0, elements, graph)
 
 
-def _images(buffer: object, shape: Any, name: str) -> tuple[int, int, int]:
-    """Return batch, height and width."""
+def _images(buffer: object, shape: Any, name: str, *, real: bool = False) -> tuple[int, int, int]:
+    """Return batch, height and width; `real` where the numbers need not be complex."""
     if not isinstance(buffer, Buffer):
         raise ArgumentTypeError(f"{name}: expected a vd.Buffer, got {type(buffer).__name__}")
-    check_complex(buffer, name)
+    if not (real and is_scalar(buffer.var_type)):
+        check_complex(buffer, name)
     sizes = checked_shape(
         buffer.shape or (1,) if shape is None else shape, name if shape is None else "shape"
     )

@@ -4,10 +4,11 @@ import math
 from typing import Any
 
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.dtype import DType, complex32, complex64, complex128, uint32
+from vkdispatch.base.dtype import DType, complex32, complex64, complex128, is_scalar, uint32
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.codegen.abbreviations import Buff, Const
 from vkdispatch.codegen.functions.control_flow import if_block
+from vkdispatch.codegen.functions.conversions import to_dtype
 from vkdispatch.codegen.functions.invocation import global_invocation_id
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.shader.decorator import shader
@@ -17,7 +18,7 @@ CONJUGATE_DATA, CONJUGATE_KERNEL = 1, 2
 
 _products: dict[tuple[DType, int], ShaderFunction] = {}
 _embeddings: dict[DType, ShaderFunction] = {}
-_moves: dict[DType, ShaderFunction] = {}
+_moves: dict[tuple[DType, DType], ShaderFunction] = {}
 
 
 def multiply(
@@ -68,11 +69,11 @@ def move(
     elements: int,
     graph: CommandGraph | None,
 ) -> None:
-    """Copy elements of `source` from `first` on to `target` from `start` on."""
-    kind = target.var_type
-    if kind not in _moves:
-        _moves[kind] = _moving(kind)
-    _moves[kind](target, source, start, first, exec_size=elements, graph=graph)
+    """Copy elements of `source` from `first` on to `target`, of complex numbers, from `start` on."""
+    key = (target.var_type, source.var_type)
+    if key not in _moves:
+        _moves[key] = _moving(*key)
+    _moves[key](target, source, start, first, exec_size=elements, graph=graph)
 
 
 def check_complex(buffer: Buffer[Any], name: str) -> None:
@@ -132,15 +133,18 @@ def _embedding(kind: DType) -> ShaderFunction:
     return decorate(with_zeros)
 
 
-def _moving(kind: DType) -> ShaderFunction:
+def _moving(kind: DType, source_kind: DType) -> ShaderFunction:
     def move_part(target: Any, source: Any, start: Any, first: Any) -> None:
         i = global_invocation_id().x
-        target[start + i] = source[first + i]
+        value = source[first + i]
+        if is_scalar(source_kind):
+            value = to_dtype(kind, value, 0)
+        target[start + i] = value if value.var_type is kind else value.to_dtype(kind)
 
     buffer: Any = Buff
     number: Any = Const
     decorate = shader(
-        arg_type_annotations=[*[buffer[kind]] * 2, *[number[uint32]] * 2],
+        arg_type_annotations=[buffer[kind], buffer[source_kind], *[number[uint32]] * 2],
         arg_names=["target", "source", "start", "first"],
         rewrite=False,
     )

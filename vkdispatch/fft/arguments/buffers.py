@@ -33,6 +33,8 @@ def takes_options(*names: str) -> Callable[[_Function], _Function]:
         def call(*args: Any, **options: Any) -> Any:
             if "buffer" in options:
                 args = (options.pop("buffer"), *args)
+            if not args:
+                raise ArgumentValueError(f"buffer: {function.__name__} needs at least one buffer, got none")
             count = 1
             if options.get("input_map") is not None or options.get("output_map") is not None:
                 while count < len(args) and not (

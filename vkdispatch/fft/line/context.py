@@ -185,6 +185,24 @@ class FFTContext:
         """Iterate over the writes out of `registers`; see `global_writes_iterator`."""
         return global_writes_iterator(self.registers, r2c, inverse)
 
+    def read_from_buffer(
+        self,
+        buffer: Any,
+        r2c: bool = False,
+        inverse: bool | None = None,
+        format_transposed: bool = False,
+        inner_only: bool = False,
+        signal_range: SignalRange | None = None,
+    ) -> None:
+        """Read the line from a buffer into `registers`; see `global_reads_iterator` for the arguments."""
+        for op in self.reads_iter(r2c, inverse, format_transposed, inner_only, signal_range):
+            op.read_from_buffer(buffer)
+
+    def write_to_buffer(self, buffer: Any, r2c: bool = False, inverse: bool | None = None) -> None:
+        """Write `registers` to a buffer; see `global_writes_iterator` for the arguments."""
+        for op in self.writes_iter(r2c, inverse):
+            op.write_to_buffer(buffer)
+
     # -- the outcome
 
     def _finish(self) -> None:

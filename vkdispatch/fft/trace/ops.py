@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, Literal
 
 import vkdispatch.codegen as vc
-from vkdispatch.base.dtype import DType, component_type, is_complex, is_scalar, uint32
+from vkdispatch.base.dtype import DType, component_type, int32, is_complex, is_scalar, uint32
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.codegen.location import located
@@ -114,6 +114,12 @@ class MemoryOp:
     def fft_index(self) -> Any:
         """Position in the line (u32)."""
         return _variable(self.spot.index)
+
+    @property
+    def fft_index_shifted(self) -> Any:
+        """Position in the line, counted as a frequency (i32): from -(N // 2) on, 0 for the first value."""
+        half = self.fft_size // 2
+        return (self.fft_index.to_dtype(int32) + half) % self.fft_size - half
 
     @property
     def fft_size(self) -> int:
