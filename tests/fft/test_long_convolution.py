@@ -12,7 +12,7 @@ import vkdispatch as vd
 import vkdispatch.codegen as vc
 from tests.fft.signals import bound, complex_signal, error, filled
 from vkdispatch.codegen.abbreviations import Buff, c64
-from vkdispatch.fft.convolve import kernels
+from vkdispatch.fft.convolve import plans
 from vkdispatch.fft.convolve.long import LongConvolution
 
 
@@ -20,7 +20,7 @@ from vkdispatch.fft.convolve.long import LongConvolution
 def _no_single_pass(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let no workgroup hold a line there and back."""
     vd.fft.cache_clear()
-    monkeypatch.setattr(kernels, "plan_pass", lambda *_: None)
+    monkeypatch.setattr(plans, "plan_pass", lambda *_: None)
     yield
     vd.fft.cache_clear()
 

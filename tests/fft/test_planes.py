@@ -9,10 +9,12 @@ import pytest
 
 import vkdispatch as vd
 from tests.fft.signals import bound, complex_signal, device_has, error, filled
+from vkdispatch.base.record import replace
 from vkdispatch.fft.convolve.planes import PlaneConvolution, plane_convolution
 from vkdispatch.fft.many.planes import make_plane_kernel
 from vkdispatch.fft.plan.planes import PlanePlan, plan_planes
 from vkdispatch.fft.plan.stages import Split
+from vkdispatch.fft.plan.transforms import Transform
 
 # a CPU takes two kernels
 pytestmark = pytest.mark.usefixtures("plans_of_gpus")
@@ -38,7 +40,11 @@ def _check(forward: Any, backward: Any, *shape: int, kind: Any = vd.complex64) -
 
 def _check_plan(plan: PlanePlan | None, interpreted: bool = True) -> None:
     assert plan is not None
-    kernels: list[Any] = [make_plane_kernel(plan, vd.complex64, inverse, True) for inverse in (False, True)]
+    shape, kind = (plan.count, plan.height, plan.width), vd.complex64
+    forward = Transform(shape, 2, kind, input_type=kind, output_type=kind)
+    kernels: list[Any] = [
+        make_plane_kernel(plan, replace(forward, inverse=inverse)) for inverse in (False, True)
+    ]
     if interpreted:  # which compiles nothing
         kernels = [kernel.interpret for kernel in kernels]
     _check(*kernels, plan.count, plan.height, plan.width)

@@ -9,11 +9,13 @@ import pytest
 
 import vkdispatch as vd
 from tests.fft.signals import bound, device_has, error, real_signal
+from vkdispatch.base.record import replace
 from vkdispatch.fft.line.real import make_real_kernel
 from vkdispatch.fft.plan.memory import SharedLayout
 from vkdispatch.fft.plan.passes import Pass, plan_pass
 from vkdispatch.fft.plan.real import plan_real
 from vkdispatch.fft.plan.stages import Split
+from vkdispatch.fft.plan.transforms import Transform
 
 _HOST = {vd.complex32: np.complex64, vd.complex64: np.complex64, vd.complex128: np.complex128}
 
@@ -50,10 +52,7 @@ def test_every_even_length_to_64() -> None:
     # by the interpreter, which compiles nothing
     for length in range(2, 65, 2):
         plan = plan_real(3, length, vd.complex64)
-        assert plan is not None
-        forward = make_real_kernel(plan, vd.complex64, False, True).interpret
-        backward = make_real_kernel(plan, vd.complex64, True, True).interpret
-        _check(forward, backward, 3, length)
+        _check_plan(plan, 3, length, interpreted=True)
 
 
 @pytest.mark.parametrize("shape", [(3, 2), (5, 12), (9, 64), (1, 1210), (2, 3, 128), (2, 4096)])
@@ -102,7 +101,11 @@ def test_back_without_normalization() -> None:
 
 def _check_plan(plan: Any, count: int, length: int, interpreted: bool = False) -> None:
     assert plan is not None
-    kernels: list[Any] = [make_real_kernel(plan, vd.complex64, inverse, True) for inverse in (False, True)]
+    kind = vd.complex64
+    forward = Transform((count, length), 1, kind, r2c=True, input_type=kind, output_type=kind)
+    kernels: list[Any] = [
+        make_real_kernel(plan, replace(forward, inverse=inverse)) for inverse in (False, True)
+    ]
     if interpreted:
         kernels = [kernel.interpret for kernel in kernels]
     _check(*kernels, count, length)

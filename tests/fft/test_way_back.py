@@ -10,7 +10,7 @@ import pytest
 
 import vkdispatch as vd
 from tests.fft.signals import bound, complex_signal, error
-from vkdispatch.fft.convolve import kernels
+from vkdispatch.fft.convolve import plans
 from vkdispatch.fft.plan.passes import plan_pass
 
 
@@ -18,7 +18,7 @@ from vkdispatch.fft.plan.passes import plan_pass
 def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     vd.fft.cache_clear()
     if not request.param:
-        monkeypatch.setattr(kernels, "plan_back", lambda plan: plan)
+        monkeypatch.setattr(plans, "plan_inverse", lambda plan: plan)
     yield
     vd.fft.cache_clear()
 
@@ -36,7 +36,7 @@ def test_there_and_back(shape: tuple[int, ...], axis: int) -> None:
 def test_no_shuffle_is_needed() -> None:
     for length in (128, 210, 90):
         plan: Any = plan_pass((8, length), 1, vd.complex64)
-        back = kernels.plan_back(plan)
+        back = plans.plan_inverse(plan)
         assert back.split.radices == plan.split.radices[::-1] and back.grid == plan.grid
         barriers = vd.fft.convolve_src((8, length)).code.count("barrier()")
         exchanges = len(plan.split.radices) - 1

@@ -55,7 +55,7 @@ from vkdispatch.fft.api.transforms import (
     rfft2,
     rfft3,
 )
-from vkdispatch.fft.convolve.kernels import get_transposed_size
+from vkdispatch.fft.convolve.plans import get_transposed_size
 from vkdispatch.fft.line.context import FFTContext, IOManager, fft_context
 from vkdispatch.fft.line.iterators import (
     global_reads_iterator,

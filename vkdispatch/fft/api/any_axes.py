@@ -3,18 +3,17 @@
 from collections.abc import Sequence
 from typing import Any
 
-import vkdispatch.codegen as vc
-from vkdispatch.arrays.axes import checked_axes
 from vkdispatch.arrays.calls import array_function
+from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.rfft_buffer import RFFTBuffer
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.fft.api.transforms import fft, fft2, ifft2
-from vkdispatch.fft.arguments.buffers import require_buffer, require_rfft_buffer
-from vkdispatch.fft.arguments.norms import Norm, checked_norm
-from vkdispatch.fft.arguments.shapes import checked_shape
+from vkdispatch.fft.arguments.buffers import require_rfft_buffer
+from vkdispatch.fft.arguments.norms import Norm, reverse_norm
+from vkdispatch.fft.arguments.options import Options
+from vkdispatch.fft.many.calls import transform_axes, transform_real, transform_real_axes
+from vkdispatch.fft.trace.line_kernel import buffer_of
 from vkdispatch.fft.trace.ops import read_op, write_op
 from vkdispatch.shader.map import MappingFunction, map
 
@@ -52,7 +51,14 @@ def fftn(
     AxisError
         There is no such axis.
     """
-    _many(buffer, axes, norm, False, graph, print_shader, compute_type, buffer_shape)
+    options = Options(
+        graph=graph,
+        print_shader=print_shader,
+        buffer_shape=buffer_shape,
+        norm=norm,
+        compute_type=compute_type,
+    )
+    transform_axes(buffer, axes, options)
 
 
 @array_function
@@ -67,38 +73,15 @@ def ifftn(
     buffer_shape: Sequence[int] | None = None,
 ) -> None:
     """Transform a complex buffer back along some axes, in place, as `numpy.fft.ifftn`; see `fftn`."""
-    _many(buffer, axes, norm, True, graph, print_shader, compute_type, buffer_shape)
-
-
-def _many(
-    buffer: Any,
-    axes: Any,
-    norm: Any,
-    inverse: bool,
-    graph: CommandGraph | None,
-    shown: bool,
-    compute_type: DType | None,
-    buffer_shape: Sequence[int] | None,
-) -> None:
-    shape = checked_shape(require_buffer(buffer, "buffer").shape if buffer_shape is None else buffer_shape)
-    norm = checked_norm(norm)
-    chosen = checked_axes(axes, len(shape), "axes")
-    if len(shape) > 1 and {len(shape) - 2, len(shape) - 1} <= set(chosen):
-        # planes that fit into a workgroup are done in one go
-        options: dict[str, Any] = {"graph": graph, "print_shader": shown, "compute_type": compute_type}
-        (ifft2 if inverse else fft2)(buffer, buffer_shape=shape, norm=norm or "backward", **options)
-        chosen = tuple(axis for axis in chosen if axis < len(shape) - 2)
-    for axis in reversed(chosen):
-        fft(
-            buffer,
-            buffer_shape=shape,
-            axis=axis,
-            inverse=inverse,
-            norm=norm,
-            graph=graph,
-            print_shader=shown,
-            compute_type=compute_type,
-        )
+    options = Options(
+        graph=graph,
+        print_shader=print_shader,
+        buffer_shape=buffer_shape,
+        inverse=True,
+        norm=norm,
+        compute_type=compute_type,
+    )
+    transform_axes(buffer, axes, options)
 
 
 @array_function
@@ -134,12 +117,8 @@ def rfftn(
     AxisError
         There is no such axis.
     """
-    chosen = _real_axes(buffer, axes)
-    options: dict[str, Any] = {"norm": checked_norm(norm), "graph": graph, "print_shader": print_shader}
-    options["compute_type"] = compute_type
-    fft(buffer, buffer_shape=buffer.real_shape, r2c=True, **options)
-    for axis in reversed(chosen[:-1]):
-        fft(buffer, axis=axis, **options)
+    options = Options(graph=graph, print_shader=print_shader, norm=norm, compute_type=compute_type)
+    transform_real_axes(buffer, axes, options)
 
 
 @array_function
@@ -153,23 +132,10 @@ def irfftn(
     compute_type: DType | None = None,
 ) -> None:
     """Transform the half spectrum of an RFFTBuffer into reals, as `numpy.fft.irfftn`; see `rfftn`."""
-    chosen = _real_axes(buffer, axes)
-    options: dict[str, Any] = {"norm": checked_norm(norm), "graph": graph, "print_shader": print_shader}
-    options |= {"compute_type": compute_type, "inverse": True}
-    for axis in chosen[:-1]:
-        fft(buffer, axis=axis, **options)
-    fft(buffer, buffer_shape=buffer.real_shape, r2c=True, **options)
-
-
-def _real_axes(buffer: Any, axes: Any) -> tuple[int, ...]:
-    dimensions = len(require_rfft_buffer(buffer).real_shape)
-    chosen = checked_axes(axes, dimensions, "axes")
-    if chosen[-1:] != (dimensions - 1,):
-        raise ArgumentValueError(
-            f"axes: an RFFTBuffer has its reals along the last axis, so {dimensions - 1} must be named last; "
-            f"got {axes!r}"
-        )
-    return chosen
+    options = Options(
+        graph=graph, print_shader=print_shader, inverse=True, norm=norm, compute_type=compute_type
+    )
+    transform_real_axes(buffer, axes, options)
 
 
 # ---- spectra that are real ---------------------------------------------------------------------------
@@ -200,20 +166,16 @@ def hfft(
     TypeError, ValueError
         As `rfftn`.
     """
-    # The transform back of the conjugate: what normalizes one direction is the other one's factor.
-    shape = require_rfft_buffer(buffer).real_shape
-    fft(
-        buffer,
-        buffer,
-        buffer_shape=shape,
-        r2c=True,
-        inverse=True,
-        norm=reversed_norm(norm),
-        input_map=_read_conjugate(buffer.var_type),
+    # the inverse transform of the conjugate, with the factor of the forward one
+    options = Options(
         graph=graph,
         print_shader=print_shader,
+        inverse=True,
+        norm=reverse_norm(norm),
+        input_map=_make_conjugating_read(require_rfft_buffer(buffer).var_type),
         compute_type=compute_type,
     )
+    transform_real(buffer, options)
 
 
 @array_function
@@ -229,48 +191,35 @@ def ihfft(
 
     As `numpy.fft.ihfft` along the last axis; the rest is as in `hfft`.
     """
-    shape = require_rfft_buffer(buffer).real_shape
-    fft(
-        buffer,
-        buffer,
-        buffer_shape=shape,
-        r2c=True,
-        norm=reversed_norm(norm),
-        output_map=_write_conjugate(buffer.var_type),
+    options = Options(
         graph=graph,
         print_shader=print_shader,
+        norm=reverse_norm(norm),
+        output_map=_make_conjugating_write(require_rfft_buffer(buffer).var_type),
         compute_type=compute_type,
     )
+    transform_real(buffer, options)
 
 
-def reversed_norm(norm: Any) -> Norm:
-    """Return the norm that does to one direction what this one does to the other."""
-    norm = checked_norm(norm)
-    return "ortho" if norm == "ortho" else "backward" if norm == "forward" else "forward"
+@remembered
+def _make_conjugating_read(kind: DType) -> MappingFunction:
+    """Return the map that reads the conjugate."""
 
-
-_maps: dict[tuple[str, DType], MappingFunction] = {}
-
-
-def _read_conjugate(kind: DType) -> MappingFunction:
     def read_conjugate(buffer: Any) -> None:
         op = read_op()
         op.read_from_buffer(buffer)
         op.register.imag = -op.register.imag
 
-    return _maps.setdefault(
-        ("read", kind),
-        map(read_conjugate, input_types=[vc.Buffer[kind]]),  # type: ignore[valid-type]
-    )
+    return map(read_conjugate, input_types=[buffer_of(kind)])
 
 
-def _write_conjugate(kind: DType) -> MappingFunction:
+@remembered
+def _make_conjugating_write(kind: DType) -> MappingFunction:
+    """Return the map that writes the conjugate."""
+
     def write_conjugate(buffer: Any) -> None:
         op = write_op()
         op.register.imag = -op.register.imag
         op.write_to_buffer(buffer)
 
-    return _maps.setdefault(
-        ("write", kind),
-        map(write_conjugate, input_types=[vc.Buffer[kind]]),  # type: ignore[valid-type]
-    )
+    return map(write_conjugate, input_types=[buffer_of(kind)])

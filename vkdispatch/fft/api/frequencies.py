@@ -14,7 +14,7 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OverlapError
 from vkdispatch.codegen.abbreviations import Buff, Const, u32
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.fft.arguments.buffers import require_buffer
+from vkdispatch.fft.arguments.buffers import check_like
 from vkdispatch.shader.copying import copyto
 from vkdispatch.shader.decorator import shader
 from vkdispatch.shader.parameters import given
@@ -150,14 +150,10 @@ def _shift(who: str, x: Any, axes: Any, out: Any, graph: CommandGraph | None) ->
     for axis in chosen:
         steps[axis] = -(-shape[axis] // 2) if who == "fftshift" else shape[axis] // 2
         steps[axis] %= max(shape[axis], 1)
-    target = (
-        function_buffer(shape, x.var_type, context=x.context) if out is None else require_buffer(out, "out")
-    )
-    if target.shape != shape or target.var_type is not x.var_type:
-        raise ArgumentValueError(
-            f"out: expected shape {shape} of {x.var_type.name} as x has, got shape {target.shape} of "
-            f"{target.var_type.name}"
-        )
+    if out is None:
+        target: Buffer[Any] = function_buffer(shape, x.var_type, context=x.context)
+    else:
+        target = check_like("out", out, "x", x)
     if not x.size:
         return target
     if is_same_memory(target, x):

@@ -1,27 +1,20 @@
-"""Kernels of transforms and convolutions, to be launched by the caller."""
+"""Kernels of transforms and convolutions, for the caller to launch."""
 
 from typing import Any
 
 from vkdispatch.arrays.numbers import checked_int
 from vkdispatch.base.dtype import DType, complex64
 from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.base.record import replace
 from vkdispatch.fft.arguments.buffers import checked_map
-from vkdispatch.fft.arguments.shapes import (
-    SignalRange,
-    checked_axis,
-    checked_range,
-    checked_shape,
-    require_neighbours,
-)
-from vkdispatch.fft.arguments.types import checked_types, ensure_supported_complex_precision
-from vkdispatch.fft.convolve.kernels import (
-    Convolution,
-    checked_kernel_type,
-    convolution_kernel,
-    transpose_kernel,
-)
+from vkdispatch.fft.arguments.options import Options
+from vkdispatch.fft.arguments.shapes import SignalRange, checked_axis, checked_shape
+from vkdispatch.fft.arguments.types import ensure_supported_complex_precision
+from vkdispatch.fft.convolve.kernels import checked_kernel_type, convolution_kernel, transpose_kernel
+from vkdispatch.fft.convolve.plans import Convolution, Spectra, make_transposition
+from vkdispatch.fft.many.calls import parse_transform
 from vkdispatch.fft.many.kernels import fft_kernel
-from vkdispatch.fft.plan.transforms import Transform, limits
+from vkdispatch.fft.plan.transforms import Transform
 from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -71,29 +64,20 @@ def make_fft_shader(
     AxisError
         There is no such axis.
     """
-    shape = checked_shape(buffer_shape)
-    axis = checked_axis(axis, len(shape))
-    if r2c:
-        require_neighbours(shape, axis)
-    input_map, output_map = checked_map(input_map, "input_map"), checked_map(output_map, "output_map")
-    kinds = checked_types(input_map, output_map, input_type, output_type, compute_type)
-    if input_map is None and output_map is None and kinds[0] is not kinds[1]:
-        raise ArgumentValueError(
-            f"input_type, output_type: one buffer is read and written, so they must be the same; got "
-            f"{kinds[0].name if kinds[0] else None}, {kinds[1].name if kinds[1] else None}"
-        )
-    spec = Transform(
-        shape,
-        axis,
-        bool(inverse),
-        bool(normalize_inverse),
-        bool(r2c),
-        input_map,
-        output_map,
-        *kinds,
-        checked_range(input_signal_range, shape[axis]),
+    options = Options(
+        buffer_shape=buffer_shape,
+        axis=axis,
+        inverse=inverse,
+        normalize=normalize_inverse,
+        r2c=r2c,
+        input_map=input_map,
+        output_map=output_map,
+        input_type=input_type,
+        output_type=output_type,
+        compute_type=compute_type,
+        signal_range=input_signal_range,
     )
-    return fft_kernel(spec)
+    return fft_kernel(_parse_transform(options))
 
 
 def make_convolution_shader(
@@ -124,37 +108,22 @@ def make_convolution_shader(
     AxisError
         There is no such axis.
     """
-    shape = checked_shape(buffer_shape)
-    axis = checked_axis(axis, len(shape))
-    input_map, output_map = checked_map(input_map, "input_map"), checked_map(output_map, "output_map")
-    kernel_map = checked_map(kernel_map, "kernel_map")
-    kernel_type = checked_kernel_type(kernel_map, kernel_type)
-    kinds = checked_types(input_map, output_map, input_type, output_type, compute_type, kernel_type)
-    if input_map is None and output_map is None and kinds[0] is not kinds[1]:
-        raise ArgumentValueError(
-            "input_type, output_type: one buffer is read and written, so they must be the same"
-        )
-    transform = Transform(
-        shape,
-        axis,
-        False,
-        bool(normalize),
-        False,
-        input_map,
-        output_map,
-        *kinds,
-        checked_range(input_signal_range, shape[axis]),
+    kernel_type = checked_kernel_type(checked_map(kernel_map, "kernel_map"), kernel_type)
+    options = Options(
+        buffer_shape=buffer_shape,
+        axis=axis,
+        normalize=normalize,
+        input_map=input_map,
+        output_map=output_map,
+        input_type=input_type,
+        output_type=output_type,
+        compute_type=compute_type,
+        signal_range=input_signal_range,
     )
-    return convolution_kernel(
-        Convolution(
-            transform,
-            kernel_map,
-            kernel_type,
-            checked_int(kernel_num, "kernel_num", least=1),
-            bool(transposed_kernel),
-            bool(kernel_inner_only),
-        )
-    )
+    transform = _parse_transform(options, kernel_type)
+    count = checked_int(kernel_num, "kernel_num", least=1)
+    spectra = Spectra(kernel_map, kernel_type, count, bool(transposed_kernel), bool(kernel_inner_only))
+    return convolution_kernel(Convolution(transform, spectra))
 
 
 def make_transpose_shader(
@@ -181,8 +150,27 @@ def make_transpose_shader(
     kinds = {"input_type": input_type, "output_type": output_type, "compute_type": compute_type}
     for role, kind in kinds.items():
         ensure_supported_complex_precision(kind, role=role)
-    signal = Transform(
-        shape, axis, False, True, False, None, None, input_type, output_type, compute_type, None
-    )
-    spec = Convolution(signal, None, output_type, 1, True, bool(kernel_inner_only))
-    return transpose_kernel(spec, limits())
+    signal = Transform(shape, axis, compute_type, input_type=input_type, output_type=output_type)
+    return transpose_kernel(make_transposition(signal, bool(kernel_inner_only)))
+
+
+def _parse_transform(options: Options, kernel_type: DType | None = None) -> Transform:
+    """Return the transform that options describe without buffers, whose types are complex64 by default."""
+    input_map = checked_map(options.input_map, "input_map")
+    output_map = checked_map(options.output_map, "output_map")
+    input_type, output_type = options.input_type, options.output_type
+    for kind, mapping, side in ((input_type, input_map, "input"), (output_type, output_map, "output")):
+        if kind is not None and mapping is not None:
+            raise ArgumentValueError(f"{side}_type: {side}_map decides what is read or written; leave it out")
+    if output_map is None:
+        output_type = output_type or complex64
+        ensure_supported_complex_precision(output_type, role="output_type")
+    if input_map is None:
+        input_type = input_type or output_type or complex64
+        ensure_supported_complex_precision(input_type, role="input_type")
+    if input_map is output_map is None and input_type is not output_type:
+        raise ArgumentValueError(
+            "input_type, output_type: one buffer is read and written, so they must be the same; got "
+            f"{input_type.name if input_type else None}, {output_type.name if output_type else None}"
+        )
+    return parse_transform(replace(options, input_type=input_type, output_type=output_type), (), kernel_type)

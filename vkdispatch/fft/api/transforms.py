@@ -1,35 +1,22 @@
 """Fourier transforms of buffers: of one axis, two or three, complex and real."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 from vkdispatch.arrays.calls import array_function
-from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.rfft_buffer import RFFTBuffer
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.fft.arguments.buffers import (
-    argument_count,
-    checked_map,
-    require_count,
-    require_rfft_buffer,
-    require_room,
-    show,
-    takes_options,
+from vkdispatch.fft.arguments.buffers import takes_options
+from vkdispatch.fft.arguments.norms import Norm
+from vkdispatch.fft.arguments.options import Options
+from vkdispatch.fft.arguments.shapes import SignalRange
+from vkdispatch.fft.many.calls import (
+    transform_axis,
+    transform_last_axes,
+    transform_last_real_axes,
+    transform_real,
 )
-from vkdispatch.fft.arguments.norms import Norm, scaling
-from vkdispatch.fft.arguments.shapes import (
-    SignalRange,
-    checked_axis,
-    checked_range,
-    checked_shape,
-    require_neighbours,
-)
-from vkdispatch.fft.arguments.types import resolve_compute_type, resolve_input_type, resolve_output_type
-from vkdispatch.fft.many.kernels import fft_kernel, plane_kernel
-from vkdispatch.fft.plan.transforms import Transform
 from vkdispatch.shader.map import MappingFunction
 
 
@@ -94,62 +81,25 @@ def fft(
     AxisError
         There is no such axis.
     """
-    input_map, output_map = checked_map(input_map, "input_map"), checked_map(output_map, "output_map")
-    if not buffers:
-        raise ArgumentValueError("buffers: a transform needs at least one buffer, got none")
-    written = resolve_output_type(buffers, output_map, output_type)
-    read = resolve_input_type(buffers, input_map, output_map, input_type, written)
-    shape, axis = _shape_and_axis(buffers, buffer_shape, axis, r2c)
-    if r2c:
-        require_neighbours(shape, axis)
-    normalize, scale = scaling(norm, bool(inverse), bool(normalize_inverse), shape[axis])
-    spec = Transform(
-        shape,
-        axis,
-        bool(inverse),
-        normalize,
-        bool(r2c),
-        input_map,
-        output_map,
-        read,
-        written,
-        resolve_compute_type(compute_type, read, written),
-        checked_range(input_signal_range, shape[axis]),
-        scale=scale,
+    transform_axis(
+        buffers,
+        Options(
+            graph=graph,
+            print_shader=print_shader,
+            buffer_shape=buffer_shape,
+            axis=axis,
+            inverse=inverse,
+            normalize=normalize_inverse,
+            norm=norm,
+            r2c=r2c,
+            input_map=input_map,
+            output_map=output_map,
+            input_type=input_type,
+            output_type=output_type,
+            compute_type=compute_type,
+            signal_range=input_signal_range,
+        ),
     )
-    _launch("fft", spec, buffers, graph, print_shader)
-
-
-def _shape_and_axis(
-    buffers: Sequence[Any], buffer_shape: Any, axis: int | None, r2c: bool
-) -> tuple[tuple[int, ...], int]:
-    if buffer_shape is None:
-        first = next((each for each in buffers if isinstance(each, Buffer)), None)
-        if first is None:
-            raise ArgumentValueError("buffer_shape: none of the arguments is a buffer that tells it; give it")
-        buffer_shape = first.real_shape if r2c and isinstance(first, RFFTBuffer) else first.shape
-    shape = checked_shape(buffer_shape)
-    return shape, checked_axis(axis, len(shape))
-
-
-def _launch(who: str, spec: Transform, args: Sequence[Any], graph: CommandGraph | None, shown: bool) -> None:
-    """Check a transform's arguments, and record or queue its kernel."""
-    written, read = argument_count(spec.output_map), argument_count(spec.input_map)
-    if spec.input_map is None and spec.output_map is None and not spec.separate:
-        require_count(who, args, [("buffer", 1)])
-    else:
-        require_count(who, args, [("output", written), ("input", read)])
-    elements = math.prod(spec.shape)
-    if spec.r2c:
-        elements = elements // spec.length * (spec.length // 2 + 1)
-    if spec.output_type is not None:
-        require_room(args[0], elements, spec.output_type, "output buffer")
-    if spec.input_type is not None:
-        require_room(args[-1], elements, spec.input_type, "input buffer")
-    kernel = fft_kernel(spec)
-    if shown:
-        show(kernel)
-    kernel(*args, graph=graph)
 
 
 @array_function
@@ -182,108 +132,26 @@ def ifft(
     norm: Norm | None = None,
 ) -> None:
     """Transform back along one axis, divided by its length if `normalize`; the rest is as in `fft`."""
-    fft(
-        buffer,
-        *buffers,
-        buffer_shape=buffer_shape,
-        graph=graph,
-        print_shader=print_shader,
-        axis=axis,
-        inverse=True,
-        normalize_inverse=normalize,
-        input_map=input_map,
-        output_map=output_map,
-        output_type=output_type,
-        input_type=input_type,
-        compute_type=compute_type,
-        norm=norm,
+    transform_axis(
+        (buffer, *buffers),
+        Options(
+            graph=graph,
+            print_shader=print_shader,
+            buffer_shape=buffer_shape,
+            axis=axis,
+            inverse=True,
+            normalize=normalize,
+            norm=norm,
+            input_map=input_map,
+            output_map=output_map,
+            input_type=input_type,
+            output_type=output_type,
+            compute_type=compute_type,
+        ),
     )
 
 
 # ---- several axes ----------------------------------------------------------------------------------
-
-
-def _transform_axes(
-    who: str,
-    buffers: Sequence[Any],
-    count: int,
-    most: int,
-    inverse: bool,
-    normalize: bool,
-    graph: CommandGraph | None,
-    shown: bool,
-    input_map: MappingFunction | None,
-    output_map: MappingFunction | None,
-    output_type: DType | None,
-    input_type: DType | None,
-    compute_type: DType | None,
-    buffer_shape: Sequence[int] | None,
-    norm: Norm | None,
-) -> None:
-    """Transform the last `count` axes of data that has at most `most`; maps go to the first and last pass."""
-    input_map, output_map = checked_map(input_map, "input_map"), checked_map(output_map, "output_map")
-    if not buffers:
-        raise ArgumentValueError("buffers: a transform needs at least one buffer, got none")
-    written = resolve_output_type(buffers, output_map, output_type)
-    read = resolve_input_type(buffers, input_map, output_map, input_type, written)
-    kind = resolve_compute_type(compute_type, read, written)
-    if input_map is None and output_map is None:
-        sides = [("buffer", 1)]
-    else:
-        sides = [("output", argument_count(output_map)), ("input", argument_count(input_map))]
-    require_count(who, buffers, sides)
-    into = argument_count(output_map)
-    outputs = buffers[:into]
-    inputs = buffers[into:] if len(sides) > 1 else buffers
-    # the data's own buffer tells the shape, where there is one
-    telling = buffers if written is not None or read is None else inputs
-    shape, _ = _shape_and_axis(telling, buffer_shape, None, False)
-    if not count <= len(shape) <= (most if buffer_shape is None else len(shape)):
-        wanted = f"{count}" if most == count else f"{count} or {most}"
-        raise ArgumentValueError(f"buffer: {who} takes one of {wanted} axes, got the shape {shape}")
-    if input_map is None and output_map is None and written is not None:
-        divided, scale = scaling(norm, inverse, normalize, shape[-1] * shape[-2])
-        kernel = plane_kernel(shape, inverse, divided, written, kind, scale)
-        if kernel is not None:
-            require_room(buffers[0], math.prod(shape), written, "output buffer")
-            for axis in range(len(shape) - count, len(shape) - 2):
-                divided, scale = scaling(norm, inverse, normalize, shape[axis])
-                same = (None, None, written, written, kind, None)
-                spec = Transform(shape, axis, inverse, divided, False, *same, scale=scale)
-                _launch(who, spec, buffers, graph, shown)
-            if shown:
-                show(kernel)
-            kernel(*buffers, graph=graph)
-            return
-    # what lies between the first pass and the last
-    middle: Any = outputs[0] if output_map is None else function_buffer(shape, kind)
-    held = written if written is not None else kind
-    for step in range(count):
-        first, last = step == 0, step == count - 1
-        reads = input_map if first else None
-        writes = output_map if last else None
-        source = inputs if first else [middle]
-        target = outputs if last else [middle]
-        apart = bool(first and read is not None and output_map is not None)
-        axis = len(shape) - count + step
-        divided, scale = scaling(norm, inverse, normalize, shape[axis])
-        spec = Transform(
-            shape,
-            axis,
-            inverse,
-            divided,
-            False,
-            reads,
-            writes,
-            None if reads is not None else (read if first else held),
-            None if writes is not None else held,
-            kind,
-            None,
-            apart,
-            scale=scale,
-        )
-        in_place = reads is None and writes is None and not apart
-        _launch(who, spec, target if in_place else [*target, *source], graph, shown)
 
 
 _OPTIONS_OF_MANY = ("input_map", "output_map", "output_type", "input_type", "compute_type")
@@ -323,8 +191,18 @@ def fft2(
     TypeError, ValueError
         As `fft`; also for another number of axes.
     """
-    maps = (input_map, output_map, output_type, input_type, compute_type, buffer_shape, norm)
-    _transform_axes("fft2", (buffer, *buffers), 2, 3, False, True, graph, print_shader, *maps)
+    options = Options(
+        graph=graph,
+        print_shader=print_shader,
+        buffer_shape=buffer_shape,
+        norm=norm,
+        input_map=input_map,
+        output_map=output_map,
+        input_type=input_type,
+        output_type=output_type,
+        compute_type=compute_type,
+    )
+    transform_last_axes("fft2", (buffer, *buffers), 2, 3, options)
 
 
 @array_function
@@ -343,8 +221,18 @@ def fft3(
     norm: Norm | None = None,
 ) -> None:
     """Transform a buffer of three axes; see `fft2`."""
-    maps = (input_map, output_map, output_type, input_type, compute_type, buffer_shape, norm)
-    _transform_axes("fft3", (buffer, *buffers), 3, 3, False, True, graph, print_shader, *maps)
+    options = Options(
+        graph=graph,
+        print_shader=print_shader,
+        buffer_shape=buffer_shape,
+        norm=norm,
+        input_map=input_map,
+        output_map=output_map,
+        input_type=input_type,
+        output_type=output_type,
+        compute_type=compute_type,
+    )
+    transform_last_axes("fft3", (buffer, *buffers), 3, 3, options)
 
 
 @array_function
@@ -364,8 +252,20 @@ def ifft2(
     norm: Norm | None = None,
 ) -> None:
     """Transform the last two axes back, divided by their lengths if `normalize`; see `fft2`."""
-    maps = (input_map, output_map, output_type, input_type, compute_type, buffer_shape, norm)
-    _transform_axes("ifft2", (buffer, *buffers), 2, 3, True, bool(normalize), graph, print_shader, *maps)
+    options = Options(
+        graph=graph,
+        print_shader=print_shader,
+        buffer_shape=buffer_shape,
+        inverse=True,
+        normalize=bool(normalize),
+        norm=norm,
+        input_map=input_map,
+        output_map=output_map,
+        input_type=input_type,
+        output_type=output_type,
+        compute_type=compute_type,
+    )
+    transform_last_axes("ifft2", (buffer, *buffers), 2, 3, options)
 
 
 @array_function
@@ -385,8 +285,20 @@ def ifft3(
     norm: Norm | None = None,
 ) -> None:
     """Transform a buffer of three axes back, divided by their lengths if `normalize`; see `fft2`."""
-    maps = (input_map, output_map, output_type, input_type, compute_type, buffer_shape, norm)
-    _transform_axes("ifft3", (buffer, *buffers), 3, 3, True, bool(normalize), graph, print_shader, *maps)
+    options = Options(
+        graph=graph,
+        print_shader=print_shader,
+        buffer_shape=buffer_shape,
+        inverse=True,
+        normalize=bool(normalize),
+        norm=norm,
+        input_map=input_map,
+        output_map=output_map,
+        input_type=input_type,
+        output_type=output_type,
+        compute_type=compute_type,
+    )
+    transform_last_axes("ifft3", (buffer, *buffers), 3, 3, options)
 
 
 # ---- real transforms -------------------------------------------------------------------------------
@@ -417,9 +329,8 @@ def rfft(
     ValueError
         As `fft`.
     """
-    shape = require_rfft_buffer(buffer).real_shape
-    options: dict[str, Any] = {"graph": graph, "print_shader": print_shader, "compute_type": compute_type}
-    fft(buffer, buffer_shape=shape, r2c=True, norm=norm, **options)
+    options = Options(graph=graph, print_shader=print_shader, norm=norm, compute_type=compute_type)
+    transform_real(buffer, options)
 
 
 @array_function
@@ -433,44 +344,15 @@ def irfft(
     norm: Norm | None = None,
 ) -> None:
     """Transform the half spectrum of an RFFTBuffer along the last axis into reals, in place; see `rfft`."""
-    shape = require_rfft_buffer(buffer).real_shape
-    options: dict[str, Any] = {"graph": graph, "print_shader": print_shader, "compute_type": compute_type}
-    fft(buffer, buffer_shape=shape, r2c=True, inverse=True, normalize_inverse=normalize, norm=norm, **options)
-
-
-def _real_transform(
-    who: str,
-    buffer: RFFTBuffer,
-    count: int,
-    inverse: bool,
-    normalize: bool,
-    graph: CommandGraph | None,
-    shown: bool,
-    compute_type: DType | None,
-    norm: Norm | None,
-) -> None:
-    """Transform the last `count` axes of an RFFTBuffer, the real one first, or last if inverse."""
-    dimensions = len(require_rfft_buffer(buffer).real_shape)
-    if not count <= dimensions <= 3:
-        wanted = "2 or 3" if count == 2 else "3"
-        raise ArgumentValueError(f"buffer: {who} takes one of {wanted} axes, got {buffer.real_shape}")
-    others = range(dimensions - count, dimensions - 1)
-    if not inverse:
-        rfft(buffer, graph=graph, print_shader=shown, compute_type=compute_type, norm=norm)
-    for axis in others if inverse else reversed(others):
-        fft(
-            buffer,
-            graph=graph,
-            print_shader=shown,
-            axis=axis,
-            inverse=inverse,
-            normalize_inverse=normalize,
-            compute_type=compute_type,
-            norm=norm,
-        )
-    if inverse:
-        options: dict[str, Any] = {"graph": graph, "print_shader": shown, "compute_type": compute_type}
-        irfft(buffer, normalize=normalize, norm=norm, **options)
+    options = Options(
+        graph=graph,
+        print_shader=print_shader,
+        inverse=True,
+        normalize=normalize,
+        norm=norm,
+        compute_type=compute_type,
+    )
+    transform_real(buffer, options)
 
 
 @array_function
@@ -482,7 +364,8 @@ def rfft2(
     norm: Norm | None = None,
 ) -> None:
     """Transform the last two axes of an RFFTBuffer of two or three, as `numpy.fft.rfft2`; see `rfft`."""
-    _real_transform("rfft2", buffer, 2, False, True, graph, print_shader, compute_type, norm)
+    options = Options(graph=graph, print_shader=print_shader, norm=norm, compute_type=compute_type)
+    transform_last_real_axes("rfft2", buffer, 2, options)
 
 
 @array_function
@@ -494,7 +377,8 @@ def rfft3(
     norm: Norm | None = None,
 ) -> None:
     """Transform an RFFTBuffer of three axes, as `numpy.fft.rfftn`; see `rfft`."""
-    _real_transform("rfft3", buffer, 3, False, True, graph, print_shader, compute_type, norm)
+    options = Options(graph=graph, print_shader=print_shader, norm=norm, compute_type=compute_type)
+    transform_last_real_axes("rfft3", buffer, 3, options)
 
 
 @array_function
@@ -507,7 +391,15 @@ def irfft2(
     norm: Norm | None = None,
 ) -> None:
     """Transform back what `rfft2` made, divided by both lengths if `normalize`."""
-    _real_transform("irfft2", buffer, 2, True, bool(normalize), graph, print_shader, compute_type, norm)
+    options = Options(
+        graph=graph,
+        print_shader=print_shader,
+        inverse=True,
+        normalize=bool(normalize),
+        norm=norm,
+        compute_type=compute_type,
+    )
+    transform_last_real_axes("irfft2", buffer, 2, options)
 
 
 @array_function
@@ -520,4 +412,12 @@ def irfft3(
     norm: Norm | None = None,
 ) -> None:
     """Transform back what `rfft3` made, divided by the three lengths if `normalize`."""
-    _real_transform("irfft3", buffer, 3, True, bool(normalize), graph, print_shader, compute_type, norm)
+    options = Options(
+        graph=graph,
+        print_shader=print_shader,
+        inverse=True,
+        normalize=bool(normalize),
+        norm=norm,
+        compute_type=compute_type,
+    )
+    transform_last_real_axes("irfft3", buffer, 3, options)

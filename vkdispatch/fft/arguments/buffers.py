@@ -16,8 +16,8 @@ from vkdispatch.shader.shader_function import ShaderFunction
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def show(kernel: ShaderFunction) -> None:
-    """Print a kernel, each time that a call asks for it."""
+def print_kernel(kernel: ShaderFunction) -> None:
+    """Print a kernel, in each call that asks for it."""
     native.forbid_repeating()
     print(kernel)
 
@@ -56,25 +56,42 @@ def takes_options(*names: str) -> Callable[[_Function], _Function]:
     return decorate
 
 
-def require_buffer(given: Any, role: str) -> Buffer[Any]:
+def require_buffer(buffer: Any, name: str) -> Buffer[Any]:
     """Return a buffer. Raises TypeError for anything else."""
-    if not isinstance(given, Buffer):
-        raise ArgumentTypeError(f"{role}: expected a vd.Buffer, got {type(given).__name__}")
-    return given
+    if not isinstance(buffer, Buffer):
+        raise ArgumentTypeError(f"{name}: expected a vd.Buffer, got {type(buffer).__name__}")
+    return buffer
 
 
-def require_rfft_buffer(given: Any) -> RFFTBuffer:
-    """Return the buffer of a real transform. Raises TypeError for anything else."""
-    if not isinstance(given, RFFTBuffer):
-        raise ArgumentTypeError(
-            f"buffer: expected a vd.RFFTBuffer (see vd.asrfftbuffer), got {type(given).__name__}"
+def check_like(name: str, buffer: Any, other_name: str, other: Buffer[Any]) -> Buffer[Any]:
+    """Return a buffer. Raises TypeError or ValueError unless it is one of the shape and dtype of another."""
+    found = require_buffer(buffer, name)
+    if found.shape != other.shape or found.var_type is not other.var_type:
+        raise ArgumentValueError(
+            f"{name}: expected shape {other.shape} of {other.var_type.name} as {other_name} has, got shape "
+            f"{found.shape} of {found.var_type.name}"
         )
-    return given
+    return found
+
+
+def require_rfft_buffer(buffer: Any) -> RFFTBuffer:
+    """Return the buffer of a real transform. Raises TypeError for anything else."""
+    if not isinstance(buffer, RFFTBuffer):
+        raise ArgumentTypeError(
+            f"buffer: expected a vd.RFFTBuffer (see vd.asrfftbuffer), got {type(buffer).__name__}"
+        )
+    return buffer
 
 
 def argument_count(mapping: MappingFunction | None) -> int:
     """Return how many arguments one side of a transform has: one buffer, or the map's."""
     return 1 if mapping is None else len(mapping.buffer_types)
+
+
+def require_any(buffers: Sequence[Any], needs: str) -> None:
+    """Raise ValueError if there are no buffers; `needs` says what the call needs."""
+    if not buffers:
+        raise ArgumentValueError(f"buffers: {needs}, got none")
 
 
 def require_count(who: str, args: Sequence[Any], sides: Sequence[tuple[str, int]]) -> None:

@@ -41,3 +41,9 @@ def scaling(norm: Any, inverse: bool, normalize: bool, length: int) -> tuple[boo
     if norm == "backward":
         return True, 1.0
     return False, factor(norm, inverse, length)
+
+
+def reverse_norm(norm: Any) -> Norm:
+    """Return the norm that does to one direction what this one does to the other."""
+    norm = checked_norm(norm)
+    return "ortho" if norm == "ortho" else "backward" if norm == "forward" else "forward"

@@ -50,31 +50,6 @@ def choose_compute_type(*io_types: DType | None) -> DType:
     return widest if supports(widest) else complex64
 
 
-def checked_types(
-    input_map: MappingFunction | None,
-    output_map: MappingFunction | None,
-    input_type: DType | None,
-    output_type: DType | None,
-    compute_type: DType | None,
-    *others: DType | None,
-) -> tuple[DType | None, DType | None, DType]:
-    """Return input, output and compute type, as far as there are buffers. Raises ValueError for bad ones."""
-    for kind, mapping, side in ((input_type, input_map, "input"), (output_type, output_map, "output")):
-        if kind is not None and mapping is not None:
-            raise ArgumentValueError(f"{side}_type: {side}_map decides what is read or written; leave it out")
-    if output_map is None:
-        output_type = complex64 if output_type is None else output_type
-        ensure_supported_complex_precision(output_type, role="output_type")
-    if input_map is None:
-        input_type = output_type or complex64 if input_type is None else input_type
-        ensure_supported_complex_precision(input_type, role="input_type")
-    if compute_type is None:
-        compute_type = choose_compute_type(input_type, output_type, *others)
-    else:
-        ensure_supported_complex_precision(compute_type, role="compute_type")
-    return input_type, output_type, compute_type
-
-
 def resolve_output_type(
     buffers: Sequence[Any], output_map: MappingFunction | None, output_type: DType | None
 ) -> DType | None:
@@ -132,7 +107,7 @@ def resolve_input_type(
 
 
 def resolve_compute_type(compute_type: DType | None, *io_types: DType | None) -> DType:
-    """Return the type of the computation: the given one, checked, or that which `choose_compute_type` does."""
+    """Return the type of the computation, checked; None takes what `choose_compute_type` returns."""
     if compute_type is None:
         return choose_compute_type(*io_types)
     ensure_supported_complex_precision(compute_type, role="compute_type")

@@ -11,12 +11,12 @@ from vkdispatch.base.record import replace
 from vkdispatch.codegen import ShaderSource
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.fft.arguments.buffers import argument_count
+from vkdispatch.fft.convolve.plans import Convolution
 from vkdispatch.fft.many.kernels import fft_kernel
 from vkdispatch.fft.plan.indices import plus, times
-from vkdispatch.fft.plan.transforms import Transform
 from vkdispatch.fft.trace.io import IOProxy, spot_at
+from vkdispatch.fft.trace.line_kernel import buffer_of
 from vkdispatch.fft.trace.ops import GlobalReadOp, Line, current_kernel
-from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
 
 
@@ -36,38 +36,23 @@ class LongConvolution:
         Of the whole.
     """
 
-    def __init__(
-        self, signal: Transform, kernel: MappingFunction | DType | None, count: int, inner_only: bool
-    ) -> None:
-        """Make the kernels.
-
-        Parameters
-        ----------
-        signal
-            The transform forward; `normalize` is that of the way back.
-        kernel
-            What changes the spectrum, or the type of the kernel's buffer.
-        count
-            How many kernels are applied to one spectrum.
-        inner_only
-            Whether the kernel lacks the axes before the transformed one.
-        """
-        self.name = f"convolution_{'x'.join(map(str, signal.shape))}_axis{signal.axis}"
+    def __init__(self, convolution: Convolution) -> None:
+        signal, spectra = convolution.transform, convolution.spectra
+        self.name = convolution.name
         kind = signal.compute_type
-        mapped = signal.input_map is not None or signal.output_map is not None
         self._shape, self._kind = signal.shape, kind
         self._written = argument_count(signal.output_map)
-        self._read = argument_count(signal.input_map) if mapped else 0
-        self._in_place = not mapped and count == 1 and signal.output_type is kind
+        self._read = argument_count(signal.input_map) if signal.mapped else 0
+        self._in_place = not signal.mapped and spectra.count == 1 and signal.output_type is kind
         forward = signal
         back = replace(signal, inverse=True, signal_range=None)
         if not self._in_place:
             forward = replace(signal, output_map=None, output_type=kind, separate=signal.input_map is None)
             back = replace(back, input_map=None, input_type=kind, separate=signal.output_map is None)
         self._forward = fft_kernel(forward)
-        self._products = [_product(signal, kernel, count, inner_only, number) for number in range(count)]
-        indices = range(count)
-        self._back = [fft_kernel(replace(back, kernel_index=number)) for number in indices]
+        numbers = range(spectra.count)
+        self._products = [_make_product(convolution, number) for number in numbers]
+        self._back = [fft_kernel(replace(back, kernel_index=number)) for number in numbers]
 
     def __call__(self, *args: Any, graph: CommandGraph | None = None) -> None:
         """Convolve: queue the kernels, or record them into a graph.
@@ -113,41 +98,37 @@ class LongConvolution:
         return "\n".join(map(repr, self.get_src()))
 
 
-def _product(
-    signal: Transform, kernel: MappingFunction | DType | None, count: int, inner_only: bool, number: int
-) -> ShaderFunction:
+def _make_product(convolution: Convolution, number: int) -> ShaderFunction:
     """Make the kernel that applies one of the kernels to a spectrum, in place if it is the only one."""
-    shape, axis, kind = signal.shape, signal.axis, signal.compute_type
-    proxy = IOProxy(kernel, "kernel")
-    length, stride = shape[axis], math.prod(shape[axis + 1 :])
+    signal, spectra = convolution.transform, convolution.spectra
+    kind, length, stride = signal.compute_type, signal.length, signal.stride
+    proxy = IOProxy(spectra.kernel, "kernel")
     with vc.shader_context() as context:
-        spectra = [vc.Buffer[kind]] * (2 if count > 1 else 1)  # type: ignore[valid-type]
-        variables = context.declare_input_arguments([*spectra, *proxy.buffer_types])
-        proxy.bind(variables[len(spectra) :])
+        buffers = [buffer_of(kind)] * (2 if spectra.count > 1 else 1)
+        variables = context.declare_input_arguments([*buffers, *proxy.buffer_types])
+        proxy.bind(variables[len(buffers) :])
         flat = vc.global_invocation_id().x.to_register()
         rest = flat // stride if stride > 1 else flat
         inner: Any = flat % stride if stride > 1 else 0
         index = (rest % length).to_register()
         first = flat - times(index, stride)
         line = Line(length, stride, first, inner, plus(times(rest // length, stride), inner))
-        value = variables[len(spectra) - 1][flat].to_register()
-        spot = spot_at(line, index, "inner" if inner_only else "natural")
+        value = variables[len(buffers) - 1][flat].to_register()
+        spot = spot_at(line, index, "inner" if spectra.inner_only else "natural")
         op = GlobalReadOp(spot, value)
         with current_kernel(number):
             if proxy.map_func is None:
-                elements = math.prod(shape[axis:] if inner_only else shape)
-                multiply_by_conjugate(op, variables[-1], number * elements)
+                multiply_by_conjugate(op, variables[-1], number * convolution.natural_elements)
             else:
                 proxy.read(op)
         variables[0][flat] = value
-    return ShaderFunction(context.get_description("product"), None, None, math.prod(shape))
+    return ShaderFunction(context.get_description("product"), None, None, math.prod(signal.shape))
 
 
 def make_plain_copy(elements: int, input_type: DType, output_type: DType) -> ShaderFunction:
     """Make a kernel that copies so many complex numbers, cast, into its first buffer from its second."""
     with vc.shader_context() as context:
-        annotations = [vc.Buffer[output_type], vc.Buffer[input_type]]  # type: ignore[valid-type]
-        written, read = context.declare_input_arguments(annotations)
+        written, read = context.declare_input_arguments([buffer_of(output_type), buffer_of(input_type)])
         index = vc.global_invocation_id().x
         written[index] = read[index].to_dtype(output_type)
     return ShaderFunction(context.get_description("copy"), None, None, elements)

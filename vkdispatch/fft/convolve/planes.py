@@ -62,7 +62,7 @@ def cached_plane_convolution(key: tuple[PlaneConvolution, object]) -> ShaderFunc
     if plan is None:
         return None
     # by the reversed radices what the last stage leaves is where the first one on the way back takes it
-    back = Split(spec.height, plan.columns.radices[::-1], plan.columns.threads)
+    back = plan.columns.reverse()
     layout = _layout(plan, back)
     if layout is None and plan.column_layout is not None:
         return None

@@ -84,7 +84,7 @@ class Recipe:
 
 
 @functools.lru_cache(maxsize=1024)
-def maps_of(recipe: Recipe) -> tuple[MappingFunction, MappingFunction]:
+def make_maps(recipe: Recipe) -> tuple[MappingFunction, MappingFunction]:
     """Return the input map and the output map of a transform."""
     read_line, write_line = _FORMS[_form(recipe)]
 

@@ -4,12 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.base.dtype import DType, uint32
+from vkdispatch.base.dtype import uint32
 from vkdispatch.base.record import record
 from vkdispatch.fft.line.chirp import chirp_spectrum, chirp_table, conjugated, rader_order, rader_spectrum
 from vkdispatch.fft.line.staged import give_lines, of_thread, take_lines
 from vkdispatch.fft.plan.indices import held, kept, plus, times
 from vkdispatch.fft.plan.stages import Stage
+from vkdispatch.fft.plan.transforms import Transform
 from vkdispatch.fft.trace.ends import Element, Load, Store
 from vkdispatch.fft.trace.line_kernel import Entry, LineKernel
 from vkdispatch.fft.trace.ops import guard
@@ -36,12 +37,11 @@ def trace_bluestein(kernel: LineKernel, load: Load, store: Store, inverse: bool)
 
 @record
 class Whole:
-    """Buffers of whole lines, which workgroups read and write in one piece, and what values are scaled by."""
+    """Buffers of contiguous lines, which workgroups read and write in one piece."""
 
     source: Any
     target: Any
-    kind: DType
-    scale: float
+    transform: Transform
 
 
 def trace_rader(kernel: LineKernel, ends: tuple[Load, Store] | Whole, inverse: bool) -> None:
@@ -102,8 +102,10 @@ def trace_rader(kernel: LineKernel, ends: tuple[Load, Store] | Whole, inverse: b
     if isinstance(ends, Whole):
         last = kernel.split.stages[-1]
         values = [*list(kernel.registers)[: last.registers], total]
-        values = [value if ends.scale == 1 else held(value * ends.scale) for value in values]
-        give_lines(kernel, values, slots(last, target), ends.target, ends.kind)
+        factor, kind = ends.transform.factor, ends.transform.output_type
+        assert kind is not None
+        values = [value if factor == 1 else held(value * factor) for value in values]
+        give_lines(kernel, values, slots(last, target), ends.target, kind)
         return
     store = ends[1]
     with guard([place.active, leader]):

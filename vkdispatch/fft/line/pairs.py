@@ -10,7 +10,6 @@ These are two cyclic convolutions of odd length, which C. M. Rader's of p - 1 va
 invocation does that of the sums, another one that of the differences.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -22,31 +21,24 @@ from vkdispatch.base.dtype import DType, complex64, float32
 from vkdispatch.fft.plan.indices import held, plus
 from vkdispatch.fft.plan.lengths import primitive_root
 from vkdispatch.fft.plan.lines import PAIR_LINES
+from vkdispatch.fft.plan.transforms import Transform
 from vkdispatch.fft.trace.butterflies import dft
-from vkdispatch.fft.trace.line_kernel import buffer_of
+from vkdispatch.fft.trace.line_kernel import buffer_types
 from vkdispatch.fft.trace.shared import guarded
 from vkdispatch.shader.shader_function import ShaderFunction
 
 
-def make_pair_kernel(
-    name: str,
-    shape: tuple[int, ...],
-    source: DType,
-    target: DType,
-    inverse: bool,
-    scale: float,
-    separate: bool,
-) -> ShaderFunction:
-    """Make the kernel of a transform of the last axis, between buffers or in place."""
-    length, count = shape[-1], math.prod(shape[:-1])
-    types = (buffer_of(target), buffer_of(source)) if separate else (buffer_of(target),)
+def make_pair_kernel(transform: Transform) -> ShaderFunction:
+    """Make the kernel of a transform of contiguous lines, between buffers or in place."""
+    count, target = transform.count, transform.output_type
+    assert target is not None
     with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as context:
-        arguments = context.declare_input_arguments(list(types))
-        lines = _Lines(length, count)
+        arguments = context.declare_input_arguments(buffer_types(transform))
+        lines = _Lines(transform.length, count)
         lines.read(arguments[-1])
-        lines.transform(inverse, scale)
+        lines.transform(transform.inverse, transform.factor)
         lines.write(arguments[0], target)
-        description = context.get_description(name)
+        description = context.get_description(transform.name)
     return ShaderFunction(description, (2 * PAIR_LINES, 1, 1), (-(-count // PAIR_LINES), 1, 1))
 
 

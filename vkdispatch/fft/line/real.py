@@ -21,6 +21,7 @@ from vkdispatch.base.dtype import DType, complex64, complex128
 from vkdispatch.fft.plan.indices import held, kept, plus, times
 from vkdispatch.fft.plan.real import RealPlan
 from vkdispatch.fft.plan.stages import Stage
+from vkdispatch.fft.plan.transforms import Transform
 from vkdispatch.fft.trace.butterflies import rotated
 from vkdispatch.fft.trace.place import Place
 from vkdispatch.fft.trace.registers import FFTRegisters
@@ -31,30 +32,15 @@ from vkdispatch.fft.trace.words import argument_of, values_in
 from vkdispatch.shader.shader_function import ShaderFunction
 
 
-def make_real_kernel(
-    plan: RealPlan, kind: DType, inverse: bool, normalize: bool, name: str = "rfft", scale: float = 1.0
-) -> ShaderFunction:
-    """Make the kernel of a real transform in place.
-
-    Parameters
-    ----------
-    plan
-        As `plan_real` makes it.
-    kind
-        Complex type of the buffer.
-    inverse, normalize
-        Direction, and whether an inverse transform is divided by the number of reals.
-    name, scale
-        Of the kernel; and what the outcome is multiplied by, besides being normalized.
-    """
+def make_real_kernel(plan: RealPlan, transform: Transform) -> ShaderFunction:
+    """Make the kernel of a real transform in place, by a plan that `plan_real` made."""
+    kind = transform.output_type
+    assert kind is not None
     with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as shader:
         (buffer,) = shader.declare_input_arguments([argument_of(kind)], ["buffer"])
         lines = _Lines(plan, kind, values_in(buffer))
-        if inverse:
-            _backward(lines, scale / (2 * lines.half) if normalize else scale)
-        else:
-            _forward(lines, scale)
-        description = shader.get_description(name)
+        (_backward if transform.inverse else _forward)(lines, transform.factor)
+        description = shader.get_description(transform.name)
     grid = plan.half.grid
     return ShaderFunction(description, grid.local_size, (grid.workgroups, 1, 1))
 

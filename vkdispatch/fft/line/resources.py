@@ -169,12 +169,12 @@ class FFTSDataManager:
             line = grid.place.line
             self.lines = SharedLines(plan.layout, plan.split, config.compute_type, line, least)
 
-    def seen_as(self, config: FFTConfig, grid: FFTGridManager) -> "FFTSDataManager":
+    def view_as(self, config: FFTConfig, grid: FFTGridManager) -> "FFTSDataManager":
         """Return the same memory for the stages of another plan."""
         other = copy.copy(self)
         other.stages = config.stages
         if self.lines is not None and config.plan.layout is not None:
-            other.lines = self.lines.seen_as(config.plan.layout, grid.place.line)
+            other.lines = self.lines.view_as(config.plan.layout, grid.place.line)
         return other
 
     def shuffle(self, registers: FFTRegisters, output_stage: int = -1, input_stage: int = 0) -> None:
@@ -258,7 +258,7 @@ class FFTResources:
         self.place = self.grid.place
         self.line = self.grid.line
 
-    def part_writes(self) -> None:
+    def recompute_addresses(self) -> None:
         """Have writes compute where they go, also if values were read from there.
 
         Compilers keep all those addresses otherwise, in as many registers as the values take.
@@ -266,10 +266,10 @@ class FFTResources:
         nothing = vc.num_workgroups().z - 1  # which compilers do not know
         self.line = replace(self.line, first=kept(plus(self.line.first, nothing)))
 
-    def seen_as(self, config: FFTConfig) -> "FFTResources":
+    def view_as(self, config: FFTConfig) -> "FFTResources":
         """Return the same for another plan of the same lines and invocations."""
         other = copy.copy(self)
-        other.config, other.sdata = config, self.sdata.seen_as(config, self.grid)
+        other.config, other.sdata = config, self.sdata.view_as(config, self.grid)
         return other
 
 
@@ -281,7 +281,7 @@ class ContextRegisters(FFTRegisters):
         super().__init__(config.plan.split, config.compute_type, name, count)
         self.resources = resources
 
-    def seen_as(self, resources: FFTResources) -> "ContextRegisters":
+    def view_as(self, resources: FFTResources) -> "ContextRegisters":
         """Return the same registers for the stages of another plan."""
         other = copy.copy(self)
         other.resources, other.split = resources, resources.config.plan.split

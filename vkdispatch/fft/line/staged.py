@@ -10,7 +10,8 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType
 from vkdispatch.fft.plan.indices import kept, plus, times
 from vkdispatch.fft.plan.passes import Pass
-from vkdispatch.fft.trace.line_kernel import Entry, LineKernel, buffer_of, linear_slots, traced
+from vkdispatch.fft.plan.transforms import Transform
+from vkdispatch.fft.trace.line_kernel import Entry, LineKernel, buffer_types, linear_slots, traced
 from vkdispatch.fft.trace.shared import Slot, guarded
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -74,26 +75,25 @@ def of_thread(kernel: LineKernel, conditions: tuple[Any, ...]) -> tuple[Any, ...
     return tuple(condition for condition in conditions if condition is not kernel.place.active)
 
 
-def make_staged_kernel(
-    name: str, plan: Pass, source: DType, target: DType, inverse: bool, scale: float, separate: bool
-) -> ShaderFunction:
+def make_staged_kernel(plan: Pass, transform: Transform) -> ShaderFunction:
     """Make the kernel of a transform between buffers of whole lines, or in place.
 
     Where several invocations have a line, they read it as it lies: what they read twice is in a cache.
     """
+    target = transform.output_type
+    assert target is not None
 
     def body(kernel: LineKernel, *arguments: Any) -> None:
         if plan.split.threads == 1:
             read_staged(kernel, arguments[-1])
         else:
             kernel.read(lambda entry: vc.to_dtype(plan.compute_type, arguments[-1][_flat(kernel, entry)]))
-        kernel.transform(inverse)
-        if scale != 1:
-            kernel.registers.scale(scale)
+        kernel.transform(transform.inverse)
+        if transform.factor != 1:
+            kernel.registers.scale(transform.factor)
         write_staged(kernel, arguments[0], target)
 
-    types = (buffer_of(target), buffer_of(source)) if separate else (buffer_of(target),)
-    return traced(name, types, plan, body)
+    return traced(transform.name, buffer_types(transform), plan, body)
 
 
 def _flat(kernel: LineKernel, entry: Entry) -> Any:

@@ -4,7 +4,6 @@ A CPU driver's; with the names of `real`, the passes leave Z[k] where X[k] belon
 X[k] and X[h - k] of Z[k] and Z[h - k]. Back, that kernel comes first.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,27 +15,33 @@ from vkdispatch.fft.many.passes import Lines, make_passes
 from vkdispatch.fft.many.program import Program, Step
 from vkdispatch.fft.plan.indices import held, kept, plus, times
 from vkdispatch.fft.plan.long_lines import split_length
-from vkdispatch.fft.trace.ends import Element, Ends, Load, Store, scale_of
+from vkdispatch.fft.plan.transforms import Transform
+from vkdispatch.fft.trace.ends import Element, Ends, Load, Store
 from vkdispatch.fft.trace.roots import root_power
 from vkdispatch.fft.trace.words import argument_of, values_in
 from vkdispatch.shader.shader_function import ShaderFunction
 
 
-def long_real_fft(spec: Any) -> Program | None:
+def long_real_fft(transform: Transform) -> Program | None:
     """Make the kernels of a real transform in place, of an even length; None where this is no way for it."""
-    half, kind = spec.length // 2, spec.compute_type
+    half, kind = transform.length // 2, transform.compute_type
     # what lies in the buffer in between must lose nothing
-    if not device_facts().cpu or spec.length % 2 or kind is not spec.output_type or kind is complex32:
+    if (
+        not device_facts().cpu
+        or transform.length % 2
+        or kind is not transform.output_type
+        or kind is complex32
+    ):
         return None
     factors = split_length(half, kind)
     if factors is None:
         return None
-    count = math.prod(spec.shape[: spec.axis])
-    name = f"{'irfft' if spec.inverse else 'rfft'}_{'x'.join(map(str, spec.shape))}"
-    kernel = _pair_kernel(f"{name}_pairs", count, half, kind, spec.inverse, scale_of(spec))
+    count = transform.count
+    name = transform.name
+    kernel = _pair_kernel(f"{name}_pairs", count, half, kind, transform.inverse, transform.factor)
     pairs = Step(kernel, True, True, ())
-    plan = make_passes(name, Lines(count, half, 1), factors, _rows(half, kind), kind, spec.inverse)
-    steps = (pairs, *plan.steps) if spec.inverse else (*plan.steps, pairs)
+    plan = make_passes(name, Lines(count, half, 1), factors, _rows(half, kind), kind, transform.inverse)
+    steps = (pairs, *plan.steps) if transform.inverse else (*plan.steps, pairs)
     return Program(name, steps, tuple((size, kind) for size in plan.scratch), None)
 
 

@@ -14,6 +14,7 @@ from vkdispatch.fft.plan.indices import held, plus, times
 from vkdispatch.fft.plan.memory import SharedLayout
 from vkdispatch.fft.plan.planes import PlanePlan
 from vkdispatch.fft.plan.stages import Split, Stage
+from vkdispatch.fft.plan.transforms import Transform
 from vkdispatch.fft.trace.registers import FFTRegisters
 from vkdispatch.fft.trace.shared import SharedLines, guarded
 from vkdispatch.fft.trace.transform import transform
@@ -26,30 +27,26 @@ Slots = list[tuple[int, Any]]  # registers, and places in workgroup memory
 # ---- the kernel ------------------------------------------------------------------------------------
 
 
-def make_plane_kernel(
-    plan: PlanePlan, kind: DType, inverse: bool, normalize: bool, name: str = "fft2", scale: float = 1.0
-) -> ShaderFunction:
+def make_plane_kernel(plan: PlanePlan, transform: Transform) -> ShaderFunction:
     """Make the kernel of plane transforms in place.
 
     Parameters
     ----------
     plan
         As `plan_planes` makes it.
-    kind
-        Complex type of the buffer.
-    inverse, normalize
-        Direction, and whether an inverse transform is divided by the number of a plane's values.
-    name, scale
-        Of the kernel; and what the outcome is multiplied by, besides being normalized.
+    transform
+        That of the last axis; normalization and scale are those of both axes.
     """
+    kind, inverse, scale = transform.output_type, transform.inverse, transform.scale
+    assert kind is not None
     with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as shader:
         (buffer,) = shader.declare_input_arguments([vc.Buffer[kind]], ["buffer"])  # type: ignore[valid-type]
         steps = PlaneSteps(plan, kind, buffer)
         values = steps.rows(steps.read_rows(), inverse)
         values = steps.columns(steps.turned(values), inverse)
-        values = steps.scaled(values) if inverse and normalize else values
+        values = steps.scaled(values) if inverse and transform.normalize else values
         steps.write_columns([held(value * scale) for value in values] if scale != 1 else values)
-        description = shader.get_description(name)
+        description = shader.get_description(transform.plane_name)
     return ShaderFunction(description, plan.local_size, (plan.workgroups, 1, 1))
 
 

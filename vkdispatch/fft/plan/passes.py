@@ -3,7 +3,7 @@
 from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.record import record
+from vkdispatch.base.record import record, replace
 from vkdispatch.fft.plan.grids import LineGrid, line_grid
 from vkdispatch.fft.plan.memory import SharedLayout, plan_layout
 from vkdispatch.fft.plan.stages import Split, choose_split, fewest_stages
@@ -129,3 +129,15 @@ def plan_pass(
                 return Pass(split, grid, layout, compute_type)
         lines //= 2
     return None
+
+
+def reverse_radices(plan: Pass, whole: bool = False) -> Pass | None:
+    """Return a pass with the radices in reverse order; None where workgroup memory has no room for it.
+
+    `whole` is that of `plan_layout`.
+    """
+    assert plan.layout is not None
+    split, grid = plan.split.reverse(), plan.grid
+    size, most = plan.compute_type.item_size, get_context().max_shared_memory
+    layout = plan_layout(split, grid.lines, grid.interleaved, size, most, plan.layout.parts, whole)
+    return None if layout is None else replace(plan, split=split, layout=layout)

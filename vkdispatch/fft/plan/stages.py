@@ -134,6 +134,10 @@ class Split:
             previous *= radix
         return tuple(found)
 
+    def reverse(self) -> "Split":
+        """Return the split with the radices in reverse order."""
+        return Split(self.length, self.radices[::-1], self.threads)
+
     @property
     def registers(self) -> int:
         """Values that an invocation holds at most."""

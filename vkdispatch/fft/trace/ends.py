@@ -1,14 +1,14 @@
 """Where a long transform's values come from and go to."""
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.record import record
 from vkdispatch.fft.plan.indices import plus, times
+from vkdispatch.fft.plan.transforms import Transform
 from vkdispatch.fft.trace.io import IOProxy, reader, writer
-from vkdispatch.fft.trace.ops import Line, Spot
+from vkdispatch.fft.trace.ops import Layout, Line, Spot
 
 
 @record
@@ -51,7 +51,9 @@ class Ends:
     read_slot, write_slot
         Which of a program's own buffers it is, if it is none of the caller's.
     scale
-        Where both ends are plain buffers of complex numbers: what the outcome is multiplied by.
+        Factor of the result, where both ends are buffers of the computation's type; else None.
+    outputs
+        How many of a call's arguments belong to the output; None: one buffer is both ends.
     """
 
     read_types: tuple[Any, ...]
@@ -61,31 +63,31 @@ class Ends:
     read_slot: int | None = None
     write_slot: int | None = None
     scale: float | None = None
+    outputs: int | None = None
 
 
-def scale_of(spec: Any) -> float:
-    """Return what the outcome is multiplied by."""
-    return spec.scale / spec.length if spec.inverse and spec.normalize else float(spec.scale)
-
-
-def ends_of(spec: Any) -> tuple[Ends, int | None]:
-    """Return where a transform's values come from and go to, and how many arguments belong to the output."""
-    source, target = _proxies(spec)
-    length, stride = spec.length, math.prod(spec.shape[spec.axis + 1 :])
-    scale = scale_of(spec)
+def ends_of(transform: Transform) -> Ends:
+    """Return where a transform's values come from and go to."""
+    source, target = _proxies(transform)
+    length, stride = transform.length, transform.stride
+    scale = transform.factor
 
     def load(arguments: Sequence[Any]) -> Load:
         source.bind(arguments)
         read = reader(
-            source, spec.compute_type, r2c=spec.r2c, inverse=spec.inverse, signal_range=spec.signal_range
+            source,
+            transform.compute_type,
+            r2c=transform.r2c,
+            inverse=transform.inverse,
+            signal_range=transform.signal_range,
         )
-        layout = "natural" if not spec.r2c else "half" if spec.inverse else "real"
+        layout: Layout = "natural" if not transform.r2c else "half" if transform.inverse else "real"
         return lambda element: read(spot_of(element, length, stride, layout))
 
     def store(arguments: Sequence[Any]) -> Store:
         target.bind(arguments)
-        write = writer(target, r2c=spec.r2c, inverse=spec.inverse)
-        layout = "natural" if not spec.r2c else "real" if spec.inverse else "half"
+        write = writer(target, r2c=transform.r2c, inverse=transform.inverse)
+        layout: Layout = "natural" if not transform.r2c else "real" if transform.inverse else "half"
         limit = length // 2 + 1 if layout == "half" else length
 
         def put(element: Element, value: Any) -> None:
@@ -101,28 +103,27 @@ def ends_of(spec: Any) -> tuple[Ends, int | None]:
 
         return put
 
-    same = source.map_func is None and target.map_func is None and not spec.separate
-    maps = source.map_func is not None or target.map_func is not None
-    kinds = {source.var_type, target.var_type, spec.compute_type}
-    plain = not (maps or spec.r2c or spec.signal_range) and len(kinds) == 1
-    ends = Ends(
+    in_place = not transform.mapped and not transform.separate
+    kinds = {source.var_type, target.var_type, transform.compute_type}
+    plain = not (transform.mapped or transform.r2c or transform.signal_range) and len(kinds) == 1
+    return Ends(
         tuple(source.buffer_types),
         tuple(target.buffer_types),
         load,
         store,
         scale=scale if plain else None,
+        outputs=None if in_place else len(target.buffer_types),
     )
-    return ends, None if same else len(target.buffer_types)
 
 
-def _proxies(spec: Any) -> tuple[IOProxy, IOProxy]:
+def _proxies(transform: Transform) -> tuple[IOProxy, IOProxy]:
     return (
-        IOProxy(spec.input_map or spec.input_type, "input", words=not spec.r2c),
-        IOProxy(spec.output_map or spec.output_type, "output", words=not spec.r2c),
+        IOProxy(transform.input_map or transform.input_type, "input", words=not transform.r2c),
+        IOProxy(transform.output_map or transform.output_type, "output", words=not transform.r2c),
     )
 
 
-def spot_of(element: Element, length: int, stride: int, layout: Any) -> Spot:
+def spot_of(element: Element, length: int, stride: int, layout: Layout) -> Spot:
     """Return what maps and buffers know of a value."""
     number = plus(times(element.outer, stride), element.inner)
     first = plus(times(element.outer, length * stride), element.inner)

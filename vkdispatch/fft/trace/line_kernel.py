@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.fft.plan.indices import kept, plus, times
-from vkdispatch.fft.plan.memory import SharedLayout, allocation, plan_layout
-from vkdispatch.fft.plan.passes import Pass
-from vkdispatch.fft.plan.stages import Split, Stage
+from vkdispatch.fft.plan.memory import allocation
+from vkdispatch.fft.plan.passes import Pass, reverse_radices
+from vkdispatch.fft.plan.stages import Stage
+from vkdispatch.fft.plan.transforms import Transform
 from vkdispatch.fft.trace.ops import guard
 from vkdispatch.fft.trace.place import Place
 from vkdispatch.fft.trace.registers import FFTRegisters
@@ -67,9 +67,13 @@ class LineKernel:
         self.split = plan.split
         self.place = Place(plan.grid)
         self.shared: SharedLines | None = None
-        self._back = _back_layout(plan) if returns else None
+        radices = plan.split.radices
+        can_reverse = returns and plan.layout is not None and radices != radices[::-1]
+        self._reversed = reverse_radices(plan, whole=True) if can_reverse else None
         if plan.layout is not None:
-            least = 0 if self._back is None else allocation(*self._back)
+            least = 0
+            if self._reversed is not None and self._reversed.layout is not None:
+                least = allocation(self._reversed.split, self._reversed.layout)
             self.shared = SharedLines(plan.layout, plan.split, plan.compute_type, self.place.line, least)
         self.registers = FFTRegisters(plan.split, plan.compute_type)
 
@@ -125,13 +129,12 @@ class LineKernel:
 
         Where workgroup memory does not allow that, they are brought to where the same radices take them.
         """
-        if self._back is None:
+        if self._reversed is None:
             self._bring_back()
             return
-        assert self.shared is not None
-        self.split, layout = self._back
-        self.registers.split = self.split
-        self.shared = self.shared.seen_as(layout, self.place.line)
+        assert self.shared is not None and self._reversed.layout is not None
+        self.split = self.registers.split = self._reversed.split
+        self.shared = self.shared.view_as(self._reversed.layout, self.place.line)
 
     def _bring_back(self) -> None:
         first, last = self.split.stages[0], self.split.stages[-1]
@@ -149,28 +152,6 @@ class LineKernel:
         values = self.shared.rearrange(list(self.registers)[: last.registers], slots(last), slots(first))
         for number, value in enumerate(values):
             self.registers[number] = value
-
-
-def _back_layout(plan: Pass) -> tuple[Split, SharedLayout] | None:
-    """Return radices and layout of the way back; None where they are those of the way there.
-
-    That is also where reversed ones need more workgroup memory than there is.
-    """
-    radices = plan.split.radices
-    if plan.layout is None or radices == radices[::-1]:
-        return None
-    split = Split(plan.split.length, radices[::-1], plan.split.threads)
-    grid = plan.grid
-    layout = plan_layout(
-        split,
-        grid.lines,
-        grid.interleaved,
-        plan.compute_type.item_size,
-        get_context().max_shared_memory,
-        plan.layout.parts,
-        whole=True,
-    )
-    return None if layout is None else (split, layout)
 
 
 def entry_of(stage: Stage, turn: int, i: int, start: Any) -> Entry:
@@ -227,6 +208,12 @@ def traced(
         body(LineKernel(plan, returns), *arguments)
         description = context.get_description(name)
     return ShaderFunction(description, plan.grid.local_size, (plan.grid.workgroups, 1, 1))
+
+
+def buffer_types(transform: Transform) -> list[Any]:
+    """Return the annotations of a transform's buffers, without maps: output and input, or one for both."""
+    kinds = (transform.output_type, transform.input_type)
+    return [buffer_of(kind) for kind in (kinds if transform.separate else kinds[:1]) if kind is not None]
 
 
 def buffer_of(kind: DType) -> Any:

@@ -48,7 +48,7 @@ class SharedLines:
         self.row = times(line, layout.row)
         self._used = used
 
-    def seen_as(self, layout: SharedLayout, line: Any) -> "SharedLines":
+    def view_as(self, layout: SharedLayout, line: Any) -> "SharedLines":
         """Return the same memory in another layout of as many parts."""
         other = copy.copy(self)
         other.layout, other.row, other._used = layout, times(line, layout.row), True
