@@ -31,13 +31,13 @@ def write_scaled(target: Buff[c64], scale: Const[f32]) -> None:
 def test_maps_and_range(shape: tuple[int, int], axis: int) -> None:
     n = shape[axis]
     a = complex_signal(*shape)
-    kept = a.copy()
-    np.moveaxis(kept, axis, 0)[:5] = 0
-    np.moveaxis(kept, axis, 0)[n // 3 :] = 0
+    hold = a.copy()
+    np.moveaxis(hold, axis, 0)[:5] = 0
+    np.moveaxis(hold, axis, 0)[n // 3 :] = 0
     out: Any = vd.Buffer(shape, vd.complex64)
     options: Any = {"axis": axis, "input_signal_range": (5, n // 3)}
     vd.fft.fft(out, 0.5, vd.asbuffer(a), input_map=read_it, output_map=write_scaled, **options)
-    truth = np.fft.fft(kept.astype(np.complex128), axis=axis)
+    truth = np.fft.fft(hold.astype(np.complex128), axis=axis)
     assert error(out.read(0), truth * 0.5) < 2 * bound(n)
     vd.fft.fft(out, 0.5, vd.asbuffer(a), output_map=write_scaled, **options)
     assert error(out.read(0), truth * 0.5) < 2 * bound(n)

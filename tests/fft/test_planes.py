@@ -10,7 +10,7 @@ import pytest
 import vkdispatch as vd
 from tests.fft.signals import bound, complex_signal, device_has, error, filled
 from vkdispatch.base.record import replace
-from vkdispatch.fft.convolve.planes import PlaneConvolution, plane_convolution
+from vkdispatch.fft.convolve.planes import PlaneConvolution, get_plane_convolution
 from vkdispatch.fft.many.planes import make_plane_kernel
 from vkdispatch.fft.plan.planes import PlanePlan, plan_planes
 from vkdispatch.fft.plan.stages import Split
@@ -127,7 +127,7 @@ def _check_convolution(height: int, width: int) -> None:
     spec = PlaneConvolution(
         2, height, width, vd.complex64, vd.complex64, vd.complex64, inner_only=False, normalize=False
     )
-    kernel = plane_convolution(spec)
+    kernel = get_plane_convolution(spec)
     assert kernel is not None
     signal, other = complex_signal(2, height, width), complex_signal(2, height, width, seed=1)
     buffer = filled(signal, vd.complex64)

@@ -11,11 +11,11 @@ from tests.fft.signals import bound, complex_signal, device_has, error, filled
 from vkdispatch.arrays.facts import device_facts
 from vkdispatch.fft.many import kernels, long
 from vkdispatch.fft.plan import columns
-from vkdispatch.fft.plan.grids import line_grid
+from vkdispatch.fft.plan.grids import make_grid
 from vkdispatch.fft.plan.lines import plan_staged, suits_pairs
-from vkdispatch.fft.plan.long_lines import split_length
-from vkdispatch.fft.plan.passes import plan_pass, registers_of
-from vkdispatch.fft.plan.stages import Split, choose_split, split_choices
+from vkdispatch.fft.plan.long_lines import choose_factors
+from vkdispatch.fft.plan.passes import choose_registers, plan_pass
+from vkdispatch.fft.plan.stages import Split, choose_split, list_splits
 
 # short lines through workgroup memory, padded and split exchanges, columns, passes that turn lines over
 SHAPES = [
@@ -133,36 +133,36 @@ COLUMNS: list[tuple[tuple[int, ...], int, tuple[int, ...]]] = [
 def test_columns(
     shape: tuple[int, ...], axis: int, radices: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not columns.takes_columns(device_facts(), vd.complex64):
+    if not columns.suits_columns(device_facts(), vd.complex64):
         pytest.skip("the device has no 64-bit words")
     monkeypatch.setattr(long, "_MANY_VALUES", 1)
-    monkeypatch.setattr(long, "split_columns", lambda *_: radices)
-    kernels.cached_fft_kernel.cache_clear()
+    monkeypatch.setattr(long, "choose_radices", lambda *_: radices)
+    kernels.build_fft_kernel.cache_clear()
     vd.fft.cache_clear()
     # those of the last piece are kernels of their own
     assert len(vd.fft.make_fft_shader(shape, axis).get_src()) in (len(radices), 2 * len(radices))
     _check(shape, axis)
-    kernels.cached_fft_kernel.cache_clear()
+    kernels.build_fft_kernel.cache_clear()
     vd.fft.cache_clear()
 
 
 @pytest.mark.usefixtures("plans_of_cpus")
 def test_radices_of_columns() -> None:
     facts = device_facts()
-    if not columns.takes_columns(facts, vd.complex64):
+    if not columns.suits_columns(facts, vd.complex64):
         pytest.skip("the device has no 64-bit words")
-    assert columns.split_columns(4096, 1, vd.complex128) is None
-    assert columns.split_columns(1155, 1, vd.complex64) is None  # no two of its columns are a vector
-    assert columns.split_columns(64 * 37, 1, vd.complex64) is None
+    assert columns.choose_radices(4096, 1, vd.complex128) is None
+    assert columns.choose_radices(1155, 1, vd.complex64) is None  # no two of its columns are a vector
+    assert columns.choose_radices(64 * 37, 1, vd.complex64) is None
     if facts.subgroup % 8 or not (facts.shuffles and facts.whole):
         return
-    assert columns.split_columns(16384, 1, vd.complex64) == (128, 128)
-    assert columns.lanes_of(facts, 16) == 1 and columns.lanes_of(facts, 20) == 2
-    assert columns.lanes_of(facts, 50) == 2 and columns.lanes_of(facts, 100) == 4
+    assert columns.choose_radices(16384, 1, vd.complex64) == (128, 128)
+    assert columns.choose_lanes(facts, 16) == 1 and columns.choose_lanes(facts, 20) == 2
+    assert columns.choose_lanes(facts, 50) == 2 and columns.choose_lanes(facts, 100) == 4
     for length in (60, 100, 1000, 3000, 65536, 100000):
-        radices = columns.split_columns(length, 1, vd.complex64)
+        radices = columns.choose_radices(length, 1, vd.complex64)
         assert radices is not None and np.prod(radices) == length
-        assert max(radix // columns.lanes_of(facts, radix) for radix in radices) <= 25
+        assert max(radix // columns.choose_lanes(facts, radix) for radix in radices) <= 25
 
 
 @pytest.mark.usefixtures("plans_of_cpus")
@@ -208,17 +208,17 @@ def test_real_lines_of_gpus(length: int) -> None:
 )
 def test_workgroups_of_one_row(axis: int, threads: int, lines: int) -> None:
     """What lies along x fills vectors: all invocations where lines, or the invocations of one, do not."""
-    grid = line_grid((24, 24), axis, threads, lines, 8)
+    grid = make_grid((24, 24), axis, threads, lines, 8)
     assert grid.flat and grid.local_size == (threads * lines, 1, 1)
-    assert not line_grid((24, 24), axis, 8, 8, 8).flat
-    assert not line_grid((24, 24), axis, threads, lines).flat
+    assert not make_grid((24, 24), axis, 8, 8, 8).flat
+    assert not make_grid((24, 24), axis, threads, lines).flat
 
 
 def test_a_cpu_exchanges_as_rarely_as_it_can() -> None:
     for length in (64, 100, 315, 512, 1155, 2048, 4096):
         found = choose_split(length, 16, 1024, 4096)
         assert found is not None
-        choices = [split for _, split in split_choices(length, 16, 1024)]
+        choices = [split for _, split in list_splits(length, 16, 1024)]
         assert len(found.radices) == min(len(split.radices) for split in choices)
     # idle invocations read behind the line, for which there must be room as well
     found = choose_split(4000, 16, 1024, 4096)
@@ -235,8 +235,8 @@ def test_plans_on_a_cpu() -> None:
     # no room is lost to padding: all of a line is there at once
     plan = plan_pass((2, 4096), 1, vd.complex64)
     assert plan is not None and plan.layout is not None and (plan.layout.parts, plan.layout.row) == (1, 4096)
-    assert max(split_length(8192, vd.complex64) or ()) <= 32
-    assert sorted(split_length(65536, vd.complex64) or ()) == [32, 32, 64]
+    assert max(choose_factors(8192, vd.complex64) or ()) <= 32
+    assert sorted(choose_factors(65536, vd.complex64) or ()) == [32, 32, 64]
     # the least registers that save an exchange
     for length, registers in ((64, 64), (62, 16), (256, 16), (1000, 16), (1024, 32), (600, 25)):
-        assert registers_of(length, False, True) == registers
+        assert choose_registers(length, False, True) == registers

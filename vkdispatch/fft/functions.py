@@ -4,43 +4,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from vkdispatch.base.dtype import DType
-from vkdispatch.fft.api.convolutions import convolve, convolve2D, convolve2DR, transpose
-from vkdispatch.fft.api.transforms import (
-    fft,
-    fft2,
-    fft3,
-    ifft,
-    ifft2,
-    ifft3,
-    irfft,
-    irfft2,
-    irfft3,
-    rfft,
-    rfft2,
-    rfft3,
-)
+from vkdispatch.fft.api import convolutions, transforms
+from vkdispatch.fft.api.convolutions import *  # noqa: F403
+from vkdispatch.fft.api.transforms import *  # noqa: F403
 from vkdispatch.fft.arguments.types import ensure_supported_complex_precision, resolve_input_type
 from vkdispatch.shader.map import MappingFunction
 
-__all__ = [
-    "convolve",
-    "convolve2D",
-    "convolve2DR",
-    "ensure_supported_complex_precision",
-    "fft",
-    "fft2",
-    "fft3",
-    "ifft",
-    "ifft2",
-    "ifft3",
-    "irfft",
-    "irfft2",
-    "irfft3",
-    "rfft",
-    "rfft2",
-    "rfft3",
-    "transpose",
-]
+__all__ = ["ensure_supported_complex_precision"]
+__all__ += convolutions.__all__
+__all__ += transforms.__all__
 
 
 def _resolve_input_precision(

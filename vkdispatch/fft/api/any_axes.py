@@ -17,6 +17,8 @@ from vkdispatch.fft.trace.line_kernel import buffer_of
 from vkdispatch.fft.trace.ops import read_op, write_op
 from vkdispatch.shader.map import MappingFunction, map
 
+__all__ = ["fftn", "hfft", "ifftn", "ihfft", "irfftn", "rfftn"]
+
 
 @array_function
 def fftn(
@@ -51,13 +53,7 @@ def fftn(
     AxisError
         There is no such axis.
     """
-    options = Options(
-        graph=graph,
-        print_shader=print_shader,
-        buffer_shape=buffer_shape,
-        norm=norm,
-        compute_type=compute_type,
-    )
+    options = Options(graph, print_shader, buffer_shape=buffer_shape, norm=norm, compute_type=compute_type)
     transform_axes(buffer, axes, options)
 
 
@@ -74,12 +70,7 @@ def ifftn(
 ) -> None:
     """Transform a complex buffer back along some axes, in place, as `numpy.fft.ifftn`; see `fftn`."""
     options = Options(
-        graph=graph,
-        print_shader=print_shader,
-        buffer_shape=buffer_shape,
-        inverse=True,
-        norm=norm,
-        compute_type=compute_type,
+        graph, print_shader, buffer_shape=buffer_shape, inverse=True, norm=norm, compute_type=compute_type
     )
     transform_axes(buffer, axes, options)
 
@@ -168,8 +159,8 @@ def hfft(
     """
     # the inverse transform of the conjugate, with the factor of the forward one
     options = Options(
-        graph=graph,
-        print_shader=print_shader,
+        graph,
+        print_shader,
         inverse=True,
         norm=reverse_norm(norm),
         input_map=_make_conjugating_read(require_rfft_buffer(buffer).var_type),
@@ -192,8 +183,8 @@ def ihfft(
     As `numpy.fft.ihfft` along the last axis; the rest is as in `hfft`.
     """
     options = Options(
-        graph=graph,
-        print_shader=print_shader,
+        graph,
+        print_shader,
         norm=reverse_norm(norm),
         output_map=_make_conjugating_write(require_rfft_buffer(buffer).var_type),
         compute_type=compute_type,

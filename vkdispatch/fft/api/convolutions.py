@@ -20,6 +20,8 @@ from vkdispatch.fft.convolve.calls import (
 from vkdispatch.fft.convolve.plans import Spectra
 from vkdispatch.shader.map import MappingFunction
 
+__all__ = ["convolve", "convolve2D", "convolve2DR", "transpose"]
+
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -82,17 +84,14 @@ def convolve(
         There is no such axis.
     """
     spectra = Spectra(kernel_map, kernel_type, kernel_num, bool(transposed_kernel), bool(kernel_inner_only))
+    io = (input_map, output_map, input_type, output_type, compute_type)
     options = Options(
-        graph=graph,
-        print_shader=print_shader,
+        graph,
+        print_shader,
+        *io,
         buffer_shape=buffer_shape,
         axis=axis,
         normalize=normalize,
-        input_map=input_map,
-        output_map=output_map,
-        input_type=input_type,
-        output_type=output_type,
-        compute_type=compute_type,
         signal_range=input_signal_range,
     )
     convolve_axis(buffers, spectra, options)
@@ -156,17 +155,8 @@ def convolve2D(  # noqa: N802
         As `convolve`; also for another number of axes.
     """
     spectra = Spectra(kernel_map, kernel_type, 1, bool(transposed_kernel), bool(kernel_inner_only))
-    options = Options(
-        graph=graph,
-        print_shader=print_shader,
-        buffer_shape=buffer_shape,
-        normalize=normalize,
-        input_map=input_map,
-        output_map=output_map,
-        input_type=input_type,
-        output_type=output_type,
-        compute_type=compute_type,
-    )
+    io = (input_map, output_map, input_type, output_type, compute_type)
+    options = Options(graph, print_shader, *io, buffer_shape=buffer_shape, normalize=normalize)
     convolve_planes(buffer, kernel, spectra, options, (input_args, output_args))
 
 
@@ -204,11 +194,7 @@ def convolve2DR(  # noqa: N802
     """
     spectra = Spectra(kernel_map, None, 1, bool(transposed_kernel), bool(kernel_inner_only))
     options = Options(
-        graph=graph,
-        print_shader=print_shader,
-        buffer_shape=buffer_shape,
-        normalize=normalize,
-        compute_type=compute_type,
+        graph, print_shader, buffer_shape=buffer_shape, normalize=normalize, compute_type=compute_type
     )
     convolve_real_planes(buffer, kernel, spectra, options)
 
@@ -260,8 +246,8 @@ def transpose(
         There is no such axis.
     """
     options = Options(
-        graph=graph,
-        print_shader=print_shader,
+        graph,
+        print_shader,
         buffer_shape=conv_shape,
         axis=axis,
         input_type=input_type,

@@ -10,6 +10,8 @@ from vkdispatch.fft.arguments.norms import Norm
 from vkdispatch.fft.cosine.maps import Family
 from vkdispatch.fft.cosine.transforms import CosineOptions, cosine_transform
 
+__all__ = ["dct", "dctn", "dst", "dstn", "idct", "idctn", "idst", "idstn"]
+
 
 class _AlongAxis(Protocol):
     def __call__(

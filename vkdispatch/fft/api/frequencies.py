@@ -20,6 +20,8 @@ from vkdispatch.shader.decorator import shader
 from vkdispatch.shader.parameters import given
 from vkdispatch.shader.shader_function import ShaderFunction
 
+__all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
+
 
 def fftfreq(n: int, d: float = 1.0) -> Array:
     """Return the frequencies of a spectrum of n values, as `numpy.fft.fftfreq`.
@@ -40,7 +42,7 @@ def fftfreq(n: int, d: float = 1.0) -> Array:
     TypeError, ValueError
         `n` is not a positive int, or `d` is not a number other than 0.
     """
-    return np.fft.fftfreq(*_checked_samples(n, d))
+    return np.fft.fftfreq(*_parse_samples(n, d))
 
 
 def rfftfreq(n: int, d: float = 1.0) -> Array:
@@ -48,10 +50,10 @@ def rfftfreq(n: int, d: float = 1.0) -> Array:
 
     See `fftfreq`.
     """
-    return np.fft.rfftfreq(*_checked_samples(n, d))
+    return np.fft.rfftfreq(*_parse_samples(n, d))
 
 
-def _checked_samples(n: object, d: object) -> tuple[int, float]:
+def _parse_samples(n: object, d: object) -> tuple[int, float]:
     """Return how many samples there are, and how far apart they are."""
     count = checked_int(n, "n", least=1)
     if not is_number(d):
@@ -163,9 +165,9 @@ def _shift(who: str, x: Any, axes: Any, out: Any, graph: CommandGraph | None) ->
                 "out: it is the same memory as x, and in place only axes of even lengths can be shifted; "
                 f"axis {odd[0]} has {shape[odd[0]]}; give another buffer"
             )
-        _swapping(x.var_type)(x, *steps, graph=graph)
+        _make_swap(x.var_type)(x, *steps, graph=graph)
     elif any(steps):
-        _rolling(x.var_type)(target, x, *steps, graph=graph)
+        _make_roll(x.var_type)(target, x, *steps, graph=graph)
     else:
         copyto(target, x, graph=graph)
     return target
@@ -186,15 +188,15 @@ def _source_index(buffer: Any, i: Any, steps: Sequence[Any]) -> Any:
 _kernels: dict[tuple[str, DType], ShaderFunction] = {}
 
 
-def _rolling(kind: DType) -> ShaderFunction:
+def _make_roll(kind: DType) -> ShaderFunction:
     def roll(dst: Any, src: Any, x: Any, y: Any, z: Any) -> None:
         i = vc.global_invocation_id().x
         dst[i] = src[_source_index(src, i, (x, y, z))]
 
-    return _made(roll, ("dst", "src"), kind)
+    return _make_kernel(roll, ("dst", "src"), kind)
 
 
-def _swapping(kind: DType) -> ShaderFunction:
+def _make_swap(kind: DType) -> ShaderFunction:
     def swap(dst: Any, x: Any, y: Any, z: Any) -> None:
         i = vc.global_invocation_id().x
         other = _source_index(dst, i, (x, y, z))
@@ -204,10 +206,10 @@ def _swapping(kind: DType) -> ShaderFunction:
             dst[i] = there
             dst[other] = here
 
-    return _made(swap, ("dst",), kind)
+    return _make_kernel(swap, ("dst",), kind)
 
 
-def _made(function: Any, buffers: tuple[str, ...], kind: DType) -> ShaderFunction:
+def _make_kernel(function: Any, buffers: tuple[str, ...], kind: DType) -> ShaderFunction:
     """Return the kernel of a function for a dtype, the same one each time."""
     key = (function.__name__, kind)
     if key not in _kernels:

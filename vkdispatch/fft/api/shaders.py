@@ -6,17 +6,19 @@ from vkdispatch.arrays.numbers import checked_int
 from vkdispatch.base.dtype import DType, complex64
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import replace
-from vkdispatch.fft.arguments.buffers import checked_map
+from vkdispatch.fft.arguments.buffers import parse_map
 from vkdispatch.fft.arguments.options import Options
-from vkdispatch.fft.arguments.shapes import SignalRange, checked_axis, checked_shape
+from vkdispatch.fft.arguments.shapes import SignalRange, checked_axis, parse_shape
 from vkdispatch.fft.arguments.types import ensure_supported_complex_precision
-from vkdispatch.fft.convolve.kernels import checked_kernel_type, convolution_kernel, transpose_kernel
+from vkdispatch.fft.convolve.kernels import get_convolution_kernel, get_transpose_kernel, resolve_kernel_type
 from vkdispatch.fft.convolve.plans import Convolution, Spectra, make_transposition
 from vkdispatch.fft.many.calls import parse_transform
-from vkdispatch.fft.many.kernels import fft_kernel
+from vkdispatch.fft.many.kernels import get_fft_kernel
 from vkdispatch.fft.plan.transforms import Transform
 from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
+
+__all__ = ["make_convolution_shader", "make_fft_shader", "make_transpose_shader"]
 
 
 def make_fft_shader(
@@ -64,20 +66,19 @@ def make_fft_shader(
     AxisError
         There is no such axis.
     """
+    io = (input_map, output_map, input_type, output_type, compute_type)
     options = Options(
+        None,
+        False,
+        *io,
         buffer_shape=buffer_shape,
         axis=axis,
         inverse=inverse,
         normalize=normalize_inverse,
         r2c=r2c,
-        input_map=input_map,
-        output_map=output_map,
-        input_type=input_type,
-        output_type=output_type,
-        compute_type=compute_type,
         signal_range=input_signal_range,
     )
-    return fft_kernel(_parse_transform(options))
+    return get_fft_kernel(_parse_transform(options))
 
 
 def make_convolution_shader(
@@ -108,22 +109,21 @@ def make_convolution_shader(
     AxisError
         There is no such axis.
     """
-    kernel_type = checked_kernel_type(checked_map(kernel_map, "kernel_map"), kernel_type)
+    kernel_type = resolve_kernel_type(parse_map(kernel_map, "kernel_map"), kernel_type)
+    io = (input_map, output_map, input_type, output_type, compute_type)
     options = Options(
+        None,
+        False,
+        *io,
         buffer_shape=buffer_shape,
         axis=axis,
         normalize=normalize,
-        input_map=input_map,
-        output_map=output_map,
-        input_type=input_type,
-        output_type=output_type,
-        compute_type=compute_type,
         signal_range=input_signal_range,
     )
     transform = _parse_transform(options, kernel_type)
     count = checked_int(kernel_num, "kernel_num", least=1)
     spectra = Spectra(kernel_map, kernel_type, count, bool(transposed_kernel), bool(kernel_inner_only))
-    return convolution_kernel(Convolution(transform, spectra))
+    return get_convolution_kernel(Convolution(transform, spectra))
 
 
 def make_transpose_shader(
@@ -145,19 +145,19 @@ def make_transpose_shader(
     AxisError
         There is no such axis.
     """
-    shape = checked_shape(buffer_shape)
+    shape = parse_shape(buffer_shape)
     axis = checked_axis(axis, len(shape))
     kinds = {"input_type": input_type, "output_type": output_type, "compute_type": compute_type}
     for role, kind in kinds.items():
         ensure_supported_complex_precision(kind, role=role)
     signal = Transform(shape, axis, compute_type, input_type=input_type, output_type=output_type)
-    return transpose_kernel(make_transposition(signal, bool(kernel_inner_only)))
+    return get_transpose_kernel(make_transposition(signal, bool(kernel_inner_only)))
 
 
 def _parse_transform(options: Options, kernel_type: DType | None = None) -> Transform:
     """Return the transform that options describe without buffers, whose types are complex64 by default."""
-    input_map = checked_map(options.input_map, "input_map")
-    output_map = checked_map(options.output_map, "output_map")
+    input_map = parse_map(options.input_map, "input_map")
+    output_map = parse_map(options.output_map, "output_map")
     input_type, output_type = options.input_type, options.output_type
     for kind, mapping, side in ((input_type, input_map, "input"), (output_type, output_map, "output")):
         if kind is not None and mapping is not None:

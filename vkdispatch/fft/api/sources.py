@@ -14,8 +14,8 @@ from typing import Any, ParamSpec
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.codegen import ShaderSource
 from vkdispatch.fft.api.shaders import make_convolution_shader, make_fft_shader, make_transpose_shader
-from vkdispatch.fft.arguments.buffers import checked_map
-from vkdispatch.fft.arguments.shapes import SignalRange, checked_shape
+from vkdispatch.fft.arguments.buffers import parse_map
+from vkdispatch.fft.arguments.shapes import SignalRange, parse_shape
 from vkdispatch.shader.map import MappingFunction
 
 __all__ = [
@@ -177,7 +177,7 @@ def irfft3_src(buffer_shape: Shape, normalize: bool = True, line_numbers: bool |
 
 def _check_axes(name: str, buffer_shape: Shape, count: int) -> tuple[int, ...]:
     """Return a shape of `count` to three axes. Raises ValueError for another number."""
-    shape = checked_shape(buffer_shape)
+    shape = parse_shape(buffer_shape)
     if not count <= len(shape) <= 3:
         wanted = "3" if count == 3 else f"{count} or 3"
         raise ArgumentValueError(f"{name}: expected a shape of {wanted} axes, got {shape}")
@@ -193,8 +193,8 @@ def _sources_of_axes(
     **options: Any,
 ) -> Sources:
     """Return the code of each of the last axes; the maps belong to the first and the last of them."""
-    first: dict[str, Any] = {"input_map": checked_map(input_map, "input_map")}
-    last: dict[str, Any] = {"output_map": checked_map(output_map, "output_map")}
+    first: dict[str, Any] = {"input_map": parse_map(input_map, "input_map")}
+    last: dict[str, Any] = {"output_map": parse_map(output_map, "output_map")}
     axes = range(len(shape) - count, len(shape))
     return _flatten(
         source(shape, axis, **options, **(first if axis == axes[0] else last if axis == axes[-1] else {}))

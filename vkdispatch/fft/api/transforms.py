@@ -19,6 +19,21 @@ from vkdispatch.fft.many.calls import (
 )
 from vkdispatch.shader.map import MappingFunction
 
+__all__ = [
+    "fft",
+    "fft2",
+    "fft3",
+    "ifft",
+    "ifft2",
+    "ifft3",
+    "irfft",
+    "irfft2",
+    "irfft3",
+    "rfft",
+    "rfft2",
+    "rfft3",
+]
+
 
 @array_function
 def fft(
@@ -81,25 +96,20 @@ def fft(
     AxisError
         There is no such axis.
     """
-    transform_axis(
-        buffers,
-        Options(
-            graph=graph,
-            print_shader=print_shader,
-            buffer_shape=buffer_shape,
-            axis=axis,
-            inverse=inverse,
-            normalize=normalize_inverse,
-            norm=norm,
-            r2c=r2c,
-            input_map=input_map,
-            output_map=output_map,
-            input_type=input_type,
-            output_type=output_type,
-            compute_type=compute_type,
-            signal_range=input_signal_range,
-        ),
+    io = (input_map, output_map, input_type, output_type, compute_type)
+    options = Options(
+        graph,
+        print_shader,
+        *io,
+        buffer_shape=buffer_shape,
+        axis=axis,
+        inverse=inverse,
+        normalize=normalize_inverse,
+        norm=norm,
+        r2c=r2c,
+        signal_range=input_signal_range,
     )
+    transform_axis(buffers, options)
 
 
 @array_function
@@ -132,23 +142,18 @@ def ifft(
     norm: Norm | None = None,
 ) -> None:
     """Transform back along one axis, divided by its length if `normalize`; the rest is as in `fft`."""
-    transform_axis(
-        (buffer, *buffers),
-        Options(
-            graph=graph,
-            print_shader=print_shader,
-            buffer_shape=buffer_shape,
-            axis=axis,
-            inverse=True,
-            normalize=normalize,
-            norm=norm,
-            input_map=input_map,
-            output_map=output_map,
-            input_type=input_type,
-            output_type=output_type,
-            compute_type=compute_type,
-        ),
+    io = (input_map, output_map, input_type, output_type, compute_type)
+    options = Options(
+        graph,
+        print_shader,
+        *io,
+        buffer_shape=buffer_shape,
+        axis=axis,
+        inverse=True,
+        normalize=normalize,
+        norm=norm,
     )
+    transform_axis((buffer, *buffers), options)
 
 
 # ---- several axes ----------------------------------------------------------------------------------
@@ -191,17 +196,8 @@ def fft2(
     TypeError, ValueError
         As `fft`; also for another number of axes.
     """
-    options = Options(
-        graph=graph,
-        print_shader=print_shader,
-        buffer_shape=buffer_shape,
-        norm=norm,
-        input_map=input_map,
-        output_map=output_map,
-        input_type=input_type,
-        output_type=output_type,
-        compute_type=compute_type,
-    )
+    io = (input_map, output_map, input_type, output_type, compute_type)
+    options = Options(graph, print_shader, *io, buffer_shape=buffer_shape, norm=norm)
     transform_last_axes("fft2", (buffer, *buffers), 2, 3, options)
 
 
@@ -221,17 +217,8 @@ def fft3(
     norm: Norm | None = None,
 ) -> None:
     """Transform a buffer of three axes; see `fft2`."""
-    options = Options(
-        graph=graph,
-        print_shader=print_shader,
-        buffer_shape=buffer_shape,
-        norm=norm,
-        input_map=input_map,
-        output_map=output_map,
-        input_type=input_type,
-        output_type=output_type,
-        compute_type=compute_type,
-    )
+    io = (input_map, output_map, input_type, output_type, compute_type)
+    options = Options(graph, print_shader, *io, buffer_shape=buffer_shape, norm=norm)
     transform_last_axes("fft3", (buffer, *buffers), 3, 3, options)
 
 
@@ -252,18 +239,15 @@ def ifft2(
     norm: Norm | None = None,
 ) -> None:
     """Transform the last two axes back, divided by their lengths if `normalize`; see `fft2`."""
+    io = (input_map, output_map, input_type, output_type, compute_type)
     options = Options(
-        graph=graph,
-        print_shader=print_shader,
+        graph,
+        print_shader,
+        *io,
         buffer_shape=buffer_shape,
         inverse=True,
         normalize=bool(normalize),
         norm=norm,
-        input_map=input_map,
-        output_map=output_map,
-        input_type=input_type,
-        output_type=output_type,
-        compute_type=compute_type,
     )
     transform_last_axes("ifft2", (buffer, *buffers), 2, 3, options)
 
@@ -285,18 +269,15 @@ def ifft3(
     norm: Norm | None = None,
 ) -> None:
     """Transform a buffer of three axes back, divided by their lengths if `normalize`; see `fft2`."""
+    io = (input_map, output_map, input_type, output_type, compute_type)
     options = Options(
-        graph=graph,
-        print_shader=print_shader,
+        graph,
+        print_shader,
+        *io,
         buffer_shape=buffer_shape,
         inverse=True,
         normalize=bool(normalize),
         norm=norm,
-        input_map=input_map,
-        output_map=output_map,
-        input_type=input_type,
-        output_type=output_type,
-        compute_type=compute_type,
     )
     transform_last_axes("ifft3", (buffer, *buffers), 3, 3, options)
 
@@ -345,12 +326,7 @@ def irfft(
 ) -> None:
     """Transform the half spectrum of an RFFTBuffer along the last axis into reals, in place; see `rfft`."""
     options = Options(
-        graph=graph,
-        print_shader=print_shader,
-        inverse=True,
-        normalize=normalize,
-        norm=norm,
-        compute_type=compute_type,
+        graph, print_shader, inverse=True, normalize=normalize, norm=norm, compute_type=compute_type
     )
     transform_real(buffer, options)
 
@@ -392,12 +368,7 @@ def irfft2(
 ) -> None:
     """Transform back what `rfft2` made, divided by both lengths if `normalize`."""
     options = Options(
-        graph=graph,
-        print_shader=print_shader,
-        inverse=True,
-        normalize=bool(normalize),
-        norm=norm,
-        compute_type=compute_type,
+        graph, print_shader, inverse=True, normalize=bool(normalize), norm=norm, compute_type=compute_type
     )
     transform_last_real_axes("irfft2", buffer, 2, options)
 
@@ -413,11 +384,6 @@ def irfft3(
 ) -> None:
     """Transform back what `rfft3` made, divided by the three lengths if `normalize`."""
     options = Options(
-        graph=graph,
-        print_shader=print_shader,
-        inverse=True,
-        normalize=bool(normalize),
-        norm=norm,
-        compute_type=compute_type,
+        graph, print_shader, inverse=True, normalize=bool(normalize), norm=norm, compute_type=compute_type
     )
     transform_last_real_axes("irfft3", buffer, 3, options)

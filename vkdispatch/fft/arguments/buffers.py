@@ -113,7 +113,7 @@ def require_room(buffer: Any, elements: int, kind: DType, role: str) -> None:
         )
 
 
-def checked_map(given: Any, name: str) -> MappingFunction | None:
+def parse_map(given: Any, name: str) -> MappingFunction | None:
     """Return a map, or None. Raises TypeError for anything else."""
     if given is not None and not isinstance(given, MappingFunction):
         raise ArgumentTypeError(f"{name}: expected a function decorated with @vd.map, got {given!r}")

@@ -8,7 +8,7 @@ from vkdispatch.base.errors import ArgumentValueError
 Norm = Literal["backward", "ortho", "forward"]
 
 
-def checked_norm(norm: Any) -> Norm | None:
+def parse_norm(norm: Any) -> Norm | None:
     """Return a norm, or None. Raises ValueError for anything else."""
     if norm is None or norm == "backward":
         return None if norm is None else "backward"
@@ -30,12 +30,12 @@ def factor(norm: Norm | None, inverse: bool, length: int) -> float:
     return 1 / length if inverse is (norm != "forward") else 1.0
 
 
-def scaling(norm: Any, inverse: bool, normalize: bool, length: int) -> tuple[bool, float]:
+def resolve_scaling(norm: Any, inverse: bool, normalize: bool, length: int) -> tuple[bool, float]:
     """Return whether a transform is divided by its length, and what it is multiplied by besides.
 
     `norm` decides, and where it is None `normalize` does. Raises ValueError for an unknown one.
     """
-    norm = checked_norm(norm)
+    norm = parse_norm(norm)
     if norm is None:
         return normalize, 1.0
     if norm == "backward":
@@ -45,5 +45,5 @@ def scaling(norm: Any, inverse: bool, normalize: bool, length: int) -> tuple[boo
 
 def reverse_norm(norm: Any) -> Norm:
     """Return the norm that does to one direction what this one does to the other."""
-    norm = checked_norm(norm)
+    norm = parse_norm(norm)
     return "ortho" if norm == "ortho" else "backward" if norm == "forward" else "forward"

@@ -9,7 +9,7 @@ from vkdispatch.arrays import axes
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 
 
-def checked_shape(shape: Any, what: str = "buffer_shape") -> tuple[int, ...]:
+def parse_shape(shape: Any, what: str = "buffer_shape") -> tuple[int, ...]:
     """Return a shape as a tuple. Raises TypeError or ValueError where it is none."""
     sizes = shape if isinstance(shape, Sequence) else (shape,)
     try:
@@ -45,7 +45,7 @@ def require_neighbours(shape: tuple[int, ...], axis: int) -> None:
 SignalRange = tuple[int | None, int | None]
 
 
-def checked_range(signal_range: Any, length: int) -> tuple[int, int] | None:
+def parse_range(signal_range: Any, length: int) -> tuple[int, int] | None:
     """Return where a signal begins and ends, within 0 and `length`; None where it fills the whole line.
 
     Raises TypeError or ValueError for what is no pair of ints or None.

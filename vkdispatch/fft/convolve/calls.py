@@ -13,7 +13,7 @@ from vkdispatch.base.record import replace
 from vkdispatch.base.rfft_buffer import RFFTBuffer
 from vkdispatch.fft.arguments.buffers import (
     argument_count,
-    checked_map,
+    parse_map,
     print_kernel,
     require_any,
     require_buffer,
@@ -22,10 +22,10 @@ from vkdispatch.fft.arguments.buffers import (
     require_room,
 )
 from vkdispatch.fft.arguments.options import Options
-from vkdispatch.fft.arguments.shapes import checked_axis, checked_shape
+from vkdispatch.fft.arguments.shapes import checked_axis, parse_shape
 from vkdispatch.fft.arguments.types import ensure_supported_complex_precision, resolve_compute_type
-from vkdispatch.fft.convolve.kernels import checked_kernel_type, convolution_kernel, transpose_kernel
-from vkdispatch.fft.convolve.planes import PlaneConvolution, plane_convolution
+from vkdispatch.fft.convolve.kernels import get_convolution_kernel, get_transpose_kernel, resolve_kernel_type
+from vkdispatch.fft.convolve.planes import PlaneConvolution, get_plane_convolution
 from vkdispatch.fft.convolve.plans import (
     Convolution,
     Spectra,
@@ -41,7 +41,7 @@ from vkdispatch.shader.shader_function import ShaderFunction
 
 def convolve_axis(buffers: Sequence[Any], spectra: Spectra, options: Options) -> None:
     """Convolve along one axis; see `vkdispatch.fft.convolve`."""
-    checked_map(spectra.kernel_map, "kernel_map")
+    parse_map(spectra.kernel_map, "kernel_map")
     require_any(buffers, "a convolution needs a buffer and a kernel")
     options = resolve_types(options, buffers)
     sides = [("signal", 1)]
@@ -57,7 +57,7 @@ def convolve_axis(buffers: Sequence[Any], spectra: Spectra, options: Options) ->
     kernel_type = spectra.kernel_type
     if spectra.kernel_map is None and kernel_type is None:
         kernel_type = require_buffer(buffers[position], "kernel buffer").var_type
-    kernel_type = checked_kernel_type(spectra.kernel_map, kernel_type)
+    kernel_type = resolve_kernel_type(spectra.kernel_map, kernel_type)
     transform = parse_transform(options, buffers, kernel_type)
     count = checked_int(spectra.count, "kernel_num", least=1)
     convolution = Convolution(transform, replace(spectra, kernel_type=kernel_type, count=count))
@@ -71,7 +71,7 @@ def convolve_axis(buffers: Sequence[Any], spectra: Spectra, options: Options) ->
         if spectra.transposed:
             _check_layout(buffers[position], convolution)
     _check_kernels_apart(buffers, transform)
-    kernel = convolution_kernel(convolution)
+    kernel = get_convolution_kernel(convolution)
     if options.print_shader:
         print_kernel(kernel)
     kernel(*buffers, graph=options.graph)
@@ -93,7 +93,7 @@ def _check_kernels_apart(buffers: Sequence[Any], transform: Transform) -> None:
     """Raise OverlapError for a kernel, or an argument of its map, that is the output as well."""
     outputs = argument_count(transform.output_map)
     # without maps one buffer is the output and the input
-    first = outputs + argument_count(transform.input_map) if transform.mapped else outputs
+    first = outputs + argument_count(transform.input_map) if transform.is_mapped else outputs
     for kernel in buffers[first:]:
         for signal in buffers[:outputs]:
             check_apart("kernel", kernel, "the signal", signal)
@@ -109,8 +109,8 @@ def convolve_planes(
 
     `map_arguments` are those of the input map and of the output map, None for `buffer` alone.
     """
-    input_map = checked_map(options.input_map, "input_map")
-    output_map = checked_map(options.output_map, "output_map")
+    input_map = parse_map(options.input_map, "input_map")
+    output_map = parse_map(options.output_map, "output_map")
     buffer = require_buffer(buffer, "buffer")
     kernels = _kernel_arguments("convolve2D", buffer, kernel, spectra.kernel_map)
     shape = _parse_planes("convolve2D", buffer.shape, options)
@@ -123,11 +123,11 @@ def convolve_planes(
     kind = output_type or input_type
     mapped = not (input_map is output_map is spectra.kernel_map is None)
     if not (mapped or spectra.transposed or kind or spectra.kernel_type):
-        plane_kernel = _plane_kernel(shape, buffer, kernel, spectra, options)
-        if plane_kernel is not None:
+        get_plane_kernel = _get_plane_kernel(shape, buffer, kernel, spectra, options)
+        if get_plane_kernel is not None:
             if options.print_shader:
-                print_kernel(plane_kernel)
-            plane_kernel(buffer, kernel, graph=options.graph)
+                print_kernel(get_plane_kernel)
+            get_plane_kernel(buffer, kernel, graph=options.graph)
             return
     reads, writes = map_arguments
     inputs = () if input_map is None else (buffer,) if reads is None else tuple(reads)
@@ -144,7 +144,7 @@ def convolve_planes(
         transform_axis((*outputs, buffer), back)
 
 
-def _plane_kernel(
+def _get_plane_kernel(
     shape: tuple[int, ...], buffer: Buffer[Any], kernel: Any, spectra: Spectra, options: Options
 ) -> ShaderFunction | None:
     """Return the kernel that convolves whole planes; None where there is none, or an argument is wrong."""
@@ -156,7 +156,7 @@ def _plane_kernel(
     wanted = (plane if inner_only else values) * kernel.var_type.item_size
     if buffer.mem_size < values * buffer.var_type.item_size or kernel.mem_size < wanted:
         return None
-    return plane_convolution(
+    return get_plane_convolution(
         PlaneConvolution(
             values // plane,
             shape[-2],
@@ -184,7 +184,7 @@ def convolve_real_planes(buffer: Any, kernel: Any, spectra: Spectra, options: Op
 
 def _parse_planes(name: str, default: Sequence[int], options: Options) -> tuple[int, ...]:
     """Return the shape of the planes. Raises ValueError for another number of axes."""
-    shape = checked_shape(default if options.buffer_shape is None else options.buffer_shape)
+    shape = parse_shape(default if options.buffer_shape is None else options.buffer_shape)
     if len(shape) < 2 or (len(shape) > 3 and options.buffer_shape is None):
         raise ArgumentValueError(f"buffer: {name} takes one of 2 or 3 axes, got the shape {shape}")
     return shape
@@ -195,7 +195,7 @@ def _kernel_arguments(
 ) -> tuple[Any, ...]:
     """Return the arguments of a kernel, checked before anything is done to the buffer."""
     arguments: tuple[Any, ...] = (kernel,)
-    if checked_map(kernel_map, "kernel_map") is None:
+    if parse_map(kernel_map, "kernel_map") is None:
         require_buffer(kernel, "kernel")
     elif kernel is None:
         arguments = ()
@@ -217,9 +217,7 @@ def _kernel_arguments(
 def transpose_buffer(in_buffer: Any, out_buffer: Any, inner_only: bool, options: Options) -> Buffer[Any]:
     """Write a convolution's kernel in the transposed layout; see `vkdispatch.fft.transpose`."""
     source = require_buffer(in_buffer, "in_buffer")
-    shape = checked_shape(
-        source.shape if options.buffer_shape is None else options.buffer_shape, "conv_shape"
-    )
+    shape = parse_shape(source.shape if options.buffer_shape is None else options.buffer_shape, "conv_shape")
     axis = checked_axis(options.axis, len(shape))
     read = source.var_type if options.input_type is None else options.input_type
     ensure_supported_complex_precision(read, role="input_type")
@@ -241,7 +239,7 @@ def transpose_buffer(in_buffer: Any, out_buffer: Any, inner_only: bool, options:
             )
         check_apart("out_buffer", target, "in_buffer", source)
         require_room(target, elements, written, "out_buffer")
-    kernel = transpose_kernel(convolution)
+    kernel = get_transpose_kernel(convolution)
     if options.print_shader:
         print_kernel(kernel)
     kernel(target, source, graph=options.graph)

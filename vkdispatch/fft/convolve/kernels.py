@@ -13,15 +13,15 @@ from vkdispatch.fft.line.context import IOManager, fft_context
 from vkdispatch.fft.line.iterators import global_reads_iterator, global_trasposed_write_iterator
 from vkdispatch.fft.line.resources import FFTConfig
 from vkdispatch.fft.plan.memory import allocation
-from vkdispatch.fft.plan.transforms import limits
+from vkdispatch.fft.plan.transforms import device_limits
 from vkdispatch.fft.trace.line_kernel import buffer_of
-from vkdispatch.fft.trace.ops import current_kernel
+from vkdispatch.fft.trace.ops import tracing_for
 from vkdispatch.fft.trace.registers import FFTRegisters
 from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
 
 
-def checked_kernel_type(kernel_map: MappingFunction | None, kernel_type: DType | None) -> DType | None:
+def resolve_kernel_type(kernel_map: MappingFunction | None, kernel_type: DType | None) -> DType | None:
     """Return the type of a kernel's buffer, None for a kernel map. Raises ValueError for a bad one."""
     if kernel_map is not None:
         if kernel_type is not None:
@@ -32,13 +32,13 @@ def checked_kernel_type(kernel_map: MappingFunction | None, kernel_type: DType |
     return kernel_type
 
 
-def convolution_kernel(convolution: Convolution) -> Any:
+def get_convolution_kernel(convolution: Convolution) -> Any:
     """Return the kernel of a convolution."""
-    return _convolution_kernel(convolution, limits())
+    return _build_convolution_kernel(convolution, device_limits())
 
 
 @functools.cache
-def _convolution_kernel(convolution: Convolution, _limits: object) -> ShaderFunction | LongConvolution:
+def _build_convolution_kernel(convolution: Convolution, _limits: object) -> ShaderFunction | LongConvolution:
     signal, spectra = convolution.transform, convolution.spectra
     plans = plan_convolution(signal)
     if plans is None:
@@ -76,7 +76,7 @@ def _convolution_kernel(convolution: Convolution, _limits: object) -> ShaderFunc
         for number in range(spectra.count):
             if number and saved is not None:
                 registers.read_from_registers(saved)
-            with current_kernel(number):
+            with tracing_for(kernel=number):
                 _apply_kernel(registers, io, convolution, number)
                 context.execute(inverse=True, registers=registers)
                 if signal.normalize:
@@ -102,13 +102,13 @@ def _apply_kernel(registers: FFTRegisters, io: IOManager, convolution: Convoluti
 # ---- kernels in the layout that convolutions read fastest ------------------------------------------
 
 
-def transpose_kernel(convolution: Convolution) -> ShaderFunction:
+def get_transpose_kernel(convolution: Convolution) -> ShaderFunction:
     """Return the kernel that writes a convolution's kernel in the transposed layout."""
-    return _transpose_kernel(convolution, limits())
+    return _build_transpose_kernel(convolution, device_limits())
 
 
 @functools.cache
-def _transpose_kernel(convolution: Convolution, _limits: object) -> ShaderFunction:
+def _build_transpose_kernel(convolution: Convolution, _limits: object) -> ShaderFunction:
     signal, inner_only = convolution.transform, convolution.spectra.inner_only
     shape, axis, compute_type = signal.shape, signal.axis, signal.compute_type
     input_type, output_type = signal.input_type or complex64, signal.output_type or complex64
@@ -128,5 +128,5 @@ def _transpose_kernel(convolution: Convolution, _limits: object) -> ShaderFuncti
 
 def clear_convolutions() -> None:
     """Forget the kernels of convolutions and of `transpose`."""
-    _convolution_kernel.cache_clear()
-    _transpose_kernel.cache_clear()
+    _build_convolution_kernel.cache_clear()
+    _build_transpose_kernel.cache_clear()

@@ -1,22 +1,21 @@
 """Convolutions of lines that one workgroup cannot hold: a transform, a product, and a transform back."""
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.buffer import function_buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import replace
-from vkdispatch.codegen import ShaderSource
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.fft.arguments.buffers import argument_count
 from vkdispatch.fft.convolve.plans import Convolution
-from vkdispatch.fft.many.kernels import fft_kernel
-from vkdispatch.fft.plan.indices import plus, times
+from vkdispatch.fft.many.kernels import get_fft_kernel
+from vkdispatch.fft.many.program import KernelSequence
+from vkdispatch.fft.plan.indices import add, multiply
 from vkdispatch.fft.trace.io import IOProxy, spot_at
 from vkdispatch.fft.trace.line_kernel import buffer_of
-from vkdispatch.fft.trace.ops import GlobalReadOp, Line, current_kernel
+from vkdispatch.fft.trace.ops import GlobalReadOp, Line, tracing_for
 from vkdispatch.shader.shader_function import ShaderFunction
 
 
@@ -27,7 +26,7 @@ def multiply_by_conjugate(op: GlobalReadOp, buffer: Any, offset: int) -> None:
     op.register[:] = op.register * value.conjugate()
 
 
-class LongConvolution:
+class LongConvolution(KernelSequence):
     """A convolution in several kernels, to be called like a kernel.
 
     Attributes
@@ -42,17 +41,17 @@ class LongConvolution:
         kind = signal.compute_type
         self._shape, self._kind = signal.shape, kind
         self._written = argument_count(signal.output_map)
-        self._read = argument_count(signal.input_map) if signal.mapped else 0
-        self._in_place = not signal.mapped and spectra.count == 1 and signal.output_type is kind
+        self._read = argument_count(signal.input_map) if signal.is_mapped else 0
+        self._in_place = not signal.is_mapped and spectra.count == 1 and signal.output_type is kind
         forward = signal
         back = replace(signal, inverse=True, signal_range=None)
         if not self._in_place:
             forward = replace(signal, output_map=None, output_type=kind, separate=signal.input_map is None)
             back = replace(back, input_map=None, input_type=kind, separate=signal.output_map is None)
-        self._forward = fft_kernel(forward)
+        self._forward = get_fft_kernel(forward)
         numbers = range(spectra.count)
         self._products = [_make_product(convolution, number) for number in numbers]
-        self._back = [fft_kernel(replace(back, kernel_index=number)) for number in numbers]
+        self._back = [get_fft_kernel(replace(back, kernel_index=number)) for number in numbers]
 
     def __call__(self, *args: Any, graph: CommandGraph | None = None) -> None:
         """Convolve: queue the kernels, or record them into a graph.
@@ -74,28 +73,13 @@ class LongConvolution:
         several = len(self._products) > 1
         product: Any = function_buffer(self._shape, self._kind) if several else spectrum
         self._forward(spectrum, *inputs, graph=graph)
-        for multiply, back in zip(self._products, self._back, strict=True):
-            multiply(*((product, spectrum) if several else (spectrum,)), *kernel, graph=graph)
+        for apply, back in zip(self._products, self._back, strict=True):
+            apply(*((product, spectrum) if several else (spectrum,)), *kernel, graph=graph)
             back(*outputs, product, graph=graph)
 
-    def _kernels(self) -> Sequence[Any]:
+    def _kernels(self) -> list[Any]:
         steps = [each for pair in zip(self._products, self._back, strict=True) for each in pair]
         return [self._forward, *steps]
-
-    def get_src(self, line_numbers: bool | None = None) -> list[ShaderSource]:
-        """Return the GLSL of each kernel, in the order of their launches."""
-        found: list[ShaderSource] = []
-        for kernel in self._kernels():
-            source = kernel.get_src(line_numbers)
-            found += source if isinstance(source, list) else [source]
-        return found
-
-    def print_src(self, line_numbers: bool | None = None) -> None:
-        """Print the GLSL; see `get_src`."""
-        print("\n".join(map(str, self.get_src(line_numbers))))
-
-    def __repr__(self) -> str:
-        return "\n".join(map(repr, self.get_src()))
 
 
 def _make_product(convolution: Convolution, number: int) -> ShaderFunction:
@@ -111,12 +95,12 @@ def _make_product(convolution: Convolution, number: int) -> ShaderFunction:
         rest = flat // stride if stride > 1 else flat
         inner: Any = flat % stride if stride > 1 else 0
         index = (rest % length).to_register()
-        first = flat - times(index, stride)
-        line = Line(length, stride, first, inner, plus(times(rest // length, stride), inner))
+        first = flat - multiply(index, stride)
+        line = Line(length, stride, first, inner, add(multiply(rest // length, stride), inner))
         value = variables[len(buffers) - 1][flat].to_register()
         spot = spot_at(line, index, "inner" if spectra.inner_only else "natural")
         op = GlobalReadOp(spot, value)
-        with current_kernel(number):
+        with tracing_for(kernel=number):
             if proxy.map_func is None:
                 multiply_by_conjugate(op, variables[-1], number * convolution.natural_elements)
             else:

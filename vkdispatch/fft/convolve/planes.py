@@ -9,11 +9,12 @@ from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.fft.many.planes import PlaneSteps
-from vkdispatch.fft.plan.indices import held
+from vkdispatch.fft.plan.indices import hold
 from vkdispatch.fft.plan.memory import SharedLayout, allocation, plan_layout
 from vkdispatch.fft.plan.planes import PlanePlan, plan_planes
 from vkdispatch.fft.plan.stages import Split
-from vkdispatch.fft.plan.transforms import limits
+from vkdispatch.fft.plan.transforms import device_limits
+from vkdispatch.fft.trace.words import cast
 from vkdispatch.shader.shader_function import ShaderFunction
 
 
@@ -43,20 +44,20 @@ class PlaneConvolution:
     normalize: bool
 
 
-def plane_convolution(spec: PlaneConvolution) -> ShaderFunction | None:
+def get_plane_convolution(spec: PlaneConvolution) -> ShaderFunction | None:
     """Return the kernel, of arguments signal and kernel; None where a workgroup cannot hold a plane.
 
     None on a CPU too: workgroup memory is no faster than any other there.
     """
     if device_facts().cpu:
         return None
-    key: Any = (spec, limits())
-    return cached_plane_convolution(key)
+    key: Any = (spec, device_limits())
+    return build_plane_convolution(key)
 
 
 @functools.cache
-def cached_plane_convolution(key: tuple[PlaneConvolution, object]) -> ShaderFunction | None:
-    """Return the kernel of `plane_convolution`, made for what the device can do."""
+def build_plane_convolution(key: tuple[PlaneConvolution, object]) -> ShaderFunction | None:
+    """Return the kernel of `get_plane_convolution`, made for what the device can do."""
     spec = key[0]
     plan = plan_planes(spec.count, spec.height, spec.width, spec.compute_type)
     if plan is None:
@@ -69,7 +70,7 @@ def cached_plane_convolution(key: tuple[PlaneConvolution, object]) -> ShaderFunc
     least = allocation(back, layout) if layout is not None else 0
     if least * spec.compute_type.item_size // plan.parts > get_context().max_shared_memory:
         return None
-    return _traced(spec, plan, back, layout, least)
+    return _trace(spec, plan, back, layout, least)
 
 
 def _layout(plan: PlanePlan, split: Split) -> SharedLayout | None:
@@ -79,7 +80,7 @@ def _layout(plan: PlanePlan, split: Split) -> SharedLayout | None:
     return plan_layout(split, plan.column_layout.lines, True, item, most, plan.parts)
 
 
-def _traced(
+def _trace(
     spec: PlaneConvolution, plan: PlanePlan, back: Split, layout: SharedLayout | None, least: int
 ) -> ShaderFunction:
     with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as shader:
@@ -87,20 +88,17 @@ def _traced(
         annotations: list[Any] = [vc.Buffer[kind] for kind in kinds]  # type: ignore[valid-type]
         buffer, kernel = shader.declare_input_arguments(annotations, ["buffer", "kernel"])
         steps = PlaneSteps(plan, spec.kind, buffer, least)
-        values = steps.rows(steps.read_rows(), inverse=False)
-        values = steps.columns(steps.turned(values), inverse=False)
+        values = steps.transform_rows(steps.read_rows(), inverse=False)
+        values = steps.transform_columns(steps.rows_to_columns(values), inverse=False)
         product: list[Any] = [vc.new_register(plan.compute_type) for _ in values]
 
         def multiply(number: int, index: Any) -> None:
-            factor = kernel[index]
-            factor = held(
-                factor if spec.kernel_kind is plan.compute_type else factor.to_dtype(plan.compute_type)
-            )
+            factor = hold(cast(kernel[index], plan.compute_type))
             product[number][:] = values[number] * vc.to_complex(factor.real, -factor.imag)
 
         steps.at_columns(plan.columns.stages[-1], 0 if spec.inner_only else steps.origin, multiply)
-        values = steps.columns_by(back, layout, product, inverse=True)
-        values = steps.rows(steps.turned_back(values, back.stages[-1]), inverse=True)
-        steps.write_rows(steps.scaled(values) if spec.normalize else values)
+        values = steps.transform_columns_by(back, layout, product, inverse=True)
+        values = steps.transform_rows(steps.columns_to_rows(values, back.stages[-1]), inverse=True)
+        steps.write_rows(steps.normalize(values) if spec.normalize else values)
         description = shader.get_description(f"convolve2D_{spec.count}x{spec.height}x{spec.width}")
     return ShaderFunction(description, plan.local_size, (plan.workgroups, 1, 1))

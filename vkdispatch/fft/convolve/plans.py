@@ -5,7 +5,7 @@ from typing import Any
 
 from vkdispatch.base.dtype import DType, complex64
 from vkdispatch.base.record import record, replace
-from vkdispatch.fft.arguments.shapes import checked_axis, checked_shape
+from vkdispatch.fft.arguments.shapes import checked_axis, parse_shape
 from vkdispatch.fft.arguments.types import ensure_supported_complex_precision
 from vkdispatch.fft.line.resources import transposed_size
 from vkdispatch.fft.plan.passes import Pass, plan_pass, reverse_radices
@@ -99,7 +99,7 @@ def plan_convolution(transform: Transform) -> tuple[Pass, Pass] | None:
 
 def remove_outer_axes(plan: Pass) -> Pass:
     """Return the plan of the lines of one index along the axes before the transformed one."""
-    lines = plan.grid.lines if plan.grid.interleaved else 1
+    lines = plan.grid.lines if plan.grid.is_interleaved else 1
     return replace(plan, grid=replace(plan.grid, outer=1, lines=lines))
 
 
@@ -127,7 +127,7 @@ def get_transposed_size(buffer_shape: Any, axis: int | None = None, compute_type
     AxisError
         There is no such axis.
     """
-    shape = checked_shape(buffer_shape)
+    shape = parse_shape(buffer_shape)
     axis = checked_axis(axis, len(shape))
     ensure_supported_complex_precision(compute_type, role="compute_type")
     plans = plan_convolution(Transform(shape, axis, compute_type))

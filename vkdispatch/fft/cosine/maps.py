@@ -26,9 +26,10 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, complex128, component_type, float64
 from vkdispatch.base.record import record
 from vkdispatch.fft.arguments.types import choose_compute_type
-from vkdispatch.fft.plan.indices import plus, times
+from vkdispatch.fft.plan.indices import add, multiply
 from vkdispatch.fft.trace.ops import MemoryOp, read_op, write_op
 from vkdispatch.fft.trace.roots import root_power
+from vkdispatch.fft.trace.words import cast
 from vkdispatch.shader.map import MappingFunction, map
 
 Family = Literal["dct", "dst"]
@@ -86,7 +87,7 @@ class Recipe:
 @functools.lru_cache(maxsize=1024)
 def make_maps(recipe: Recipe) -> tuple[MappingFunction, MappingFunction]:
     """Return the input map and the output map of a transform."""
-    read_line, write_line = _FORMS[_form(recipe)]
+    read_line, write_line = _FORMS[_form_of(recipe)]
 
     def read(source: Any) -> None:
         op = read_op()
@@ -101,7 +102,7 @@ def make_maps(recipe: Recipe) -> tuple[MappingFunction, MappingFunction]:
     return map(read, input_types=buffers), map(write, input_types=buffers)
 
 
-def _form(recipe: Recipe) -> str:
+def _form_of(recipe: Recipe) -> str:
     if recipe.type == 1:
         return recipe.family + "1"
     return f"4{'odd' if recipe.length % 2 else 'even'}" if recipe.type == 4 else str(recipe.type)
@@ -111,8 +112,8 @@ def _origin(recipe: Recipe, op: MemoryOp) -> Any:
     """Where in memory the line begins that a value of the complex transform belongs to."""
     number = op.spot.line.number
     if recipe.stride == 1:
-        return times(number, recipe.length)
-    return plus(times(number // recipe.stride, recipe.length * recipe.stride), number % recipe.stride)
+        return multiply(number, recipe.length)
+    return add(multiply(number // recipe.stride, recipe.length * recipe.stride), number % recipe.stride)
 
 
 class _Source:
@@ -126,9 +127,9 @@ class _Source:
         recipe = self.recipe
         sine = recipe.family == "dst"
         place = (recipe.length - 1) - index if sine and recipe.type in (3, 4) else index
-        value = self.buffer[plus(self.origin, times(place, recipe.stride))]
-        value = _cast(value, recipe.real_type)
-        return _alternating(value, index) if sine and recipe.type == 2 else value
+        value = self.buffer[add(self.origin, multiply(place, recipe.stride))]
+        value = cast(value, recipe.real_type)
+        return _alternate(value, index) if sine and recipe.type == 2 else value
 
 
 class _Target:
@@ -145,20 +146,16 @@ class _Target:
             value = value * (factor * recipe.scale)
         place = (recipe.length - 1) - index if sine and recipe.type == 2 else index
         if sine and recipe.type in (3, 4):
-            value = _alternating(value, index)
-        self.buffer[plus(self.origin, times(place, recipe.stride))] = _cast(value, recipe.kind)
+            value = _alternate(value, index)
+        self.buffer[add(self.origin, multiply(place, recipe.stride))] = cast(value, recipe.kind)
 
 
-def _cast(value: Any, kind: DType) -> Any:
-    return value if value.var_type is kind else value.to_dtype(kind)
-
-
-def _alternating(value: Any, index: Any) -> Any:
+def _alternate(value: Any, index: Any) -> Any:
     value = value.to_register()
     return vc.select(index % 2 == 0, value, -value)
 
 
-def _weighted(value: Any, here: Any, weight: float) -> Any:
+def _weigh(value: Any, here: Any, weight: float) -> Any:
     """Multiply by a weight where a condition holds."""
     return value * vc.select(here, vc.to_dtype(value.var_type, weight), vc.to_dtype(value.var_type, 1))
 
@@ -185,7 +182,7 @@ def _write_2(target: _Target, recipe: Recipe, index: Any, value: Any) -> None:
     root = root_power(index, 4 * recipe.length, recipe.compute_type, False)
     outcome = 2 * (root.real * value.real - root.imag * value.imag)
     if recipe.orthogonal:
-        outcome = _weighted(outcome, index == 0, math.sqrt(0.5))
+        outcome = _weigh(outcome, index == 0, math.sqrt(0.5))
     target.write(index, outcome)
 
 
@@ -196,7 +193,7 @@ def _read_3(source: _Source, recipe: Recipe, index: Any) -> tuple[Any, Any]:
     there = source(vc.select(first, index, recipe.length - index)).to_register()
     there = vc.select(first, vc.to_dtype(recipe.real_type, 0), there).to_register()
     if recipe.orthogonal:
-        here = _weighted(here, first, math.sqrt(2)).to_register()
+        here = _weigh(here, first, math.sqrt(2)).to_register()
     root = root_power(index, 4 * recipe.length, recipe.compute_type, True)
     return root.real * here + root.imag * there, root.imag * here - root.real * there
 
@@ -231,7 +228,7 @@ def _write_4_even(target: _Target, recipe: Recipe, index: Any, value: Any) -> No
     target.write(last, root.real * value.imag + root.imag * value.real, -2)
 
 
-def _folded(index: Any, length: int) -> tuple[Any, Any]:
+def _fold(index: Any, length: int) -> tuple[Any, Any]:
     """Return where in a line an odd multiple of the quarter period's step leads to, and whether negated.
 
     cos(pi m q / 4N) with q odd, as a function of m (odd, below 9N), changes sign from m to m + 4N and from m
@@ -248,7 +245,7 @@ def _folded(index: Any, length: int) -> tuple[Any, Any]:
 def _read_4_odd(source: _Source, recipe: Recipe, index: Any) -> tuple[Any, Any]:
     """Reorder and sign x such that an N-point transform gives type IV, N being odd.
 
-    Among the four odd numbers modulo 8N that stand for an x[n] (see `_folded`) exactly one is N modulo 8. So
+    Among the four odd numbers modulo 8N that stand for an x[n] (see `_fold`) exactly one is N modulo 8. So
     with m = N + 8j and q = N + 8l, where j and l run over all residues modulo N, m q / 8N is N / 8 + j + l +
     8 j l / N, and
 
@@ -258,7 +255,7 @@ def _read_4_odd(source: _Source, recipe: Recipe, index: Any) -> tuple[Any, Any]:
     alone is due to S. C. Chan and K. L. Ho, "Direct methods for computing discrete sinusoidal transforms",
     IEE Proceedings F 137 (1990); the index map here is derived anew.
     """
-    place, negated = _folded((8 * index + recipe.length).to_register(), recipe.length)
+    place, negated = _fold((8 * index + recipe.length).to_register(), recipe.length)
     value = source(place).to_register()
     return vc.select(negated, -value, value), 0
 
@@ -267,7 +264,7 @@ def _write_4_odd(target: _Target, recipe: Recipe, index: Any, value: Any) -> Non
     n = recipe.length
     # 8l is index + t N with the t below 8 that makes it divisible, as N is its own inverse modulo 8
     t = (8 - (index * (n % 8)) % 8) % 8
-    place, negated = _folded((index + (t + 1) * n).to_register(), n)
+    place, negated = _fold((index + (t + 1) * n).to_register(), n)
     angle = math.pi / 4 * (n % 8)
     outcome = (value.real * math.cos(angle) + value.imag * math.sin(angle)).to_register()
     target.write(place, vc.select(negated, -outcome, outcome), 2)
@@ -282,7 +279,7 @@ def _read_cosine_1(source: _Source, recipe: Recipe, index: Any) -> tuple[Any, An
     place = vc.select(index < n, index, recipe.complex_length - index).to_register()
     value = source(place)
     if recipe.orthogonal:
-        value = _weighted(value, vc.logical_or(place == 0, place == n - 1), math.sqrt(2))
+        value = _weigh(value, vc.logical_or(place == 0, place == n - 1), math.sqrt(2))
     return value, 0
 
 
@@ -291,7 +288,7 @@ def _write_cosine_1(target: _Target, recipe: Recipe, index: Any, value: Any) -> 
     with vc.if_block(index < n):
         outcome = value.real
         if recipe.orthogonal:
-            outcome = _weighted(outcome, vc.logical_or(index == 0, index == n - 1), math.sqrt(0.5))
+            outcome = _weigh(outcome, vc.logical_or(index == 0, index == n - 1), math.sqrt(0.5))
         target.write(index, outcome)
 
 

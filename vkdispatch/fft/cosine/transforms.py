@@ -13,9 +13,9 @@ from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.fft.arguments.buffers import check_like, require_buffer
-from vkdispatch.fft.arguments.norms import Norm, checked_norm, factor
+from vkdispatch.fft.arguments.norms import Norm, factor, parse_norm
 from vkdispatch.fft.arguments.options import Options
-from vkdispatch.fft.arguments.shapes import checked_shape
+from vkdispatch.fft.arguments.shapes import parse_shape
 from vkdispatch.fft.cosine.maps import Family, Recipe, make_maps
 from vkdispatch.fft.many.calls import transform_axis
 from vkdispatch.shader.copying import copyto
@@ -44,10 +44,10 @@ class CosineOptions:
 def cosine_transform(family: Family, inverse: bool, buffer: Any, options: CosineOptions) -> Buffer[Any]:
     """Transform along some axes and return the result; see `vkdispatch.fft.dct`."""
     buffer = _require_reals(buffer)
-    shape = checked_shape(buffer.shape if options.buffer_shape is None else options.buffer_shape)
+    shape = parse_shape(buffer.shape if options.buffer_shape is None else options.buffer_shape)
     if math.prod(shape) != buffer.size:
         raise ArgumentValueError(f"buffer_shape: {shape} is not what a buffer of {buffer.size} values holds")
-    number, norm = _checked_type(options.type), checked_norm(options.norm)
+    number, norm = _parse_type(options.type), parse_norm(options.norm)
     axes = checked_axes(options.axes, len(shape), options.axis_name)
     if family == "dct" and number == 1:
         for axis in axes:
@@ -105,7 +105,7 @@ def _require_reals(buffer: Any) -> Buffer[Any]:
     return reals
 
 
-def _checked_type(type: Any) -> int:
+def _parse_type(type: Any) -> int:
     number = checked_int(type, "type", wanted="1, 2, 3 or 4")
     if number not in _INVERSE_TYPE:
         raise ArgumentValueError(f"type: expected 1, 2, 3 or 4, got {number}")

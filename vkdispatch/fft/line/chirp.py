@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base.dtype import DType
 from vkdispatch.fft.plan.lengths import primitive_root
-from vkdispatch.fft.trace.roots import cached, host_type
+from vkdispatch.fft.trace.roots import host_type
 
 
-@cached
+@remembered
 def _chirp(length: int) -> Any:
     """exp(-i pi n^2 / length), exactly reduced."""
     n = np.arange(length, dtype=np.uint64)
@@ -23,13 +24,13 @@ def _chirp(length: int) -> Any:
     return np.exp(-2j * np.pi * turns)
 
 
-@cached
+@remembered
 def chirp_table(length: int, compute_type: DType) -> vc.ConstantArray:
     """Return the chirp of a forward transform."""
     return vc.ConstantArray(_chirp(length).astype(host_type(compute_type)))
 
 
-@cached
+@remembered
 def chirp_spectrum(length: int, padded: int, compute_type: DType) -> vc.ConstantArray:
     """Return the transform of the conjugate chirp, of period `padded`, divided by that length."""
     chirp = _chirp(length).conj()
@@ -39,12 +40,12 @@ def chirp_spectrum(length: int, padded: int, compute_type: DType) -> vc.Constant
     return vc.ConstantArray((np.fft.fft(around) / padded).astype(host_type(compute_type)))
 
 
-def conjugated(value: Any, wanted: bool) -> Any:
+def conjugate_if(value: Any, wanted: bool) -> Any:
     """Return the complex conjugate, if wanted."""
     return vc.to_complex(value.real, -value.imag) if wanted else value
 
 
-@cached
+@remembered
 def _powers(prime: int) -> Any:
     root, power, found = primitive_root(prime), 1, []
     for _ in range(prime - 1):
@@ -53,13 +54,13 @@ def _powers(prime: int) -> Any:
     return np.array(found, np.uint32)
 
 
-@cached
+@remembered
 def rader_order(prime: int) -> vc.ConstantArray:
     """Return the positions g^q of a line in the order in which Rader's convolution takes them."""
     return vc.ConstantArray(_powers(prime))
 
 
-@cached
+@remembered
 def rader_spectrum(prime: int, compute_type: DType) -> vc.ConstantArray:
     """Return the transform of exp(-2 pi i g^-q / prime), divided by prime - 1."""
     back = np.roll(_powers(prime)[::-1], 1).astype(np.float64)

@@ -7,7 +7,7 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, complex64
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.fft.arguments.buffers import checked_map
+from vkdispatch.fft.arguments.buffers import parse_map
 from vkdispatch.fft.arguments.shapes import SignalRange
 from vkdispatch.fft.line.iterators import global_reads_iterator, global_writes_iterator
 from vkdispatch.fft.line.resources import ContextRegisters, FFTConfig, FFTResources
@@ -119,10 +119,10 @@ class FFTContext:
         TypeError
             A map is no mapping function.
         """
-        output = IOProxy(checked_map(output_map, "output_map") or output_type, "output", words)
+        output = IOProxy(parse_map(output_map, "output_map") or output_type, "output", words)
         own = separate or output_map is not None or input_map is not None
         read_type = input_type or output_type or complex64
-        read = IOProxy(checked_map(input_map, "input_map") or read_type, "input", words) if own else output
+        read = IOProxy(parse_map(input_map, "input_map") or read_type, "input", words) if own else output
         kernel = IOProxy(kernel_map, "kernel")
         self._declare_once()
         sides = [output, read, kernel] if own else [output, kernel]

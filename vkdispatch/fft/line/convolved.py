@@ -6,9 +6,9 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import uint32
 from vkdispatch.base.record import record
-from vkdispatch.fft.line.chirp import chirp_spectrum, chirp_table, conjugated, rader_order, rader_spectrum
-from vkdispatch.fft.line.staged import give_lines, of_thread, take_lines
-from vkdispatch.fft.plan.indices import held, kept, plus, times
+from vkdispatch.fft.line.chirp import chirp_spectrum, chirp_table, conjugate_if, rader_order, rader_spectrum
+from vkdispatch.fft.line.staged import conditions_of_thread, read_lines, write_lines
+from vkdispatch.fft.plan.indices import add, hold, multiply
 from vkdispatch.fft.plan.stages import Stage
 from vkdispatch.fft.plan.transforms import Transform
 from vkdispatch.fft.trace.ends import Element, Load, Store
@@ -25,18 +25,18 @@ def trace_bluestein(kernel: LineKernel, load: Load, store: Store, inverse: bool)
     spectrum = vc.constant_array(chirp_spectrum(length, padded, plan.compute_type))
 
     def chirped(entry: Entry, value: Any) -> Any:
-        return held(value * held(conjugated(chirp[entry.index], inverse)))
+        return hold(value * hold(conjugate_if(chirp[entry.index], inverse)))
 
     kernel.read(lambda entry: chirped(entry, load(element_of(kernel, entry))), length)
     kernel.transform(inverse)
     _multiply(kernel, spectrum, inverse)
-    kernel.turn_back()
+    kernel.reverse()
     kernel.transform(not inverse)
     kernel.write(lambda entry, value: store(element_of(kernel, entry), chirped(entry, value)), length)
 
 
 @record
-class Whole:
+class LineBuffers:
     """Buffers of contiguous lines, which workgroups read and write in one piece."""
 
     source: Any
@@ -44,7 +44,7 @@ class Whole:
     transform: Transform
 
 
-def trace_rader(kernel: LineKernel, ends: tuple[Load, Store] | Whole, inverse: bool) -> None:
+def trace_rader(kernel: LineKernel, ends: tuple[Load, Store] | LineBuffers, inverse: bool) -> None:
     """Trace Rader's algorithm (C. M. Rader, 1968) for the lines of a kernel.
 
     It takes values in an order that jumps about: in whole lines they are brought into it, and out of
@@ -56,17 +56,17 @@ def trace_rader(kernel: LineKernel, ends: tuple[Load, Store] | Whole, inverse: b
     order = vc.constant_array(rader_order(prime))
     spectrum = vc.constant_array(rader_spectrum(prime, plan.compute_type))
     leader = True if isinstance(place.thread, int) else place.thread == 0
-    row = times(place.line, prime)
+    row = multiply(place.line, prime)
 
     def element(index: Any) -> Element:
-        flat = plus(place.first, times(index, plan.grid.stride))
+        flat = add(place.first, multiply(index, plan.grid.stride))
         return Element(
             place.outer, place.inner, index, (0, 0) if isinstance(index, int) else (1, prime - 1), flat
         )
 
     def slots(stage: Stage, index: Callable[[Entry], Any]) -> list[Slot]:
         found = [
-            Slot(plus(row, index(entry)), of_thread(kernel, conditions))
+            Slot(add(row, index(entry)), conditions_of_thread(kernel, conditions))
             for entry, conditions in kernel.entries(stage)
         ]
         return [*found, Slot(row, () if leader is True else (leader,))]
@@ -82,8 +82,8 @@ def trace_rader(kernel: LineKernel, ends: tuple[Load, Store] | Whole, inverse: b
             return order[(prime - 1 - index) % (prime - 1)]
         return order[vc.select(index == 0, vc.to_dtype(uint32, 0), prime - 1 - index)].to_register()
 
-    if isinstance(ends, Whole):
-        *values, zero = take_lines(kernel, ends.source, slots(first, source))
+    if isinstance(ends, LineBuffers):
+        *values, zero = read_lines(kernel, ends.source, slots(first, source))
         for number, value in enumerate(values):
             kernel.registers[number] = value
     else:
@@ -93,19 +93,19 @@ def trace_rader(kernel: LineKernel, ends: tuple[Load, Store] | Whole, inverse: b
             zero[:] = load(element(0))
         kernel.read(lambda entry: load(element(source(entry))))
     kernel.transform(inverse)
-    total = held(kernel.registers[0] + zero)
+    total = hold(kernel.registers[0] + zero)
     _multiply(kernel, spectrum, inverse)
     with guard([leader]):
         kernel.registers[0] = kernel.registers[0] + zero
-    kernel.turn_back()
+    kernel.reverse()
     kernel.transform(not inverse)
-    if isinstance(ends, Whole):
+    if isinstance(ends, LineBuffers):
         last = kernel.split.stages[-1]
         values = [*list(kernel.registers)[: last.registers], total]
         factor, kind = ends.transform.factor, ends.transform.output_type
         assert kind is not None
-        values = [value if factor == 1 else held(value * factor) for value in values]
-        give_lines(kernel, values, slots(last, target), ends.target, kind)
+        values = [value if factor == 1 else hold(value * factor) for value in values]
+        write_lines(kernel, values, slots(last, target), ends.target, kind)
         return
     store = ends[1]
     with guard([place.active, leader]):
@@ -114,15 +114,15 @@ def trace_rader(kernel: LineKernel, ends: tuple[Load, Store] | Whole, inverse: b
 
 
 def _within(index: Any, stage: Stage) -> Any:
-    return index if stage.even or isinstance(index, int) else vc.min(index, stage.length - 1)
+    return index if stage.is_even or isinstance(index, int) else vc.min(index, stage.length - 1)
 
 
 def element_of(kernel: LineKernel, entry: Entry) -> Element:
     """Return what a register of a kernel of one pass stands for."""
     place, stride = kernel.place, kernel.plan.grid.stride
-    base = plus(place.first, times(entry.start, stride))
-    base = kept(base)
-    return Element(place.outer, place.inner, entry.index, entry.bounds, plus(base, entry.offset * stride))
+    base = add(place.first, multiply(entry.start, stride))
+    base = hold(base)
+    return Element(place.outer, place.inner, entry.index, entry.bounds, add(base, entry.offset * stride))
 
 
 def _multiply(kernel: LineKernel, spectrum: Any, inverse: bool) -> None:
@@ -131,4 +131,4 @@ def _multiply(kernel: LineKernel, spectrum: Any, inverse: bool) -> None:
     for entry, _ in kernel.entries(stage):
         index = _within(entry.index, stage)
         value = kernel.registers[entry.register]
-        kernel.registers[entry.register] = value * held(conjugated(spectrum[index], inverse))
+        kernel.registers[entry.register] = value * hold(conjugate_if(spectrum[index], inverse))

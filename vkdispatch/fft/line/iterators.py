@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.fft.arguments.shapes import SignalRange, checked_range
+from vkdispatch.fft.arguments.shapes import SignalRange, parse_range
 from vkdispatch.fft.line.resources import ContextRegisters, FFTResources
-from vkdispatch.fft.plan.indices import kept, plus, times
+from vkdispatch.fft.plan.indices import add, hold, multiply
 from vkdispatch.fft.trace.ops import (
     GlobalReadOp,
     GlobalTransposedWriteOp,
@@ -51,7 +51,7 @@ def global_reads_iterator(
         `r2c` without `inverse`, or an impossible range.
     """
     resources = _resources_of(registers)
-    between = checked_range(signal_range, resources.config.N)
+    between = parse_range(signal_range, resources.config.N)
     if format_transposed:
         spots = _transposed_spots(resources, inner_only)
     else:
@@ -110,8 +110,8 @@ def memory_writes_iterator(resources: FFTResources, stage_index: int = -1) -> It
         first = stage.first_output(place.thread, turn)
         with guard(_conditions(resources, stage_index, turn)):
             for i in range(stage.radix):
-                index = plus(first, i * stage.previous)
-                flat = plus(line.first, times(index, line.stride))
+                index = add(first, i * stage.previous)
+                flat = add(line.first, multiply(index, line.stride))
                 yield MemoryOp(_spot(resources, stage_index, turn, i, index, (0, line.size - 1), flat))
 
 
@@ -169,15 +169,15 @@ def _spots(
     step = line.step(layout)
     for turn in range(stage.rounds):
         butterfly = stage.butterfly(place.thread, turn)
-        base = plus(line.origin(layout), times(butterfly, step))
-        base = kept(base)
+        base = add(line.origin(layout), multiply(butterfly, step))
+        base = hold(base)
         with guard(_conditions(resources, stage_index, turn)):
             for i in range(stage.radix):
                 bounds = stage.input_bounds(turn, i)
                 if limit is not None and bounds[0] >= limit:
                     continue
-                index = plus(butterfly, i * stage.butterflies)
-                flat = plus(base, i * stage.butterflies * step)
+                index = add(butterfly, i * stage.butterflies)
+                flat = add(base, i * stage.butterflies * step)
                 below = True if limit is None or bounds[1] < limit else index < limit
                 with guard([below]):
                     yield _spot(resources, stage_index, turn, i, index, bounds, flat)
@@ -187,11 +187,11 @@ def _transposed_spots(resources: FFTResources, inner_only: bool) -> Iterator[Spo
     """Yield what the first stage takes, where it is in the layout that convolutions read fastest."""
     stage, grid = resources.config.stages[0], resources.grid
     base, step = grid.transposed_base(stage.registers, inner_only), grid.transposed_step(inner_only)
-    base = kept(base)
+    base = hold(base)
     for turn in range(stage.rounds):
         butterfly = stage.butterfly(resources.place.thread, turn)
         with guard(_conditions(resources, 0, turn)):
             for i in range(stage.radix):
-                index, bounds = plus(butterfly, i * stage.butterflies), stage.input_bounds(turn, i)
-                flat = plus(base, (turn * stage.radix + i) * step)
+                index, bounds = add(butterfly, i * stage.butterflies), stage.input_bounds(turn, i)
+                flat = add(base, (turn * stage.radix + i) * step)
                 yield _spot(resources, 0, turn, i, index, bounds, flat)

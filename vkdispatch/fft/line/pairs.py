@@ -18,13 +18,13 @@ import numpy as np
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, complex64, float32
-from vkdispatch.fft.plan.indices import held, plus
+from vkdispatch.fft.plan.indices import add, hold
 from vkdispatch.fft.plan.lengths import primitive_root
 from vkdispatch.fft.plan.lines import PAIR_LINES
 from vkdispatch.fft.plan.transforms import Transform
 from vkdispatch.fft.trace.butterflies import dft
 from vkdispatch.fft.trace.line_kernel import buffer_types
-from vkdispatch.fft.trace.shared import guarded
+from vkdispatch.fft.trace.shared import trace_if
 from vkdispatch.shader.shader_function import ShaderFunction
 
 
@@ -59,11 +59,11 @@ class _Lines:
         """Bring the lines in; of lines that do not exist, the last value."""
         values = []
         for at, _ in self._pieces():
-            index = plus(self._start, at)
+            index = add(self._start, at)
             value = source[vc.min(index, self._all - 1) if self._ragged else index]
             values.append(vc.to_dtype(complex64, value).to_register())
         for (at, within), value in zip(self._pieces(), values, strict=True):
-            guarded(within, lambda at=at, value=value: self._memory.__setitem__(at, value))  # type: ignore[misc]
+            trace_if(within, lambda at=at, value=value: self._memory.__setitem__(at, value))  # type: ignore[misc]
         vc.barrier()
 
     def write(self, target: Any, kind: DType) -> None:
@@ -71,9 +71,9 @@ class _Lines:
         vc.barrier()
         values = [self._memory[at].to_register() for at, _ in self._pieces()]
         for (at, within), value in zip(self._pieces(), values, strict=True):
-            index = plus(self._start, at).to_register()
+            index = add(self._start, at).to_register()
             conditions = [*within, index < self._all] if self._ragged else within
-            guarded(
+            trace_if(
                 conditions,
                 lambda index=index, value=value: target.__setitem__(index, vc.to_dtype(kind, value)),  # type: ignore[misc]
             )
@@ -82,7 +82,7 @@ class _Lines:
         """Yield an invocation's values as they lie, each with when it is within the lines."""
         threads = 2 * PAIR_LINES
         for j in range(-(-self._values // threads)):
-            at = plus(self._local, j * threads)
+            at = add(self._local, j * threads)
             if (j + 1) * threads <= self._values:
                 yield at, []
             else:
@@ -93,11 +93,11 @@ class _Lines:
         order = _half_order(self._length)
         half = len(order)
         first = self._memory[self._row].to_register()
-        spectrum = dft(_Combined(self._memory, self._row, self._length, order, self._sums), -1)
+        spectrum = dft(_SumsOrDifferences(self._memory, self._row, self._length, order, self._sums), -1)
         values = [vc.new_register(complex64) for _ in range(half)]
         total = vc.new_register(complex64)
         cosines, sines = (kernel * scale for kernel in _spectra(self._length, inverse))
-        with self._of_sums():
+        with self._if_sums():
             total[:] = first + spectrum[0]
             values[0][:] = first * scale + spectrum[0] * float(cosines[0].real)
             for value, each, factor in zip(values[1:], spectrum[1:], cosines[1:], strict=True):
@@ -106,7 +106,7 @@ class _Lines:
             for value, each, factor in zip(values, spectrum, sines, strict=True):
                 value[:] = each * complex(factor)
         outcome = dft(values, 1)
-        self._combine(outcome, total if scale == 1 else held(total * scale))
+        self._combine(outcome, total if scale == 1 else hold(total * scale))
 
     def _combine(self, outcome: Sequence[Any], total: Any) -> None:
         """Add and subtract what the two invocations have, each the half of it, and put that into the line."""
@@ -114,29 +114,29 @@ class _Lines:
         half, middle = len(order), len(order) // 2 + 1
         memory, row = self._memory, self._row
         vc.barrier()
-        with self._of_sums():
+        with self._if_sums():
             for m in range(middle, half):
-                memory[plus(row, m)] = outcome[m]
+                memory[add(row, m)] = outcome[m]
         with vc.else_block():
             for m in range(middle):
-                memory[plus(row, m)] = outcome[m]
+                memory[add(row, m)] = outcome[m]
         vc.barrier()
         evens = [vc.new_register(complex64) for _ in range(middle)]
         odds = [vc.new_register(complex64) for _ in range(middle)]
-        with self._of_sums():
+        with self._if_sums():
             for m in range(middle):
-                evens[m][:], odds[m][:] = outcome[m], memory[plus(row, m)]
+                evens[m][:], odds[m][:] = outcome[m], memory[add(row, m)]
         with vc.else_block():
             for m in range(middle, half):
-                evens[m - middle][:], odds[m - middle][:] = memory[plus(row, m)], outcome[m]
+                evens[m - middle][:], odds[m - middle][:] = memory[add(row, m)], outcome[m]
         vc.barrier()
 
         def put(m: int, even: Any, odd: Any) -> None:
             position = order[-m % half]
-            memory[plus(row, position)] = even + odd
-            memory[plus(row, self._length - position)] = even - odd
+            memory[add(row, position)] = even + odd
+            memory[add(row, self._length - position)] = even - odd
 
-        with self._of_sums():
+        with self._if_sums():
             memory[row] = total
             for m in range(middle):
                 put(m, evens[m], odds[m])
@@ -145,12 +145,12 @@ class _Lines:
                 put(m, evens[m - middle], odds[m - middle])
 
     @contextmanager
-    def _of_sums(self) -> Iterator[None]:
+    def _if_sums(self) -> Iterator[None]:
         with vc.if_block(self._sums):
             yield
 
 
-class _Combined(Sequence[Any]):
+class _SumsOrDifferences(Sequence[Any]):
     """The sums or the differences of a line's values, made when they are asked for."""
 
     def __init__(self, memory: Any, row: Any, length: int, order: Sequence[int], sums: Any) -> None:
@@ -164,8 +164,8 @@ class _Combined(Sequence[Any]):
         if index >= len(self):
             raise IndexError(index)
         position = self._order[index]
-        other = self._memory[plus(self._row, self._length - position)]
-        return held(self._memory[plus(self._row, position)] + other * self._sign)
+        other = self._memory[add(self._row, self._length - position)]
+        return hold(self._memory[add(self._row, position)] + other * self._sign)
 
 
 def _half_order(prime: int) -> list[int]:

@@ -18,17 +18,17 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, complex64, complex128
-from vkdispatch.fft.plan.indices import held, kept, plus, times
+from vkdispatch.fft.plan.indices import add, hold, multiply
 from vkdispatch.fft.plan.real import RealPlan
 from vkdispatch.fft.plan.stages import Stage
 from vkdispatch.fft.plan.transforms import Transform
-from vkdispatch.fft.trace.butterflies import rotated
+from vkdispatch.fft.trace.butterflies import rotate
 from vkdispatch.fft.trace.place import Place
 from vkdispatch.fft.trace.registers import FFTRegisters
 from vkdispatch.fft.trace.roots import host_type, roots_of_unity
-from vkdispatch.fft.trace.shared import SharedLines, guarded
+from vkdispatch.fft.trace.shared import SharedLines, trace_if, trace_in_order
 from vkdispatch.fft.trace.transform import transform
-from vkdispatch.fft.trace.words import argument_of, values_in
+from vkdispatch.fft.trace.words import annotation_of, cast, unwrap
 from vkdispatch.shader.shader_function import ShaderFunction
 
 
@@ -37,9 +37,9 @@ def make_real_kernel(plan: RealPlan, transform: Transform) -> ShaderFunction:
     kind = transform.output_type
     assert kind is not None
     with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as shader:
-        (buffer,) = shader.declare_input_arguments([argument_of(kind)], ["buffer"])
-        lines = _Lines(plan, kind, values_in(buffer))
-        (_backward if transform.inverse else _forward)(lines, transform.factor)
+        (buffer,) = shader.declare_input_arguments([annotation_of(kind)], ["buffer"])
+        lines = _Lines(plan, kind, unwrap(buffer))
+        (_trace_inverse if transform.inverse else _trace_forward)(lines, transform.factor)
         description = shader.get_description(transform.name)
     grid = plan.half.grid
     return ShaderFunction(description, grid.local_size, (grid.workgroups, 1, 1))
@@ -62,16 +62,16 @@ class _Lines:
         self.half = self.split.length
         self.place = Place(self.grid)
         self.thread = self.place.thread
-        first = times(self.place.line_number, self.half + 1)
-        self.first = kept(first)
+        first = multiply(self.place.line_number, self.half + 1)
+        self.first = hold(first)
         self.registers = FFTRegisters(self.split, self.compute_type)
         self.shared: SharedLines | None = None
         if plan.layout is not None:
             self.shared = SharedLines(
                 plan.layout, self.split, self.compute_type, self.place.line, self.grid.lines * plan.row
             )
-        row = times(self.place.line, plan.row)
-        self.row = kept(row)
+        row = multiply(self.place.line, plan.row)
+        self.row = hold(row)
 
     def memory(self) -> SharedLines:
         """Workgroup memory, where it is needed."""
@@ -84,51 +84,40 @@ class _Lines:
 
     def load(self, index: Any) -> Any:
         """Return a value of the buffer in a register."""
-        value = self.buffer[index]
-        return held(value if self.kind is self.compute_type else value.to_dtype(self.compute_type))
+        return hold(cast(self.buffer[index], self.compute_type))
 
     def store(self, index: Any, value: Any) -> None:
         """Write a value into the buffer."""
-        self.buffer[index] = value if self.kind is self.compute_type else value.to_dtype(self.kind)
+        self.buffer[index] = cast(value, self.kind)
 
     def root(self, index: Any) -> Any:
         """Return exp(-2 pi i index / n)."""
-        return held(vc.constant_array(_roots(self.half, self.compute_type is complex128))[index])
+        return hold(vc.constant_array(_roots(self.half, self.compute_type is complex128))[index])
 
     def each_butterfly(self, stage: Stage, action: Callable[[int, Any], None], everywhere: bool) -> None:
         """Trace `action(turn, butterfly)` for an invocation's butterflies; `everywhere`: of no line too."""
         for turn in range(stage.rounds):
             butterfly = stage.butterfly(self.thread, turn)
             conditions = [True if everywhere else self.place.active, *stage.conditions(self.thread, turn)]
-            guarded(conditions, functools.partial(action, turn, butterfly))
+            trace_if(conditions, functools.partial(action, turn, butterfly))
 
     def in_order(self, action: Callable[[Any, Any, Any], None]) -> None:
         """Trace an action for all values of a workgroup's lines, in the order of memory.
 
         It gets a value's place in the buffer, in workgroup memory, and in the line.
         """
-        values, row = self.half + 1, self.plan.row
-        count, workers = self.grid.lines * values, self.grid.lines * self.grid.threads
-        start = held(vc.workgroup_id().x * count)
-        total = self.grid.outer * values
-        for turn in range(-(-count // workers)):
-            element = held(vc.local_invocation_index() + turn * workers)
-            conditions: list[Any] = []
-            if (turn + 1) * workers > count:
-                conditions.append(element < count)
-            if total % count:
-                conditions.append(start + element < total)
+        values, row, grid = self.half + 1, self.plan.row, self.grid
 
-            def act(element: Any = element) -> None:
-                line, rest = held(element // values), held(element % values)
-                action(start + element, element if row == values else line * row + rest, rest)
+        def act(index: Any, element: Any) -> None:
+            line, rest = hold(element // values), hold(element % values)
+            action(index, element if row == values else line * row + rest, rest)
 
-            guarded(conditions, act)
+        trace_in_order(grid.lines * values, grid.lines * grid.threads, grid.outer * values, act)
 
     def stage_in(self) -> None:
         """Bring the workgroup's lines into its memory."""
         shared = self.memory()
-        shared.settle()
+        shared.wait_for_readers()
         self.in_order(lambda index, slot, _: shared.array.__setitem__(slot, self.load(index)))
         vc.barrier()
 
@@ -139,94 +128,94 @@ class _Lines:
         self.in_order(lambda index, slot, _: self.store(index, shared.array[slot]))
 
 
-def combined(a: Any, b: Any) -> tuple[Any, Any]:
+def combine(a: Any, b: Any) -> tuple[Any, Any]:
     """Return a + conj b and a - conj b."""
     return (
-        held(vc.to_complex(a.real + b.real, a.imag - b.imag)),
-        held(vc.to_complex(a.real - b.real, a.imag + b.imag)),
+        hold(vc.to_complex(a.real + b.real, a.imag - b.imag)),
+        hold(vc.to_complex(a.real - b.real, a.imag + b.imag)),
     )
 
 
 def turned_by(value: Any, sign: int) -> Any:
     """Return i value (sign 1) or -i value (sign -1)."""
-    return held(
+    return hold(
         vc.to_complex(-value.imag, value.real) if sign > 0 else vc.to_complex(value.imag, -value.real)
     )
 
 
 def spectrum_pair(a: Any, b: Any, weigh: Callable[[Any], Any]) -> tuple[Any, Any]:
     """Return X[k] and X[h - k] for a = Z[k], b = Z[h - k]; `weigh` multiplies by w^k."""
-    total, difference = combined(a, b)
+    total, difference = combine(a, b)
     odd = weigh(turned_by(difference, -1))
-    left, right = held((total + odd) * 0.5), held((total - odd) * 0.5)
-    return left, held(vc.to_complex(right.real, -right.imag))
+    left, right = hold((total + odd) * 0.5), hold((total - odd) * 0.5)
+    return left, hold(vc.to_complex(right.real, -right.imag))
 
 
 # ---- forward ---------------------------------------------------------------------------------------
 
 
-def _forward(lines: _Lines, scale: float) -> None:
+def _trace_forward(lines: _Lines, scale: float) -> None:
     stage, half = lines.split.stages[0], lines.half
     source: Callable[[Any], Any] = lines.load
     first = lines.first
     if lines.plan.staged:
         lines.stage_in()
         array, first = lines.memory().array, lines.row
-        source = lambda index: held(array[index])  # noqa: E731
+        source = lambda index: hold(array[index])  # noqa: E731
 
     def read(turn: int, butterfly: Any) -> None:
-        base = plus(first, butterfly)
+        base = add(first, butterfly)
         for i in range(stage.radix):
-            lines.registers[turn * stage.radix + i] = source(plus(base, i * stage.butterflies))
+            lines.registers[turn * stage.radix + i] = source(add(base, i * stage.butterflies))
 
     lines.each_butterfly(stage, read, everywhere=lines.plan.staged)
     transform(lines.registers, lines.exchange(), lines.thread, inverse=False)
     if scale != 1:
         lines.registers.scale(scale)
     if lines.plan.half.layout is None:
-        _forward_alone(lines)
+        _write_alone(lines)
     elif lines.plan.linear:
-        _scatter(lines, list(lines.registers), 0)
+        _store_pairs(lines, list(lines.registers), 0)
         vc.barrier()
         array = lines.memory().array
 
         def write(index: Any, slot: Any, k: Any) -> None:
             opposite = slot + half - 2 * k
             root = lines.root(k)
-            a, b = held(array[slot]), held(array[opposite])
-            lines.store(index, spectrum_pair(a, b, lambda value: held(value * root))[0])
+            a, b = hold(array[slot]), hold(array[opposite])
+            lines.store(index, spectrum_pair(a, b, lambda value: hold(value * root))[0])
 
         lines.in_order(write)
     else:
-        _middle(lines)
-        _pairs(lines)
+        _write_middle(lines)
+        _write_pairs(lines)
 
 
-def _forward_alone(lines: _Lines) -> None:
+def _write_alone(lines: _Lines) -> None:
     """Write the spectrum of a line that one invocation holds."""
     half, values = lines.half, list(lines.registers)
     linear = lines.plan.linear
     found: dict[int, Any] = {}
     for k in range((half + 1) // 2):
-        turn = functools.partial(rotated, numerator=k, denominator=2 * half, sign=-1)
+        turn = functools.partial(rotate, numerator=k, denominator=2 * half, sign=-1)
         found[k], found[half - k] = spectrum_pair(values[k], values[-k % half], turn)
     if half % 2 == 0:
-        found[half // 2] = held(vc.to_complex(values[half // 2].real, -values[half // 2].imag))
+        found[half // 2] = hold(vc.to_complex(values[half // 2].real, -values[half // 2].imag))
     if linear:
         array = lines.memory().array
         for k in range(half + 1):
-            array[plus(lines.row, k)] = found[k]
+            array[add(lines.row, k)] = found[k]
         lines.write_out()
         return
 
     def write() -> None:
         for k in range(half + 1):
-            lines.store(plus(lines.first, k), found[k])
+            lines.store(add(lines.first, k), found[k])
 
-    guarded([lines.place.active], write)
+    trace_if([lines.place.active], write)
 
 
-def _middle(lines: _Lines) -> None:
+def _write_middle(lines: _Lines) -> None:
     """Write X[h / 2] = conj Z[h / 2], which has no partner."""
     half, stage = lines.half, lines.split.stages[-1]
     if half % 2:
@@ -234,13 +223,13 @@ def _middle(lines: _Lines) -> None:
     i, butterfly = divmod(half // 2, stage.butterflies)
     turn, thread = divmod(butterfly, stage.threads)
     value = lines.registers[turn * stage.radix + i]
-    guarded(
+    trace_if(
         [lines.thread == thread, lines.place.active],
-        lambda: lines.store(plus(lines.first, half // 2), vc.to_complex(value.real, -value.imag)),
+        lambda: lines.store(add(lines.first, half // 2), vc.to_complex(value.real, -value.imag)),
     )
 
 
-def _pairs(lines: _Lines) -> None:
+def _write_pairs(lines: _Lines) -> None:
     """Bring Z[k] and Z[h - k] together, and write X[k] and X[h - k]."""
     half, threads, layout = lines.half, lines.grid.threads, lines.memory().layout
     count = (half + 1) // 2
@@ -249,14 +238,14 @@ def _pairs(lines: _Lines) -> None:
     parts: list[Sequence[Any]] = [values]
     if layout.parts == 2:
         parts = [[value.real for value in values], [value.imag for value in values]]
-    pairs = [[_collected(part[0], rounds) for _ in range(2)] for part in parts]
+    pairs = [[_new_registers(part[0], rounds) for _ in range(2)] for part in parts]
     for part, (near, far) in zip(parts, pairs, strict=True):
         for chunk in range(layout.chunks):
-            _scatter(lines, part, chunk)
+            _store_pairs(lines, part, chunk)
             vc.barrier()
-            _gather(lines, near, far, chunk, rounds, count)
+            _load_pairs(lines, near, far, chunk, rounds, count)
     for turn in range(rounds):
-        k = held(plus(lines.thread, turn * threads))
+        k = hold(add(lines.thread, turn * threads))
         conditions: list[Any] = [lines.place.active]
         if (turn + 1) * threads > count:
             conditions.append(k < count)
@@ -266,20 +255,20 @@ def _pairs(lines: _Lines) -> None:
             if layout.parts == 1:
                 a, b = pairs[0][0][turn], pairs[0][1][turn]
             else:
-                a = held(vc.to_complex(pairs[0][0][turn], pairs[1][0][turn]))
-                b = held(vc.to_complex(pairs[0][1][turn], pairs[1][1][turn]))
-            left, right = spectrum_pair(a, b, lambda value: held(value * root))
+                a = hold(vc.to_complex(pairs[0][0][turn], pairs[1][0][turn]))
+                b = hold(vc.to_complex(pairs[0][1][turn], pairs[1][1][turn]))
+            left, right = spectrum_pair(a, b, lambda value: hold(value * root))
             lines.store(lines.first + k, left)
             lines.store(lines.first + half - k, right)
 
-        guarded(conditions, write)
+        trace_if(conditions, write)
 
 
-def _collected(like: Any, count: int) -> list[Any]:
+def _new_registers(like: Any, count: int) -> list[Any]:
     return [vc.new_register(like.var_type) for _ in range(count)]
 
 
-def _scatter(lines: _Lines, values: Sequence[Any], chunk: int) -> None:
+def _store_pairs(lines: _Lines, values: Sequence[Any], chunk: int) -> None:
     """Lay a line, or the pairs of a piece of it, into workgroup memory; Z[0] is there as Z[h] as well.
 
     Piece c of a line are the k from c q to (c + 1) q - 1 and, behind them and descending, the h - k, where
@@ -288,20 +277,20 @@ def _scatter(lines: _Lines, values: Sequence[Any], chunk: int) -> None:
     stage, half, shared = lines.split.stages[-1], lines.half, lines.memory()
     pieces = shared.layout.chunks
     size = half // 2 // pieces if pieces > 1 else half
-    shared.settle()
+    shared.wait_for_readers()
 
     def write(turn: int, butterfly: Any) -> None:
         for i in range(stage.radix):
             value, bounds = values[turn * stage.radix + i], stage.input_bounds(turn, i)
-            k = plus(butterfly, i * stage.butterflies)
-            near, low = plus(lines.row, k), chunk * size
+            k = add(butterfly, i * stage.butterflies)
+            near, low = add(lines.row, k), chunk * size
             put = functools.partial(_put, shared.array, value)
-            _between(k, bounds, (low, low + size), put, near - low)
+            _trace_between(k, bounds, (low, low + size), put, near - low)
             if pieces > 1:
-                opposite = plus(lines.row, half + size - low) - k
-                _between(k, bounds, (half - low - size + 1, half - low + 1), put, opposite)
+                opposite = add(lines.row, half + size - low) - k
+                _trace_between(k, bounds, (half - low - size + 1, half - low + 1), put, opposite)
             if turn == i == chunk == 0:
-                guarded([k == 0], functools.partial(put, plus(lines.row, size)))
+                trace_if([k == 0], functools.partial(put, add(lines.row, size)))
 
     lines.each_butterfly(stage, write, everywhere=True)
 
@@ -310,7 +299,7 @@ def _put(array: Any, value: Any, place: Any) -> None:
     array[place] = value
 
 
-def _between(
+def _trace_between(
     k: Any, bounds: tuple[int, int], limits: tuple[int, int], action: Callable[[Any], None], place: Any
 ) -> None:
     """Trace `action(place)` where k, which is within bounds, is from one limit up to before the other."""
@@ -322,59 +311,59 @@ def _between(
         conditions.append(k >= low)
     if bounds[1] >= high:
         conditions.append(k < high)
-    guarded(conditions, lambda: action(place))
+    trace_if(conditions, lambda: action(place))
 
 
-def _gather(lines: _Lines, near: list[Any], far: list[Any], chunk: int, rounds: int, count: int) -> None:
+def _load_pairs(lines: _Lines, near: list[Any], far: list[Any], chunk: int, rounds: int, count: int) -> None:
     """Take pairs out of workgroup memory."""
     threads, half, shared = lines.grid.threads, lines.half, lines.memory()
     pieces = shared.layout.chunks
     size = half // 2 // pieces if pieces > 1 else count
     low = chunk * size
     for turn in range(rounds):
-        k = held(plus(lines.thread, turn * threads))
+        k = hold(add(lines.thread, turn * threads))
         bounds = turn * threads, (turn + 1) * threads - 1
-        near_place = plus(lines.row, k) - low
-        far_place = near_place + size if pieces > 1 else plus(lines.row, half) - k
+        near_place = add(lines.row, k) - low
+        far_place = near_place + size if pieces > 1 else add(lines.row, half) - k
 
         def take(place: Any, turn: int = turn, opposite: Any = far_place) -> None:
             near[turn][:] = shared.array[place]
             far[turn][:] = shared.array[opposite]
 
-        _between(k, bounds, (low, low + size), take, near_place)
+        _trace_between(k, bounds, (low, low + size), take, near_place)
 
 
 # ---- backward --------------------------------------------------------------------------------------
 
 
-def _backward(lines: _Lines, scale: float) -> None:
+def _trace_inverse(lines: _Lines, scale: float) -> None:
     stage = lines.split.stages[0]
     source: Callable[[Any], Any] = lines.load
     first = lines.first
     if lines.plan.staged:
         lines.stage_in()
         array, first = lines.memory().array, lines.row
-        source = lambda index: held(array[index])  # noqa: E731
+        source = lambda index: hold(array[index])  # noqa: E731
     alone = lines.plan.half.layout is None
 
     def scaled(value: Any) -> Any:
-        return value if scale == 1 else held(value * scale)
+        return value if scale == 1 else hold(value * scale)
 
     def read(turn: int, butterfly: Any) -> None:
-        near, far = plus(first, butterfly), plus(first, lines.half) - butterfly
+        near, far = add(first, butterfly), add(first, lines.half) - butterfly
         for i in range(stage.radix):
-            k = plus(butterfly, i * stage.butterflies)
-            a = source(plus(near, i * stage.butterflies))
+            k = add(butterfly, i * stage.butterflies)
+            a = source(add(near, i * stage.butterflies))
             b = source(far - i * stage.butterflies if i else far)
             if turn == i == 0:
-                guarded([k == 0], functools.partial(_make_real, a, b))
-            total, difference = combined(a, b)
+                trace_if([k == 0], functools.partial(_make_real, a, b))
+            total, difference = combine(a, b)
             turned = turned_by(difference, 1)
             if alone:
-                odd = rotated(turned, i, 2 * lines.half, 1)
+                odd = rotate(turned, i, 2 * lines.half, 1)
             else:
                 root = lines.root(k)
-                odd = held(turned * vc.to_complex(root.real, -root.imag))
+                odd = hold(turned * vc.to_complex(root.real, -root.imag))
             lines.registers[turn * stage.radix + i] = scaled(total + odd)
 
     lines.each_butterfly(stage, read, everywhere=lines.plan.staged)
@@ -384,23 +373,23 @@ def _backward(lines: _Lines, scale: float) -> None:
     if not lines.plan.linear:
 
         def write(turn: int, butterfly: Any) -> None:
-            base = plus(lines.first, butterfly)
+            base = add(lines.first, butterfly)
             for i in range(last.radix):
-                lines.store(plus(base, i * last.butterflies), lines.registers[turn * last.radix + i])
+                lines.store(add(base, i * last.butterflies), lines.registers[turn * last.radix + i])
 
         lines.each_butterfly(last, write, everywhere=False)
         return
     assert shared is not None
-    shared.settle()
+    shared.wait_for_readers()
 
     def keep(turn: int, butterfly: Any) -> None:
-        base = plus(lines.row, butterfly)
+        base = add(lines.row, butterfly)
         for i in range(last.radix):
-            shared.array[plus(base, i * last.butterflies)] = lines.registers[turn * last.radix + i]
+            shared.array[add(base, i * last.butterflies)] = lines.registers[turn * last.radix + i]
 
     lines.each_butterfly(last, keep, everywhere=True)
     # what is behind the reals
-    guarded([lines.thread == 0], lambda: shared.array.__setitem__(plus(lines.row, lines.half), 0))
+    trace_if([lines.thread == 0], lambda: shared.array.__setitem__(add(lines.row, lines.half), 0))
     lines.write_out()
 
 

@@ -1,23 +1,22 @@
 """What a kernel of one pass has while it is traced: its plan, where an invocation is, workgroup memory."""
 
 import copy
-from collections.abc import Callable
 from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, complex64
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import replace
-from vkdispatch.fft.arguments.shapes import checked_axis, checked_shape
+from vkdispatch.fft.arguments.shapes import checked_axis, parse_shape
 from vkdispatch.fft.arguments.types import require_complex
-from vkdispatch.fft.plan.indices import kept, plus, times
+from vkdispatch.fft.plan.indices import add, hold, multiply
 from vkdispatch.fft.plan.lengths import prime_factors
 from vkdispatch.fft.plan.passes import Pass, plan_pass
 from vkdispatch.fft.plan.stages import Stage
 from vkdispatch.fft.trace.ops import Line, guard
 from vkdispatch.fft.trace.place import Place
 from vkdispatch.fft.trace.registers import FFTRegisters
-from vkdispatch.fft.trace.shared import SharedLines
+from vkdispatch.fft.trace.shared import SharedLines, move_in_parts
 
 
 class FFTConfig:
@@ -62,7 +61,7 @@ class FFTConfig:
             There is no such axis.
         """
         require_complex(compute_type, "compute_type")
-        self.buffer_shape = checked_shape(buffer_shape)
+        self.buffer_shape = parse_shape(buffer_shape)
         self.axis = checked_axis(axis, len(self.buffer_shape))
         self.compute_type = compute_type
         self.N = self.buffer_shape[self.axis]
@@ -130,19 +129,19 @@ class FFTGridManager:
     def transposed_base(self, registers: int, inner_only: bool) -> Any:
         """Where an invocation's values begin in the layout that convolutions read fastest."""
         grid, place = self._grid, self.place
-        if inner_only and not grid.interleaved:
+        if inner_only and not grid.is_interleaved:
             return place.thread
         group: Any = vc.workgroup_id().x
         if inner_only:
             group = group % grid.blocks if grid.blocks > 1 else 0
-        x, y = (place.line, place.thread) if grid.interleaved else (place.thread, place.line)
-        number = plus(x, times(y, grid.width))
-        return plus(times(group, registers * grid.lines * grid.threads), number)
+        x, y = (place.line, place.thread) if grid.is_interleaved else (place.thread, place.line)
+        number = add(x, multiply(y, grid.width))
+        return add(multiply(group, registers * grid.lines * grid.threads), number)
 
     def transposed_step(self, inner_only: bool) -> int:
         """Distance of an invocation's values there."""
         grid = self._grid
-        return grid.threads if inner_only and not grid.interleaved else grid.lines * grid.threads
+        return grid.threads if inner_only and not grid.is_interleaved else grid.lines * grid.threads
 
 
 def transposed_size(plan: Pass) -> int:
@@ -180,21 +179,17 @@ class FFTSDataManager:
     def shuffle(self, registers: FFTRegisters, output_stage: int = -1, input_stage: int = 0) -> None:
         """Bring what a stage leaves to where another stage takes it from."""
         source, target = self.stages[output_stage], self.stages[input_stage]
-        if self.lines is None or same_places(source, target):
+        if self.lines is None or is_same_order(source, target):
             return
-        values = self._moved(list(registers)[: source.registers], source, target)
+        values = move_in_parts(
+            list(registers)[: source.registers],
+            self.lines.layout.parts,
+            lambda part: self._move_part(part, source, target),
+        )
         for index, value in enumerate(values):
             registers[index] = value
 
-    def _moved(self, values: list[Any], source: Stage, target: Stage) -> list[Any]:
-        assert self.lines is not None
-        if self.lines.layout.parts == 1:
-            return self._part_moved(values, source, target)
-        parts: tuple[Callable[[Any], Any], ...] = (lambda value: value.real, lambda value: value.imag)
-        moved = [self._part_moved([part(v) for v in values], source, target) for part in parts]
-        return [vc.to_complex(re, im).to_register() for re, im in zip(*moved, strict=True)]
-
-    def _part_moved(self, values: list[Any], source: Stage, target: Stage) -> list[Any]:
+    def _move_part(self, values: list[Any], source: Stage, target: Stage) -> list[Any]:
         """Exchange values, or their real or imaginary parts, piece by piece of the line.
 
         Unlike in `SharedLines.exchange` the target may be any stage, the first one too.
@@ -206,18 +201,18 @@ class FFTSDataManager:
         taken = [vc.new_register(values[0].var_type) for _ in range(target.registers)]
         for chunk in range(layout.chunks):
             first, last = chunk * piece, (chunk + 1) * piece - 1
-            lines.settle()
+            lines.wait_for_readers()
             for turn in range(source.rounds):
                 start = source.first_output(thread, turn)
-                start = kept(start)
+                start = hold(start)
                 with guard(source.conditions(thread, turn)):
                     for i in range(source.radix):
-                        position = plus(start, i * source.previous)
+                        position = add(start, i * source.previous)
                         bounds = source.output_bounds(turn, i)
                         if bounds[1] < first or bounds[0] > last:
                             continue
-                        with guard(_inside(position, bounds, first, last)):
-                            place = plus(lines.row, layout.padded(plus(position, -first)))
+                        with guard(_conditions_inside(position, bounds, first, last)):
+                            place = add(lines.row, layout.padded(add(position, -first)))
                             lines.array[place] = values[turn * source.radix + i]
             vc.barrier()
             for turn in range(target.rounds):
@@ -226,14 +221,14 @@ class FFTSDataManager:
                         bounds = target.input_bounds(turn, i)
                         if bounds[1] < first or bounds[0] > last:
                             continue
-                        position = plus(target.butterfly(thread, turn), i * target.butterflies)
-                        with guard(_inside(position, bounds, first, last)):
-                            place = plus(lines.row, layout.padded(plus(position, -first)))
+                        position = add(target.butterfly(thread, turn), i * target.butterflies)
+                        with guard(_conditions_inside(position, bounds, first, last)):
+                            place = add(lines.row, layout.padded(add(position, -first)))
                             taken[turn * target.radix + i][:] = lines.array[place]
         return taken
 
 
-def _inside(position: Any, bounds: tuple[int, int], first: int, last: int) -> list[Any]:
+def _conditions_inside(position: Any, bounds: tuple[int, int], first: int, last: int) -> list[Any]:
     """Conditions under which a position, which is known to be within bounds, lies in a piece of the line."""
     conditions = []
     if bounds[0] < first:
@@ -243,7 +238,7 @@ def _inside(position: Any, bounds: tuple[int, int], first: int, last: int) -> li
     return conditions
 
 
-def same_places(source: Stage, target: Stage) -> bool:
+def is_same_order(source: Stage, target: Stage) -> bool:
     """Whether a stage's invocations leave values in the very registers that another one's take them from."""
     return source.radix == target.radix and source.previous == target.butterflies
 
@@ -264,7 +259,7 @@ class FFTResources:
         Compilers keep all those addresses otherwise, in as many registers as the values take.
         """
         nothing = vc.num_workgroups().z - 1  # which compilers do not know
-        self.line = replace(self.line, first=kept(plus(self.line.first, nothing)))
+        self.line = replace(self.line, first=hold(add(self.line.first, nothing)))
 
     def view_as(self, config: FFTConfig) -> "FFTResources":
         """Return the same for another plan of the same lines and invocations."""
@@ -290,4 +285,4 @@ class ContextRegisters(FFTRegisters):
     def try_shuffle(self, output_stage: int = -1, input_stage: int = 0) -> bool:
         """Return whether a stage's outcome lies where another one takes it: no shuffle is needed."""
         stages = self.resources.config.stages
-        return len(stages) == 1 or same_places(stages[output_stage], stages[input_stage])
+        return len(stages) == 1 or is_same_order(stages[output_stage], stages[input_stage])

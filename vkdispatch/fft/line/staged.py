@@ -8,32 +8,36 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType
-from vkdispatch.fft.plan.indices import kept, plus, times
+from vkdispatch.fft.plan.indices import add, hold, multiply
 from vkdispatch.fft.plan.passes import Pass
 from vkdispatch.fft.plan.transforms import Transform
-from vkdispatch.fft.trace.line_kernel import Entry, LineKernel, buffer_types, linear_slots, traced
-from vkdispatch.fft.trace.shared import Slot, guarded
+from vkdispatch.fft.trace.line_kernel import Entry, LineKernel, buffer_types, linear_slots, trace_line_kernel
+from vkdispatch.fft.trace.shared import Slot, trace_if
 from vkdispatch.shader.shader_function import ShaderFunction
 
 
 def read_staged(kernel: LineKernel, source: Any) -> None:
     """Fill the registers from a buffer of whole lines."""
-    row = times(kernel.place.line, kernel.plan.grid.length)
+    row = multiply(kernel.place.line, kernel.plan.grid.length)
     entries = kernel.entries(kernel.split.stages[0])
-    wanted = [Slot(plus(row, entry.index), of_thread(kernel, conditions)) for entry, conditions in entries]
-    for (entry, _), value in zip(entries, take_lines(kernel, source, wanted), strict=True):
+    wanted = [
+        Slot(add(row, entry.index), conditions_of_thread(kernel, conditions)) for entry, conditions in entries
+    ]
+    for (entry, _), value in zip(entries, read_lines(kernel, source, wanted), strict=True):
         kernel.registers[entry.register] = value
 
 
 def write_staged(kernel: LineKernel, target: Any, kind: DType) -> None:
     """Write the registers to a buffer of whole lines."""
-    row = times(kernel.place.line, kernel.plan.grid.length)
+    row = multiply(kernel.place.line, kernel.plan.grid.length)
     entries = kernel.entries(kernel.split.stages[-1])
-    places = [Slot(plus(row, entry.index), of_thread(kernel, conditions)) for entry, conditions in entries]
-    give_lines(kernel, [kernel.registers[entry.register] for entry, _ in entries], places, target, kind)
+    places = [
+        Slot(add(row, entry.index), conditions_of_thread(kernel, conditions)) for entry, conditions in entries
+    ]
+    write_lines(kernel, [kernel.registers[entry.register] for entry, _ in entries], places, target, kind)
 
 
-def take_lines(kernel: LineKernel, source: Any, wanted: Sequence[Slot]) -> list[Any]:
+def read_lines(kernel: LineKernel, source: Any, wanted: Sequence[Slot]) -> list[Any]:
     """Bring a workgroup's lines into its memory, and return what is at some places of it."""
     grid = kernel.plan.grid
     assert kernel.shared is not None
@@ -42,13 +46,13 @@ def take_lines(kernel: LineKernel, source: Any, wanted: Sequence[Slot]) -> list[
     # Reads of lines that do not exist take the last value instead: no branch stands between them.
     values = []
     for at, _ in pairs:
-        index = plus(base, at)
+        index = add(base, at)
         value = source[vc.min(index, last) if grid.outer % grid.lines else index]
         values.append(vc.to_dtype(kernel.plan.compute_type, value).to_register())
     return kernel.shared.rearrange(values, [slot for _, slot in pairs], wanted)
 
 
-def give_lines(
+def write_lines(
     kernel: LineKernel, values: Sequence[Any], places: Sequence[Slot], target: Any, kind: DType
 ) -> None:
     """Put values at places of workgroup memory, and write what is there then as the workgroup's lines."""
@@ -58,9 +62,9 @@ def give_lines(
     taken = kernel.shared.rearrange(values, places, [Slot(slot.place) for _, slot in pairs])
     base = _first(kernel)
     for (at, slot), value in zip(pairs, taken, strict=True):
-        guarded(
+        trace_if(
             slot.conditions,
-            lambda at=at, value=value: target.__setitem__(plus(base, at), vc.to_dtype(kind, value)),  # type: ignore[misc]
+            lambda at=at, value=value: target.__setitem__(add(base, at), vc.to_dtype(kind, value)),  # type: ignore[misc]
         )
 
 
@@ -70,7 +74,7 @@ def _first(kernel: LineKernel) -> Any:
     return (vc.workgroup_id().x * (grid.lines * grid.length)).to_register()
 
 
-def of_thread(kernel: LineKernel, conditions: tuple[Any, ...]) -> tuple[Any, ...]:
+def conditions_of_thread(kernel: LineKernel, conditions: tuple[Any, ...]) -> tuple[Any, ...]:
     """Conditions without that of the line: lines that do not exist have their place in workgroup memory."""
     return tuple(condition for condition in conditions if condition is not kernel.place.active)
 
@@ -93,8 +97,8 @@ def make_staged_kernel(plan: Pass, transform: Transform) -> ShaderFunction:
             kernel.registers.scale(transform.factor)
         write_staged(kernel, arguments[0], target)
 
-    return traced(transform.name, buffer_types(transform), plan, body)
+    return trace_line_kernel(transform.name, buffer_types(transform), plan, body)
 
 
 def _flat(kernel: LineKernel, entry: Entry) -> Any:
-    return plus(kept(plus(kernel.place.first, entry.start)), entry.offset)
+    return add(hold(add(kernel.place.first, entry.start)), entry.offset)

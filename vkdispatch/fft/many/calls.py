@@ -12,7 +12,7 @@ from vkdispatch.base.record import replace
 from vkdispatch.base.rfft_buffer import RFFTBuffer
 from vkdispatch.fft.arguments.buffers import (
     argument_count,
-    checked_map,
+    parse_map,
     print_kernel,
     require_any,
     require_buffer,
@@ -20,11 +20,11 @@ from vkdispatch.fft.arguments.buffers import (
     require_rfft_buffer,
     require_room,
 )
-from vkdispatch.fft.arguments.norms import checked_norm, scaling
+from vkdispatch.fft.arguments.norms import parse_norm, resolve_scaling
 from vkdispatch.fft.arguments.options import Options
-from vkdispatch.fft.arguments.shapes import checked_axis, checked_range, checked_shape, require_neighbours
+from vkdispatch.fft.arguments.shapes import checked_axis, parse_range, parse_shape, require_neighbours
 from vkdispatch.fft.arguments.types import resolve_compute_type, resolve_input_type, resolve_output_type
-from vkdispatch.fft.many.kernels import fft_kernel, plane_kernel
+from vkdispatch.fft.many.kernels import get_fft_kernel, get_plane_kernel
 from vkdispatch.fft.plan.transforms import Transform
 
 
@@ -36,8 +36,8 @@ def resolve_types(options: Options, buffers: Sequence[Any]) -> Options:
     TypeError, ValueError
         A map is no map, or a type is not complex.
     """
-    input_map = checked_map(options.input_map, "input_map")
-    output_map = checked_map(options.output_map, "output_map")
+    input_map = parse_map(options.input_map, "input_map")
+    output_map = parse_map(options.output_map, "output_map")
     output_type = resolve_output_type(buffers, output_map, options.output_type)
     input_type = resolve_input_type(buffers, input_map, output_map, options.input_type, output_type)
     return replace(options, input_type=input_type, output_type=output_type)
@@ -59,7 +59,7 @@ def parse_transform(options: Options, buffers: Sequence[Any], kernel_type: DType
     if options.r2c:
         require_neighbours(shape, axis)
     inverse = bool(options.inverse)
-    normalize, scale = scaling(options.norm, inverse, bool(options.normalize), shape[axis])
+    normalize, scale = resolve_scaling(options.norm, inverse, bool(options.normalize), shape[axis])
     io_types = (options.input_type, options.output_type)
     return Transform(
         shape,
@@ -72,7 +72,7 @@ def parse_transform(options: Options, buffers: Sequence[Any], kernel_type: DType
         output_map=options.output_map,
         input_type=options.input_type,
         output_type=options.output_type,
-        signal_range=checked_range(options.signal_range, shape[axis]),
+        signal_range=parse_range(options.signal_range, shape[axis]),
         scale=scale,
     )
 
@@ -85,7 +85,7 @@ def parse_shape_and_axis(buffers: Sequence[Any], options: Options) -> tuple[tupl
         if first is None:
             raise ArgumentValueError("buffer_shape: none of the arguments is a buffer that tells it; give it")
         shape = first.real_shape if options.r2c and isinstance(first, RFFTBuffer) else first.shape
-    shape = checked_shape(shape)
+    shape = parse_shape(shape)
     return shape, checked_axis(options.axis, len(shape))
 
 
@@ -103,7 +103,7 @@ def launch(name: str, transform: Transform, arguments: Sequence[Any], options: O
         require_room(arguments[0], elements, transform.output_type, "output buffer")
     if transform.input_type is not None:
         require_room(arguments[-1], elements, transform.input_type, "input buffer")
-    kernel = fft_kernel(transform)
+    kernel = get_fft_kernel(transform)
     if options.print_shader:
         print_kernel(kernel)
     kernel(*arguments, graph=options.graph)
@@ -168,7 +168,7 @@ def transform_last_axes(name: str, buffers: Sequence[Any], count: int, most: int
 
 def _parse_pass(shape: tuple[int, ...], axis: int, compute_type: DType, options: Options) -> Transform:
     """Return the transform of one of several axes, in place."""
-    normalize, scale = scaling(options.norm, options.inverse, options.normalize, shape[axis])
+    normalize, scale = resolve_scaling(options.norm, options.inverse, options.normalize, shape[axis])
     kind = options.output_type
     return Transform(
         shape,
@@ -188,8 +188,10 @@ def _transform_planes(
     """Transform with one kernel for the last two axes; return whether there is one."""
     shape, kind = passes[0].shape, passes[0].output_type
     assert kind is not None
-    normalize, scale = scaling(options.norm, options.inverse, options.normalize, shape[-1] * shape[-2])
-    kernel = plane_kernel(replace(passes[-1], normalize=normalize, scale=scale))
+    normalize, scale = resolve_scaling(
+        options.norm, options.inverse, options.normalize, shape[-1] * shape[-2]
+    )
+    kernel = get_plane_kernel(replace(passes[-1], normalize=normalize, scale=scale))
     if kernel is None:
         return False
     require_room(buffers[0], math.prod(shape), kind, "output buffer")
@@ -204,8 +206,8 @@ def _transform_planes(
 def transform_axes(buffer: Any, axes: Any, options: Options) -> None:
     """Transform a complex buffer along some axes, in place; see `vkdispatch.fft.fftn`."""
     given = require_buffer(buffer, "buffer").shape if options.buffer_shape is None else options.buffer_shape
-    shape = checked_shape(given)
-    options = replace(options, norm=checked_norm(options.norm), buffer_shape=shape)
+    shape = parse_shape(given)
+    options = replace(options, norm=parse_norm(options.norm), buffer_shape=shape)
     chosen = checked_axes(axes, len(shape), "axes")
     if len(shape) > 1 and {len(shape) - 2, len(shape) - 1} <= set(chosen):
         # one kernel transforms planes that fit into a workgroup
@@ -246,7 +248,7 @@ def transform_real_axes(buffer: Any, axes: Any, options: Options) -> None:
             f"axes: an RFFTBuffer has its reals along the last axis, so {dimensions - 1} must be named last; "
             f"got {axes!r}"
         )
-    _transform_real_and_others(buffer, chosen[:-1], replace(options, norm=checked_norm(options.norm)))
+    _transform_real_and_others(buffer, chosen[:-1], replace(options, norm=parse_norm(options.norm)))
 
 
 def _transform_real_and_others(buffer: Any, others: tuple[int, ...], options: Options) -> None:

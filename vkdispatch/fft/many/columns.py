@@ -18,8 +18,8 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import complex64, float32, uint32
 from vkdispatch.codegen.abbreviations import Const
 from vkdispatch.fft.plan.columns import GROUP, VECTORS, Columns
-from vkdispatch.fft.plan.indices import held, kept, plus, times
-from vkdispatch.fft.trace.butterflies import dft, rotated
+from vkdispatch.fft.plan.indices import add, hold, multiply
+from vkdispatch.fft.trace.butterflies import dft, rotate
 from vkdispatch.fft.trace.line_kernel import buffer_of
 from vkdispatch.fft.trace.ops import guard
 from vkdispatch.fft.trace.roots import root_power, second_power
@@ -53,7 +53,7 @@ def _invocation(plan: Columns) -> Any:
     if plan.lanes == 1:
         return vc.global_invocation_id().x
     local = vc.subgroup_id() * vc.subgroup_size() + vc.subgroup_invocation_id()
-    return kept(vc.workgroup_id().x * GROUP + local)
+    return hold(vc.workgroup_id().x * GROUP + local)
 
 
 class _Pass:
@@ -62,21 +62,21 @@ class _Pass:
     def __init__(self, plan: Columns, inverse: bool, number: Any, start: Any) -> None:
         self._plan, self._inverse = plan, inverse
         self._sign = 1 if inverse else -1
-        self._lane = kept(vc.subgroup_invocation_id() % plan.lanes) if plan.lanes > 1 else 0
-        group = kept(number // plan.lanes) if plan.lanes > 1 else number
-        self._line, self._group = kept(group // plan.groups), kept(group % plan.groups)
-        self._caller_line = kept(self._line + start)
+        self._lane = hold(vc.subgroup_invocation_id() % plan.lanes) if plan.lanes > 1 else 0
+        group = hold(number // plan.lanes) if plan.lanes > 1 else number
+        self._line, self._group = hold(group // plan.groups), hold(group % plan.groups)
+        self._caller_line = hold(self._line + start)
         # of the outcomes, an invocation has those from here on: bits of a lane's number come out reversed
-        self._k2 = _reversed_bits(self._lane, plan.lanes)
+        self._k2 = _reverse_bits(self._lane, plan.lanes)
 
     def trace(self, source: Any, target: Any, scale: float) -> None:
         """Read, transform and write the invocation's part of its columns."""
         plan = self._plan
         line = self._caller_line if plan.first else self._line
-        row = plus(times(line, plan.radix), self._lane)
-        begin = kept(plus(times(row, plan.groups), self._group))
+        row = add(multiply(line, plan.radix), self._lane)
+        begin = hold(add(multiply(row, plan.groups), self._group))
         step = plan.lanes * plan.groups
-        vectors = [_values_of(source[plus(begin, i * step)], plan.width) for i in range(plan.rows)]
+        vectors = [_unpack(source[add(begin, i * step)], plan.width) for i in range(plan.rows)]
         columns = [dft([vector[w] for vector in vectors], self._sign) for w in range(plan.width)]
         if plan.lanes > 1:
             columns = self._across(columns)
@@ -91,7 +91,7 @@ class _Pass:
         """Transform across the subgroup."""
         plan = self._plan
         powers = self._powers(self._lane, 0, plan.radix)
-        columns = [[held(value * powers[i]) if i else value for i, value in enumerate(c)] for c in columns]
+        columns = [[hold(value * powers[i]) if i else value for i, value in enumerate(c)] for c in columns]
         distance = plan.lanes // 2
         while distance:
             step = _Step(self._lane, distance, self._sign)
@@ -104,8 +104,8 @@ class _Pass:
         rows = self._plan.rows
         roots = {}
         for power in sorted({1, second_power(rows)}):
-            root = root_power(times(exponent, power), denominator, complex64, self._inverse)
-            roots[power] = rotated(root, power * beyond, denominator, self._sign)
+            root = root_power(multiply(exponent, power), denominator, complex64, self._inverse)
+            roots[power] = rotate(root, power * beyond, denominator, self._sign)
         return Powers(roots, rows)
 
     def _factors(self, remainder: Any, beyond: int) -> list[Any]:
@@ -115,47 +115,48 @@ class _Pass:
         powers = self._powers(remainder, beyond, circle)
         if plan.lanes == 1:
             return [None, *(powers[i] for i in range(1, plan.rows))]
-        exponent = plus(remainder, beyond) * (self._k2 * plan.rows)
-        first = root_power(kept(exponent), circle, complex64, self._inverse)
-        return [first, *(held(first * powers[i]) for i in range(1, plan.rows))]
+        exponent = add(remainder, beyond) * (self._k2 * plan.rows)
+        first = root_power(hold(exponent), circle, complex64, self._inverse)
+        return [first, *(hold(first * powers[i]) for i in range(1, plan.rows))]
 
     # -- where values go
 
     def _write_last(self, columns: list[list[Any]], target: Any, scale: float) -> None:
         plan = self._plan
-        row = plus(times(self._caller_line, plan.radix), times(self._k2, plan.rows))
-        begin = kept(plus(times(row, plan.groups), self._group))
+        row = add(multiply(self._caller_line, plan.radix), multiply(self._k2, plan.rows))
+        begin = hold(add(multiply(row, plan.groups), self._group))
         for i in range(plan.rows):
-            row = [each[i] if scale == 1 else held(each[i] * scale) for each in columns]
-            target[plus(begin, i * plan.groups)] = _vector_of(row)
+            row = [each[i] if scale == 1 else hold(each[i] * scale) for each in columns]
+            target[add(begin, i * plan.groups)] = _pack(row)
 
     def _write_rows(self, columns: list[list[Any]], target: Any) -> None:
         """Columns become rows, of which an invocation has a run."""
         plan = self._plan
-        column = kept(times(self._group, plan.width))
-        rows = [_turned(each, self._factors(column, w)) for w, each in enumerate(columns)]
-        place = times(plus(times(self._line, plan.rest), column), plan.radix)
+        column = hold(multiply(self._group, plan.width))
+        rows = [_multiply_by_factors(each, self._factors(column, w)) for w, each in enumerate(columns)]
+        place = multiply(add(multiply(self._line, plan.rest), column), plan.radix)
         runs, words = [[value for row in rows for value in row]], plan.words
         if plan.lanes > 1:
-            place, runs = plus(place, times(self._k2, plan.rows)), rows
-        begin = kept(place // words)
+            place, runs = add(place, multiply(self._k2, plan.rows)), rows
+        begin = hold(place // words)
         for number, run in enumerate(runs):
             for i in range(0, len(run), words):
-                at = plus(begin, (number * plan.radix + i) // words)
-                target[at] = _vector_of(run[i : i + words])
+                at = add(begin, (number * plan.radix + i) // words)
+                target[at] = _pack(run[i : i + words])
 
     def _write_columns(self, columns: list[list[Any]], target: Any) -> None:
         plan = self._plan
         behind = plan.near // plan.width
-        remainder, inner = kept(self._group // behind), kept(self._group % behind)
+        remainder, inner = hold(self._group // behind), hold(self._group % behind)
         factors = self._factors(remainder, 0)
-        columns = [_turned(each, factors) for each in columns]
-        row = plus(
-            times(plus(times(self._line, plan.rest), remainder), plan.radix), times(self._k2, plan.rows)
+        columns = [_multiply_by_factors(each, factors) for each in columns]
+        row = add(
+            multiply(add(multiply(self._line, plan.rest), remainder), plan.radix),
+            multiply(self._k2, plan.rows),
         )
-        begin = kept(plus(times(row, behind), inner))
+        begin = hold(add(multiply(row, behind), inner))
         for i in range(plan.rows):
-            target[plus(begin, i * behind)] = _vector_of([each[i] for each in columns])
+            target[add(begin, i * behind)] = _pack([each[i] for each in columns])
 
 
 class _Step:
@@ -164,57 +165,57 @@ class _Step:
     def __init__(self, lane: Any, distance: int, sign: int) -> None:
         self._distance = distance
         upper = (lane // distance) % 2
-        self._sense = held(1 - 2 * upper.to_dtype(float32))
+        self._sense = hold(1 - 2 * upper.to_dtype(float32))
         factors = [cmath.exp(sign * 1j * cmath.pi * k / distance) for k in range(distance)]
         choices = [complex(1)] * distance + factors
-        self._real = _chosen(lane % (2 * distance), [factor.real for factor in choices])
-        self._imag = _chosen(lane % (2 * distance), [factor.imag for factor in choices])
+        self._real = _select_by_lane(lane % (2 * distance), [factor.real for factor in choices])
+        self._imag = _select_by_lane(lane % (2 * distance), [factor.imag for factor in choices])
 
     def exchange(self, value: Any) -> Any:
         """Return the sum of two values, and in the lane that is above its partner the turned difference."""
         parts = (value.real, value.imag)
         other = [vc.subgroup_shuffle_xor(part, self._distance).to_register() for part in parts]
-        real, imag = (held(part * self._sense + its) for part, its in zip(parts, other, strict=True))
+        real, imag = (hold(part * self._sense + its) for part, its in zip(parts, other, strict=True))
         if self._distance == 1:
-            return held(vc.to_complex(real, imag))
-        return held(
+            return hold(vc.to_complex(real, imag))
+        return hold(
             vc.to_complex(real * self._real - imag * self._imag, real * self._imag + imag * self._real)
         )
 
 
-def _chosen(lane: Any, values: list[float]) -> Any:
+def _select_by_lane(lane: Any, values: list[float]) -> Any:
     """Return the value of a lane."""
     found: Any = vc.new_register(float32, values[-1])
     for number, value in enumerate(values[:-1]):
-        found = held(vc.select(lane == number, value, found))
+        found = hold(vc.select(lane == number, value, found))
     return found
 
 
-def _reversed_bits(lane: Any, lanes: int) -> Any:
+def _reverse_bits(lane: Any, lanes: int) -> Any:
     if isinstance(lane, int):
         return lane
     found: Any = 0
     bits = lanes.bit_length() - 1
     for bit in range(bits):
-        found = plus(found, (lane >> bit & 1) << (bits - 1 - bit))
-    return kept(found)
+        found = add(found, (lane >> bit & 1) << (bits - 1 - bit))
+    return hold(found)
 
 
-def _turned(values: list[Any], factors: list[Any]) -> list[Any]:
+def _multiply_by_factors(values: list[Any], factors: list[Any]) -> list[Any]:
     return [
-        value if factor is None else held(value * factor)
+        value if factor is None else hold(value * factor)
         for value, factor in zip(values, factors, strict=True)
     ]
 
 
-def _values_of(element: Any, width: int) -> list[Any]:
+def _unpack(element: Any, width: int) -> list[Any]:
     """Return the values in a vector of words."""
-    vector = held(element)
-    pairs = [held(vc.unpack_double2x32(getattr(vector, letter))) for letter in "xyzw"[:width]]
-    return [held(vc.to_complex(vc.uint_bits_to_float(p.x), vc.uint_bits_to_float(p.y))) for p in pairs]
+    vector = hold(element)
+    pairs = [hold(vc.unpack_double2x32(getattr(vector, letter))) for letter in "xyzw"[:width]]
+    return [hold(vc.to_complex(vc.uint_bits_to_float(p.x), vc.uint_bits_to_float(p.y))) for p in pairs]
 
 
-def _vector_of(values: list[Any]) -> Any:
+def _pack(values: list[Any]) -> Any:
     """Return values as a vector of words."""
     words = [
         vc.pack_double2x32(vc.to_uvec2(vc.float_bits_to_uint(value.real), vc.float_bits_to_uint(value.imag)))

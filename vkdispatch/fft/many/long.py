@@ -7,29 +7,29 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.fft.line.chirp import chirp_spectrum, chirp_table, conjugated
-from vkdispatch.fft.line.convolved import Whole, trace_bluestein, trace_rader
+from vkdispatch.fft.line.chirp import chirp_spectrum, chirp_table, conjugate_if
+from vkdispatch.fft.line.convolved import LineBuffers, trace_bluestein, trace_rader
 from vkdispatch.fft.line.pairs import make_pair_kernel
 from vkdispatch.fft.many.passes import Lines, make_passes
 from vkdispatch.fft.many.program import Program
-from vkdispatch.fft.plan.columns import split_columns
-from vkdispatch.fft.plan.indices import held, plus, times
+from vkdispatch.fft.plan.columns import choose_radices
+from vkdispatch.fft.plan.indices import add, hold, multiply
 from vkdispatch.fft.plan.lengths import padded_length
 from vkdispatch.fft.plan.lines import plan_convolved, suits_pairs
-from vkdispatch.fft.plan.long_lines import split_length
+from vkdispatch.fft.plan.long_lines import choose_factors
 from vkdispatch.fft.plan.passes import Pass
 from vkdispatch.fft.plan.transforms import Transform
 from vkdispatch.fft.trace.ends import Element, Ends, Load, Store, ends_of
-from vkdispatch.fft.trace.line_kernel import LineKernel, traced
+from vkdispatch.fft.trace.line_kernel import LineKernel, trace_line_kernel
 from vkdispatch.fft.trace.ops import guard
-from vkdispatch.fft.trace.words import argument_of, values_in
+from vkdispatch.fft.trace.words import annotation_of, unwrap
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # Fewer values are soon transformed in any way, and passes of columns take longer to compile than others.
 _MANY_VALUES = 1 << 16
 
 
-def long_fft(transform: Transform) -> Any:
+def make_long_fft(transform: Transform) -> Any:
     """Make the kernels of a transform that one pass cannot do by radices; see `Transform`.
 
     Returns
@@ -38,33 +38,33 @@ def long_fft(transform: Transform) -> Any:
         One kernel, or several; they are called alike.
     """
     shape, axis = transform.shape, transform.axis
-    found = column_fft(transform)
+    found = make_column_fft(transform)
     if found is not None:
         return found
     ends = ends_of(transform)
-    factors = split_length(transform.length, transform.compute_type)
+    factors = choose_factors(transform.length, transform.compute_type)
     if factors is not None:
-        return _in_passes(transform, factors, ends)
+        return _make_passes(transform, factors, ends)
     if suits_pairs(shape, axis, transform.compute_type) and _reads_whole_lines(transform):
         return make_pair_kernel(transform)
     convolved = plan_convolved(shape, axis, transform.compute_type)
     if convolved is not None:
-        return _one_kernel(transform, ends, *convolved)
-    return _long_convolution(transform, ends)
+        return _make_one_kernel(transform, ends, *convolved)
+    return _make_long_convolution(transform, ends)
 
 
-def column_fft(transform: Transform) -> Program | None:
+def make_column_fft(transform: Transform) -> Program | None:
     """Make the kernels of a transform of many values in passes of columns; None where there are none."""
     if math.prod(transform.shape) < _MANY_VALUES:
         return None
     ends = ends_of(transform)
     if ends.scale is None:
         return None
-    factors = split_columns(transform.length, _lines_of(transform).inner, transform.compute_type)
-    return None if factors is None else _in_passes(transform, factors, ends)
+    factors = choose_radices(transform.length, _lines_of(transform).inner, transform.compute_type)
+    return None if factors is None else _make_passes(transform, factors, ends)
 
 
-def _in_passes(transform: Transform, factors: tuple[int, ...], ends: Ends) -> Program:
+def _make_passes(transform: Transform, factors: tuple[int, ...], ends: Ends) -> Program:
     name = transform.name
     plan = make_passes(name, _lines_of(transform), factors, ends, transform.compute_type, transform.inverse)
     return Program(
@@ -76,7 +76,7 @@ def _lines_of(transform: Transform) -> Lines:
     return Lines(transform.count, transform.length, transform.stride)
 
 
-def _one_kernel(transform: Transform, ends: Ends, plan: Pass, rader: bool) -> ShaderFunction:
+def _make_one_kernel(transform: Transform, ends: Ends, plan: Pass, rader: bool) -> ShaderFunction:
     """Rader's or Bluestein's algorithm in one kernel."""
     # CPUs read values in any order alike
     whole = _reads_whole_lines(transform) and not device_facts().cpu
@@ -85,37 +85,37 @@ def _one_kernel(transform: Transform, ends: Ends, plan: Pass, rader: bool) -> Sh
         written = arguments[: len(ends.write_types)]
         read = arguments if ends.outputs is None else arguments[ends.outputs :]
         if rader and whole:
-            trace_rader(kernel, Whole(read[0], written[0], transform), transform.inverse)
+            trace_rader(kernel, LineBuffers(read[0], written[0], transform), transform.inverse)
         elif rader:
             trace_rader(kernel, (ends.load(read), ends.store(written)), transform.inverse)
         else:
             trace_bluestein(kernel, ends.load(read), ends.store(written), transform.inverse)
 
     types = ends.write_types if ends.outputs is None else (*ends.write_types, *ends.read_types)
-    return traced(transform.name, types, plan, body, returns=True)
+    return trace_line_kernel(transform.name, types, plan, body, returns=True)
 
 
 def _reads_whole_lines(transform: Transform) -> bool:
     """Whether lines lie one after another in buffers that are read and written as they are."""
-    plain = not transform.mapped and not transform.r2c and transform.signal_range is None
+    plain = not transform.is_mapped and not transform.r2c and transform.signal_range is None
     return plain and transform.stride == 1
 
 
-def _long_convolution(transform: Transform, ends: Ends) -> Program:
+def _make_long_convolution(transform: Transform, ends: Ends) -> Program:
     """Bluestein's algorithm over transforms of several passes."""
     name, lines, inverse = transform.name, _lines_of(transform), transform.inverse
     length, padded, kind = transform.length, padded_length(transform.length), transform.compute_type
-    factors = split_length(padded, kind)
+    factors = choose_factors(padded, kind)
     if factors is None:
         raise ArgumentValueError(f"buffer_shape: lines of {length} values are too long to transform")
     around = Lines(lines.outer, padded, lines.inner)
 
     def chirped(element: Element, value: Any) -> Any:
         chirp = vc.constant_array(chirp_table(length, kind))[element.index]
-        return held(value * held(conjugated(chirp, inverse)))
+        return hold(value * hold(conjugate_if(chirp, inverse)))
 
     def within(element: Element) -> Element:
-        flat = plus(times(plus(times(element.outer, length), element.index), lines.inner), element.inner)
+        flat = add(multiply(add(multiply(element.outer, length), element.index), lines.inner), element.inner)
         return Element(element.outer, element.inner, element.index, element.bounds, flat)
 
     def load_chirped(arguments: Sequence[Any]) -> Load:
@@ -143,14 +143,14 @@ def _long_convolution(transform: Transform, ends: Ends) -> Program:
     def load_product(arguments: Sequence[Any]) -> Load:
         def read(element: Element) -> Any:
             spectrum = vc.constant_array(chirp_spectrum(length, padded, kind))[element.index]
-            return held(held(values_in(arguments[0])[element.flat]) * held(conjugated(spectrum, inverse)))
+            return hold(hold(unwrap(arguments[0])[element.flat]) * hold(conjugate_if(spectrum, inverse)))
 
         return read
 
     def store_plain(arguments: Sequence[Any]) -> Store:
-        return lambda element, value: values_in(arguments[0]).__setitem__(element.flat, value)
+        return lambda element, value: unwrap(arguments[0]).__setitem__(element.flat, value)
 
-    own = (argument_of(kind),)
+    own = (annotation_of(kind),)
     there = Ends(ends.read_types, own, load_chirped, store_plain, write_slot=2)
     back = Ends(own, ends.write_types, load_product, store_chirped, read_slot=2)
     first = make_passes(f"{name}_there", around, factors, there, kind, inverse)

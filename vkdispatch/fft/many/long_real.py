@@ -10,19 +10,19 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.dtype import DType, complex32
-from vkdispatch.fft.line.real import combined, spectrum_pair, turned_by
+from vkdispatch.fft.line.real import combine, spectrum_pair, turned_by
 from vkdispatch.fft.many.passes import Lines, make_passes
 from vkdispatch.fft.many.program import Program, Step
-from vkdispatch.fft.plan.indices import held, kept, plus, times
-from vkdispatch.fft.plan.long_lines import split_length
+from vkdispatch.fft.plan.indices import add, hold, multiply
+from vkdispatch.fft.plan.long_lines import choose_factors
 from vkdispatch.fft.plan.transforms import Transform
 from vkdispatch.fft.trace.ends import Element, Ends, Load, Store
 from vkdispatch.fft.trace.roots import root_power
-from vkdispatch.fft.trace.words import argument_of, values_in
+from vkdispatch.fft.trace.words import annotation_of, unwrap
 from vkdispatch.shader.shader_function import ShaderFunction
 
 
-def long_real_fft(transform: Transform) -> Program | None:
+def make_long_real_fft(transform: Transform) -> Program | None:
     """Make the kernels of a real transform in place, of an even length; None where this is no way for it."""
     half, kind = transform.length // 2, transform.compute_type
     # what lies in the buffer in between must lose nothing
@@ -33,12 +33,12 @@ def long_real_fft(transform: Transform) -> Program | None:
         or kind is complex32
     ):
         return None
-    factors = split_length(half, kind)
+    factors = choose_factors(half, kind)
     if factors is None:
         return None
     count = transform.count
     name = transform.name
-    kernel = _pair_kernel(f"{name}_pairs", count, half, kind, transform.inverse, transform.factor)
+    kernel = _make_pair_kernel(f"{name}_pairs", count, half, kind, transform.inverse, transform.factor)
     pairs = Step(kernel, True, True, ())
     plan = make_passes(name, Lines(count, half, 1), factors, _rows(half, kind), kind, transform.inverse)
     steps = (pairs, *plan.steps) if transform.inverse else (*plan.steps, pairs)
@@ -49,59 +49,63 @@ def _rows(half: int, kind: DType) -> Ends:
     """Lines of `half` values in rows of one more."""
 
     def place(element: Element) -> Any:
-        return plus(times(element.outer, half + 1), element.index)
+        return add(multiply(element.outer, half + 1), element.index)
 
     def load(arguments: Sequence[Any]) -> Load:
-        values = values_in(arguments[0])
-        return lambda element: held(values[place(element)])
+        values = unwrap(arguments[0])
+        return lambda element: hold(values[place(element)])
 
     def store(arguments: Sequence[Any]) -> Store:
-        values = values_in(arguments[0])
+        values = unwrap(arguments[0])
         return lambda element, value: values.__setitem__(place(element), value)
 
-    return Ends((argument_of(kind),), (argument_of(kind),), load, store)
+    return Ends((annotation_of(kind),), (annotation_of(kind),), load, store)
 
 
-def _pair_kernel(
+def _make_pair_kernel(
     name: str, count: int, half: int, kind: DType, inverse: bool, scale: float
 ) -> ShaderFunction:
     pairs = half // 2 + 1
     with vc.shader_context() as context:
-        (argument,) = context.declare_input_arguments([argument_of(kind)])
-        values = values_in(argument)
+        (argument,) = context.declare_input_arguments([annotation_of(kind)])
+        values = unwrap(argument)
         flat = vc.global_invocation_id().x
-        k, row = kept(flat % pairs), kept(flat // pairs * (half + 1))
-        near, far = kept(row + k), kept(row + half - k)
+        k, row = hold(flat % pairs), hold(flat // pairs * (half + 1))
+        near, far = hold(row + k), hold(row + half - k)
 
         def load(index: Any) -> Any:
-            return held(values[index])
+            return hold(values[index])
 
         def store(index: Any, value: Any) -> None:
             values[index] = value if scale == 1 else value * scale
 
         root = root_power(k, 2 * half, kind, inverse)
-        (_join if inverse else _part)(k, row, near, far, root, load, store)
+        (_join_pair if inverse else _split_pair)(k, row, near, far, root, load, store)
         description = context.get_description(name)
     return ShaderFunction(description, None, None, count * pairs)
 
 
-def _part(k: Any, row: Any, near: Any, far: Any, root: Any, load: Callable[[Any], Any], store: Any) -> None:
+def _split_pair(
+    k: Any, row: Any, near: Any, far: Any, root: Any, load: Callable[[Any], Any], store: Any
+) -> None:
     """Make X[k] and X[h - k] of Z[k] and Z[h - k]; Z[h] is Z[0]."""
     a, b = load(near), load(vc.select(k == 0, row, far))
-    left, right = spectrum_pair(a, b, lambda value: held(value * root))
+    left, right = spectrum_pair(a, b, lambda value: hold(value * root))
     store(near, left)
     store(far, right)
 
 
-def _join(k: Any, row: Any, near: Any, far: Any, root: Any, load: Callable[[Any], Any], store: Any) -> None:
+def _join_pair(
+    k: Any, row: Any, near: Any, far: Any, root: Any, load: Callable[[Any], Any], store: Any
+) -> None:
     """Make Z[k] and Z[h - k] of X[k] and X[h - k]."""
     a, b = load(near), load(far)
     with vc.if_block(k == 0):
         # no real line has imaginary parts there
         a.imag, b.imag = 0, 0
-    total, difference = combined(a, b)
-    odd = held(turned_by(difference, 1) * root)
+    total, difference = combine(a, b)
+    odd = hold(turned_by(difference, 1) * root)
     store(near, total + odd)
-    opposite = held(total - odd)
+    opposite = hold(total - odd)
     with vc.if_block(k > 0):
         store(far, vc.to_complex(opposite.real, -opposite.imag))

@@ -18,15 +18,15 @@ from vkdispatch.codegen.abbreviations import Const
 from vkdispatch.fft.many.columns import make_column_kernel
 from vkdispatch.fft.many.program import Step
 from vkdispatch.fft.plan.columns import plan_columns
-from vkdispatch.fft.plan.indices import held, kept, plus, times
+from vkdispatch.fft.plan.indices import add, hold, multiply
 from vkdispatch.fft.plan.long_lines import CPU_LONGEST
 from vkdispatch.fft.plan.passes import plan_pass
 from vkdispatch.fft.trace.ends import Element, Ends, Load, Store
-from vkdispatch.fft.trace.line_kernel import Entry, LineKernel, linear_slots, traced
+from vkdispatch.fft.trace.line_kernel import Entry, LineKernel, linear_slots, trace_line_kernel
 from vkdispatch.fft.trace.roots import root_power, second_power
-from vkdispatch.fft.trace.shared import Slot, guarded
+from vkdispatch.fft.trace.shared import Slot, trace_if
 from vkdispatch.fft.trace.transform import Powers
-from vkdispatch.fft.trace.words import argument_of, values_in
+from vkdispatch.fft.trace.words import annotation_of, unwrap
 
 # What is transformed at once between two passes, in bytes, to bound the memory that it takes. Pieces that
 # stay in the GPU's cache on the way do not make up for what each launch costs, as measured on an H200.
@@ -67,7 +67,7 @@ def make_passes(
     for count, starts in groups:
         chunk = Lines(count, lines.length, lines.inner)
         kernels = [
-            _pass_kernel(name, chunk, factors, number, ends, compute_type, inverse)
+            _make_pass_kernel(name, chunk, factors, number, ends, compute_type, inverse)
             for number in range(len(factors))
         ]
         for start in starts:
@@ -83,7 +83,7 @@ def make_passes(
     return Plan(tuple(steps), (size,) * min(2, len(factors) - 1))
 
 
-def _pass_kernel(
+def _make_pass_kernel(
     name: str,
     lines: Lines,
     factors: tuple[int, ...],
@@ -108,33 +108,33 @@ def _pass_kernel(
     plan = plan_pass((lines.outer, length, rest * near), 1, compute_type, whole=staged, registers=registers)
     if plan is None:
         raise AssertionError(f"no pass of {length} values")
-    scratch = argument_of(compute_type)
+    scratch = annotation_of(compute_type)
     types = ends.read_types if first else ends.write_types if last else ()
     annotations = [*types, *([scratch] if first or last else [scratch, scratch]), Const[uint32]]
 
     def body(kernel: LineKernel, *arguments: Any) -> None:
         *mine, start = arguments
-        near_place = Near(kernel, lines, length, rest, near, start)
+        place = PassPlace(kernel, lines, length, rest, near, start)
         if first:
-            kernel.read(near_place.load_with(ends.load(mine[: len(types)])))
+            kernel.read(place.load_with(ends.load(mine[: len(types)])))
         else:
-            source = values_in(mine[-1] if last else mine[0])
-            kernel.read(lambda entry: source[near_place.local(entry)])
+            source = unwrap(mine[-1] if last else mine[0])
+            kernel.read(lambda entry: source[place.local_index(entry)])
         kernel.transform(inverse)
         if last:
-            kernel.write(near_place.store_with(ends.store(mine[: len(types)]), lines.length // length))
+            kernel.write(place.store_with(ends.store(mine[: len(types)]), lines.length // length))
             return
-        _turn(kernel, near_place, compute_type, inverse)
-        target = values_in(mine[-1])
+        _apply_twiddles(kernel, place, compute_type, inverse)
+        target = unwrap(mine[-1])
         if staged:
-            _write_turned(kernel, near_place, target)
+            _write_transposed(kernel, place, target)
         else:
-            kernel.write(lambda entry, value: target.__setitem__(near_place.turned(entry), value))
+            kernel.write(lambda entry, value: target.__setitem__(place.transposed_index(entry), value))
 
-    return traced(f"{name}_pass{number + 1}of{len(factors)}", annotations, plan, body)
+    return trace_line_kernel(f"{name}_pass{number + 1}of{len(factors)}", annotations, plan, body)
 
 
-class Near:
+class PassPlace:
     """Where a pass's invocation is, in terms of the long line.
 
     The pass sees lines of `length` values with `rest * near` neighbours: `remainder` is the part of the
@@ -149,25 +149,25 @@ class Near:
         self.column = place.inner
         self.outer = place.outer
         self.first = place.first  # in a buffer that holds just this chunk
-        self.remainder = kept(self.column // near if near > 1 else self.column) if rest > 1 else 0
-        self.inner = kept(self.column % near) if near > 1 and rest > 1 else self.column if near > 1 else 0
+        self.remainder = hold(self.column // near if near > 1 else self.column) if rest > 1 else 0
+        self.inner = hold(self.column % near) if near > 1 and rest > 1 else self.column if near > 1 else 0
         per_line = lines.length * lines.inner
-        self.chunk_outer = kept(plus(place.outer, start))
-        self.origin = kept(plus(times(self.chunk_outer, per_line), self.column))
+        self.chunk_outer = hold(add(place.outer, start))
+        self.origin = hold(add(multiply(self.chunk_outer, per_line), self.column))
 
-    def local(self, entry: Entry) -> Any:
+    def local_index(self, entry: Entry) -> Any:
         """Flat index of a value in a buffer that holds just this chunk, before the pass."""
         step = self.rest * self.near
-        base = plus(self.first, times(entry.start, step))
-        return plus(kept(base), entry.offset * step)
+        base = add(self.first, multiply(entry.start, step))
+        return add(hold(base), entry.offset * step)
 
     def load_with(self, load: Load) -> Callable[[Entry], Any]:
         """Return what reads a value of the first pass."""
         step = self.rest * self.near
 
         def read(entry: Entry) -> Any:
-            flat = plus(kept(plus(self.origin, times(entry.start, step))), entry.offset * step)
-            index = plus(times(entry.index, self.rest), self.remainder)
+            flat = add(hold(add(self.origin, multiply(entry.start, step))), entry.offset * step)
+            index = add(multiply(entry.index, self.rest), self.remainder)
             least, most = entry.bounds
             bounds = (least * self.rest, most * self.rest + self.rest - 1)
             return load(Element(self.chunk_outer, self._behind(), index, bounds, flat))
@@ -179,9 +179,9 @@ class Near:
         step = self.near
 
         def write(entry: Entry, value: Any) -> None:
-            flat = plus(kept(plus(self.origin, times(entry.start, step))), entry.offset * step)
+            flat = add(hold(add(self.origin, multiply(entry.start, step))), entry.offset * step)
             before = self.column // self.lines.inner if self.lines.inner > 1 else self.column
-            index = plus(times(entry.index, done), before)
+            index = add(multiply(entry.index, done), before)
             least, most = entry.bounds
             store(
                 Element(
@@ -195,64 +195,61 @@ class Near:
     def _behind(self) -> Any:
         return self.column % self.lines.inner if self.lines.inner > 1 else 0
 
-    def turned(self, entry: Entry) -> Any:
+    def transposed_index(self, entry: Entry) -> Any:
         """Flat index of a value after the pass, its axis moved behind the remaining ones."""
-        row = plus(times(self.outer, self.rest), self.remainder)
-        base = plus(times(plus(times(row, self.length), entry.start), self.near), self.inner)
-        return plus(kept(base), entry.offset * self.near)
+        row = add(multiply(self.outer, self.rest), self.remainder)
+        base = add(multiply(add(multiply(row, self.length), entry.start), self.near), self.inner)
+        return add(hold(base), entry.offset * self.near)
 
 
-def _turn(kernel: LineKernel, near: Near, compute_type: DType, inverse: bool) -> None:
+def _apply_twiddles(kernel: LineKernel, place: PassPlace, compute_type: DType, inverse: bool) -> None:
     """Multiply by exp(-+2 pi i k remainder / (length rest))."""
     stage = kernel.plan.split.stages[-1]
-    denominator = near.length * near.rest
-    remainder = near.remainder
+    denominator = place.length * place.rest
+    remainder = place.remainder
     powers = Powers(
         {
-            power: root_power(times(remainder, power * stage.butterflies), denominator, compute_type, inverse)
+            power: root_power(
+                multiply(remainder, power * stage.butterflies), denominator, compute_type, inverse
+            )
             for power in {1, second_power(stage.radix)}
         },
         stage.radix,
     )
-    for turn, start, _ in kernel.turns(stage, guarded=False):
+    for turn, start, _ in kernel.butterflies_of(stage, guards=False):
         # idle invocations would read behind the table
-        exponent = times_values(start, remainder)
-        exponent = exponent if stage.even else exponent % denominator
+        exponent = multiply(start, remainder)
+        exponent = exponent if stage.is_even else exponent % denominator
         first_place = isinstance(exponent, int) and exponent == 0
         factor = None if first_place else root_power(exponent, denominator, compute_type, inverse)
         for i in range(stage.radix):
             number = turn * stage.radix + i
             value = kernel.registers[number]
             if i:
-                value = held(value * powers[i])
+                value = hold(value * powers[i])
             kernel.registers[number] = value if factor is None else value * factor
 
 
-def _write_turned(kernel: LineKernel, near: Near, target: Any) -> None:
+def _write_transposed(kernel: LineKernel, place: PassPlace, target: Any) -> None:
     """Write a workgroup's columns as rows, which lie one after another, through its own memory."""
     assert kernel.shared is not None
     grid, stage = kernel.plan.grid, kernel.plan.split.stages[-1]
     # one more, so that the rows of a power of two spread over the banks
-    row = near.length + 1
-    base = times(kernel.place.line, row)
+    row = place.length + 1
+    base = multiply(kernel.place.line, row)
     entries = kernel.entries(stage)
-    places = [Slot(plus(base, entry.index), conditions) for entry, conditions in entries]
-    pairs = linear_slots(kernel, near.length, row)
+    places = [Slot(add(base, entry.index), conditions) for entry, conditions in entries]
+    pairs = linear_slots(kernel, place.length, row)
     values = [kernel.registers[entry.register] for entry, _ in entries]
     taken = kernel.shared.rearrange(values, places, [slot for _, slot in pairs])
-    start = plus(times(near.outer, near.rest * near.length), times(_block(grid), grid.lines * near.length))
-    start = kept(start)
+    start = add(
+        multiply(place.outer, place.rest * place.length), multiply(_block(grid), grid.lines * place.length)
+    )
+    start = hold(start)
     for (at, slot), value in zip(pairs, taken, strict=True):
-        guarded(slot.conditions, lambda at=at, value=value: target.__setitem__(plus(start, at), value))  # type: ignore[misc]
+        trace_if(slot.conditions, lambda at=at, value=value: target.__setitem__(add(start, at), value))  # type: ignore[misc]
 
 
 def _block(grid: Any) -> Any:
     group = vc.workgroup_id().x
     return group % grid.blocks if grid.blocks > 1 else 0
-
-
-def times_values(a: Any, b: Any) -> Any:
-    """Multiply two values that may be ints."""
-    if isinstance(b, int):
-        return times(a, b)
-    return times(b, a) if isinstance(a, int) else a * b

@@ -10,15 +10,15 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, component_type
-from vkdispatch.fft.plan.indices import held, plus, times
+from vkdispatch.fft.plan.indices import add, hold, multiply
 from vkdispatch.fft.plan.memory import SharedLayout
 from vkdispatch.fft.plan.planes import PlanePlan
 from vkdispatch.fft.plan.stages import Split, Stage
 from vkdispatch.fft.plan.transforms import Transform
 from vkdispatch.fft.trace.registers import FFTRegisters
-from vkdispatch.fft.trace.shared import SharedLines, guarded
+from vkdispatch.fft.trace.shared import SharedLines, move_in_parts, trace_if, trace_in_order
 from vkdispatch.fft.trace.transform import transform
-from vkdispatch.fft.trace.words import shared_values
+from vkdispatch.fft.trace.words import allocate_values, cast
 from vkdispatch.shader.shader_function import ShaderFunction
 
 Slots = list[tuple[int, Any]]  # registers, and places in workgroup memory
@@ -42,10 +42,10 @@ def make_plane_kernel(plan: PlanePlan, transform: Transform) -> ShaderFunction:
     with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as shader:
         (buffer,) = shader.declare_input_arguments([vc.Buffer[kind]], ["buffer"])  # type: ignore[valid-type]
         steps = PlaneSteps(plan, kind, buffer)
-        values = steps.rows(steps.read_rows(), inverse)
-        values = steps.columns(steps.turned(values), inverse)
-        values = steps.scaled(values) if inverse and transform.normalize else values
-        steps.write_columns([held(value * scale) for value in values] if scale != 1 else values)
+        values = steps.transform_rows(steps.read_rows(), inverse)
+        values = steps.transform_columns(steps.rows_to_columns(values), inverse)
+        values = steps.normalize(values) if inverse and transform.normalize else values
+        steps.write_columns([hold(value * scale) for value in values] if scale != 1 else values)
         description = shader.get_description(transform.plane_name)
     return ShaderFunction(description, plan.local_size, (plan.workgroups, 1, 1))
 
@@ -58,23 +58,23 @@ class PlaneSteps:
         local = vc.local_invocation_id()
         self.lane = local.x
         self.plane: Any = 0 if plan.planes == 1 else local.y
-        number = plus(times(vc.workgroup_id().x, plan.planes), self.plane)
+        number = add(multiply(vc.workgroup_id().x, plan.planes), self.plane)
         # whether there is such a plane
-        self.present: Any = held(number) < plan.count if plan.count % plan.planes else True
-        self.origin = held(times(number, plan.height * plan.width))
+        self.present: Any = hold(number) < plan.count if plan.count % plan.planes else True
+        self.origin = hold(multiply(number, plan.height * plan.width))
         compute = plan.compute_type
         part = compute if plan.parts == 1 else component_type(compute)
-        self.array = shared_values(part, max(plan.elements, least), "planes")
+        self.array = allocate_values(part, max(plan.elements, least), "planes")
         self.used = False
         # invocations of neighbouring rows come after one another, and those of neighbouring columns
-        self.row_thread, self.row = _divided(self.lane, plan.rows.threads)
+        self.row_thread, self.row = _divide(self.lane, plan.rows.threads)
         self.row_count = -(-plan.group // plan.rows.threads)
         self.column_count = -(-plan.group // plan.columns.threads)
-        self.column, self.column_thread = _divided(self.lane, self.column_count)
+        self.column, self.column_thread = _divide(self.lane, self.column_count)
         self.row_there: Any = True if self.row_count == plan.height else self.row < plan.height
         self.column_there: Any = True if self.column_count == plan.width else self.column < plan.width
 
-    def settle(self) -> None:
+    def wait_for_readers(self) -> None:
         """Wait until nobody reads workgroup memory any more."""
         if self.used:
             vc.barrier()
@@ -90,38 +90,37 @@ class PlaneSteps:
 
     def load(self, index: Any) -> Any:
         """Return a value of the buffer."""
-        value, compute = self.buffer[index], self.plan.compute_type
-        return value if self.kind is compute else value.to_dtype(compute)
+        return cast(self.buffer[index], self.plan.compute_type)
 
     def store(self, index: Any, value: Any) -> None:
         """Write a value into the buffer."""
-        self.buffer[index] = value if self.kind is self.plan.compute_type else value.to_dtype(self.kind)
+        self.buffer[index] = cast(value, self.kind)
 
-    def scaled(self, values: Sequence[Any]) -> list[Any]:
+    def normalize(self, values: Sequence[Any]) -> list[Any]:
         """Return values divided by the number of a plane's values."""
         scale = 1.0 / (self.plan.height * self.plan.width)
-        return [held(value * scale) for value in values]
+        return [hold(value * scale) for value in values]
 
     # -- transforms
 
-    def rows(self, values: Sequence[Any], inverse: bool) -> list[Any]:
+    def transform_rows(self, values: Sequence[Any], inverse: bool) -> list[Any]:
         """Transform rows; return what the last stage leaves."""
         plan = self.plan
-        line = plus(times(self.plane, self.row_count), self.row)
-        return self._transformed(plan.rows, plan.row_layout, values, line, self.row_thread, inverse)
+        line = add(multiply(self.plane, self.row_count), self.row)
+        return self._transform(plan.rows, plan.row_layout, values, line, self.row_thread, inverse)
 
-    def columns(self, values: Sequence[Any], inverse: bool) -> list[Any]:
+    def transform_columns(self, values: Sequence[Any], inverse: bool) -> list[Any]:
         """Transform columns; return what the last stage leaves."""
-        return self.columns_by(self.plan.columns, self.plan.column_layout, values, inverse)
+        return self.transform_columns_by(self.plan.columns, self.plan.column_layout, values, inverse)
 
-    def columns_by(
+    def transform_columns_by(
         self, split: Split, layout: SharedLayout | None, values: Sequence[Any], inverse: bool
     ) -> list[Any]:
         """Transform columns by another split of as many invocations."""
-        line = plus(times(self.plane, self.column_count), self.column)
-        return self._transformed(split, layout, values, line, self.column_thread, inverse)
+        line = add(multiply(self.plane, self.column_count), self.column)
+        return self._transform(split, layout, values, line, self.column_thread, inverse)
 
-    def _transformed(
+    def _transform(
         self,
         split: Split,
         layout: SharedLayout | None,
@@ -138,36 +137,31 @@ class PlaneSteps:
 
     # -- between rows and columns
 
-    def turned(self, values: Sequence[Any]) -> list[Any]:
+    def rows_to_columns(self, values: Sequence[Any]) -> list[Any]:
         """Bring what the rows' last stage leaves to where the columns' first one takes it."""
         target = self.plan.columns.stages[0]
-        return self._moved(values, self._row_slots, -1, self._column_slots, target, target.registers)
+        return self._move(values, self._row_slots, -1, self._column_slots, target, target.registers)
 
-    def turned_back(self, values: Sequence[Any], source: Stage) -> list[Any]:
+    def columns_to_rows(self, values: Sequence[Any], source: Stage) -> list[Any]:
         """Bring what a last stage of the columns leaves to where the rows' first one takes it."""
         registers = self.plan.rows.stages[0].registers
-        return self._moved(values, self._column_slots, source, self._row_slots, 0, registers)
+        return self._move(values, self._column_slots, source, self._row_slots, 0, registers)
 
-    def _moved(
+    def _move(
         self, values: Sequence[Any], source: Any, of_source: Any, target: Any, of_target: Any, count: int
     ) -> list[Any]:
-        parts: list[list[Any]] = [list(values)]
-        if self.plan.parts == 2:
-            parts = [[value.real for value in values], [value.imag for value in values]]
-        moved = []
-        for part in parts:
+        def move(part: list[Any]) -> list[Any]:
             taken: list[Any] = [vc.new_register(part[0].var_type) for _ in range(count)]
             for chunk in range(self.plan.chunks):
-                self.settle()
+                self.wait_for_readers()
                 for conditions, slots in source(of_source, chunk):
-                    guarded(conditions, functools.partial(_put, self.array, part, slots))
+                    trace_if(conditions, functools.partial(_put, self.array, part, slots))
                 vc.barrier()
                 for conditions, slots in target(of_target, chunk):
-                    guarded(conditions, functools.partial(_take, self.array, taken, slots))
-            moved.append(taken)
-        if len(moved) == 1:
-            return moved[0]
-        return [held(vc.to_complex(re, im)) for re, im in zip(*moved, strict=True)]
+                    trace_if(conditions, functools.partial(_take, self.array, taken, slots))
+            return taken
+
+        return move_in_parts(values, self.plan.parts, move)
 
     def _row_slots(self, number: int, chunk: int) -> Iterator[tuple[list[Any], Slots]]:
         """Yield, for butterflies of a stage of the rows, registers and places in workgroup memory."""
@@ -175,26 +169,26 @@ class PlaneSteps:
         piece = plan.height // plan.chunks
         conditions = [self.row_there]
         if plan.chunks > 1:
-            conditions.append(held(self.row // piece) == chunk)
+            conditions.append(hold(self.row // piece) == chunk)
         row = self.row - chunk * piece if chunk else self.row
-        first = plus(times(self.plane, piece * plan.pitch), times(row, plan.pitch))
+        first = add(multiply(self.plane, piece * plan.pitch), multiply(row, plan.pitch))
         for turn, butterfly, more in _butterflies(stage, self.row_thread):
-            base = held(plus(first, butterfly))
+            base = hold(add(first, butterfly))
             start = turn * stage.radix
             yield (
                 [*conditions, *more],
-                [(start + i, plus(base, i * stage.butterflies)) for i in range(stage.radix)],
+                [(start + i, add(base, i * stage.butterflies)) for i in range(stage.radix)],
             )
 
     def _column_slots(self, stage: Stage, chunk: int) -> Iterator[tuple[list[Any], Slots]]:
         """Yield the same for a stage of the columns, the first or the last one."""
         plan = self.plan
         count = stage.radix // plan.chunks
-        first = plus(times(self.plane, plan.height // plan.chunks * plan.pitch), self.column)
+        first = add(multiply(self.plane, plan.height // plan.chunks * plan.pitch), self.column)
         for turn, butterfly, more in _butterflies(stage, self.column_thread):
-            base = held(plus(first, times(butterfly, plan.pitch)))
+            base = hold(add(first, multiply(butterfly, plan.pitch)))
             start, step = turn * stage.radix + chunk * count, stage.butterflies * plan.pitch
-            yield [self.column_there, *more], [(start + i, plus(base, i * step)) for i in range(count)]
+            yield [self.column_there, *more], [(start + i, add(base, i * step)) for i in range(count)]
 
     # -- memory
 
@@ -203,52 +197,52 @@ class PlaneSteps:
         plan, stage = self.plan, self.plan.rows.stages[0]
         values: list[Any] = [vc.new_register(plan.compute_type) for _ in range(stage.registers)]
         if plan.staged:
-            self.settle()
+            self.wait_for_readers()
             self._in_order(lambda index, place: _put(self.array, [self.load(index)], [(0, place)]))
             vc.barrier()
             for conditions, slots in self._row_slots(0, 0):
-                guarded(conditions, functools.partial(_take, self.array, values, slots))
+                trace_if(conditions, functools.partial(_take, self.array, values, slots))
             return values
         for turn, butterfly, more in _butterflies(stage, self.row_thread):
-            base = held(plus(plus(self.origin, times(self.row, plan.width)), butterfly))
+            base = hold(add(add(self.origin, multiply(self.row, plan.width)), butterfly))
 
             def read(turn: int = turn, base: Any = base) -> None:
                 for i in range(stage.radix):
-                    values[turn * stage.radix + i][:] = self.load(plus(base, i * stage.butterflies))
+                    values[turn * stage.radix + i][:] = self.load(add(base, i * stage.butterflies))
 
-            guarded([self.present, self.row_there, *more], read)
+            trace_if([self.present, self.row_there, *more], read)
         return values
 
     def write_rows(self, values: Sequence[Any]) -> None:
         """Write what the rows' last stage leaves."""
         plan, stage = self.plan, self.plan.rows.stages[-1]
         if plan.staged:
-            self.settle()
+            self.wait_for_readers()
             for conditions, slots in self._row_slots(-1, 0):
-                guarded(conditions, functools.partial(_put, self.array, values, slots))
+                trace_if(conditions, functools.partial(_put, self.array, values, slots))
             vc.barrier()
             self._in_order(lambda index, place: self.store(index, self.array[place]))
             return
         for turn, butterfly, more in _butterflies(stage, self.row_thread):
-            base = held(plus(plus(self.origin, times(self.row, plan.width)), butterfly))
+            base = hold(add(add(self.origin, multiply(self.row, plan.width)), butterfly))
 
             def write(turn: int = turn, base: Any = base) -> None:
                 for i in range(stage.radix):
-                    self.store(plus(base, i * stage.butterflies), values[turn * stage.radix + i])
+                    self.store(add(base, i * stage.butterflies), values[turn * stage.radix + i])
 
-            guarded([self.present, self.row_there, *more], write)
+            trace_if([self.present, self.row_there, *more], write)
 
     def at_columns(self, stage: Stage, origin: Any, action: Callable[[int, Any], None]) -> None:
         """Trace `action(register, index)` for what a last stage of the columns leaves."""
         plan = self.plan
         for turn, butterfly, more in _butterflies(stage, self.column_thread):
-            base = held(plus(plus(origin, self.column), times(butterfly, plan.width)))
+            base = hold(add(add(origin, self.column), multiply(butterfly, plan.width)))
 
             def act(turn: int = turn, base: Any = base) -> None:
                 for i in range(stage.radix):
-                    action(turn * stage.radix + i, plus(base, i * stage.butterflies * plan.width))
+                    action(turn * stage.radix + i, add(base, i * stage.butterflies * plan.width))
 
-            guarded([self.present, self.column_there, *more], act)
+            trace_if([self.present, self.column_there, *more], act)
 
     def write_columns(self, values: Sequence[Any]) -> None:
         """Write what the columns' last stage leaves."""
@@ -256,26 +250,17 @@ class PlaneSteps:
         self.at_columns(stage, self.origin, lambda number, index: self.store(index, values[number]))
 
     def _in_order(self, action: Callable[[Any, Any], None]) -> None:
-        """Trace `action(place in the buffer, place in workgroup memory)` for all planes of a workgroup."""
+        """Trace `action(index in the buffer, place in workgroup memory)` for all planes of a workgroup."""
         plan = self.plan
         size = plan.height * plan.width
-        count, workers = plan.planes * size, plan.planes * plan.group
-        start, total = held(vc.workgroup_id().x * count), plan.count * size
-        for turn in range(-(-count // workers)):
-            element = held(vc.local_invocation_index() + turn * workers)
-            conditions: list[Any] = []
-            if (turn + 1) * workers > count:
-                conditions.append(element < count)
-            if plan.count % plan.planes:
-                conditions.append(start + element < total)
 
-            def act(element: Any = element) -> None:
-                place = element
-                if plan.pitch != plan.width:
-                    place = held(element // plan.width) * plan.pitch + held(element % plan.width)
-                action(start + element, place)
+        def act(index: Any, element: Any) -> None:
+            place = element
+            if plan.pitch != plan.width:
+                place = hold(element // plan.width) * plan.pitch + hold(element % plan.width)
+            action(index, place)
 
-            guarded(conditions, act)
+        trace_in_order(plan.planes * size, plan.planes * plan.group, plan.count * size, act)
 
 
 def _put(array: Any, values: Sequence[Any], slots: Slots) -> None:
@@ -294,8 +279,8 @@ def _butterflies(stage: Stage, thread: Any) -> Iterator[tuple[int, Any, list[Any
         yield turn, stage.butterfly(thread, turn), stage.conditions(thread, turn)
 
 
-def _divided(lane: Any, size: int) -> tuple[Any, Any]:
+def _divide(lane: Any, size: int) -> tuple[Any, Any]:
     """Return lane % size and lane // size, in registers."""
     if size == 1:
-        return 0, held(lane)
-    return held(lane % size), held(lane // size)
+        return 0, hold(lane)
+    return hold(lane % size), hold(lane // size)

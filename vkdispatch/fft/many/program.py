@@ -8,6 +8,7 @@ from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
+from vkdispatch.codegen import ShaderSource
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, global_graph
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -38,9 +39,34 @@ class Step:
     constants: tuple[int, ...] = ()
 
 
+class KernelSequence:
+    """Several kernels that are called like one."""
+
+    __slots__ = ()
+
+    def _kernels(self) -> list[Any]:
+        """Return the kernels in the order of their first launches."""
+        raise NotImplementedError
+
+    def get_src(self, line_numbers: bool | None = None) -> list[ShaderSource]:
+        """Return the GLSL of each kernel, in the order of their first launches."""
+        found: list[ShaderSource] = []
+        for kernel in self._kernels():
+            source = kernel.get_src(line_numbers)
+            found += source if isinstance(source, list) else [source]
+        return found
+
+    def print_src(self, line_numbers: bool | None = None) -> None:
+        """Print the GLSL of each kernel."""
+        print("\n".join(map(str, self.get_src(line_numbers))))
+
+    def __repr__(self) -> str:
+        return "\n".join(map(str, self.get_src()))
+
+
 @record
-class Program:
-    """Kernels to be launched one after another: what `make_fft_shader` gives for a line too long for one.
+class Program(KernelSequence):
+    """Kernels of a transform that are launched one after another, such as those of a long line.
 
     Attributes
     ----------
@@ -75,20 +101,8 @@ class Program:
             values += [buffers[slot] for slot in step.scratch]
             step.kernel(*values, *step.constants, graph=graph)
 
-    def get_src(self, line_numbers: bool | None = None) -> list[Any]:
-        """Return the GLSL of each kernel, in the order of their first launch."""
-        kernels = dict.fromkeys(step.kernel for step in self.steps)
-        return [kernel.get_src(line_numbers) for kernel in kernels]
-
-    def print_src(self, line_numbers: bool | None = None) -> None:
-        """Print the GLSL of each kernel."""
-        print(self._text(line_numbers))
-
-    def _text(self, line_numbers: bool | None = None) -> str:
-        return "\n".join(str(source) for source in self.get_src(line_numbers))
-
-    def __repr__(self) -> str:
-        return self._text()
+    def _kernels(self) -> list[Any]:
+        return list(dict.fromkeys(step.kernel for step in self.steps))
 
 
 class _Scratch(threading.local):
@@ -110,9 +124,9 @@ def scratch_buffer(slot: int, elements: int, kind: DType, graph: CommandGraph) -
     """
     if elements * kind.item_size > _KEPT:
         return function_buffer((elements,), kind)
-    kept = get_context()._keep(_SCRATCH, _Scratch).buffers.setdefault(graph, {})
-    buffer = kept.get((slot, kind))
+    hold = get_context()._keep(_SCRATCH, _Scratch).buffers.setdefault(graph, {})
+    buffer = hold.get((slot, kind))
     if buffer is None or buffer.size < elements:
-        buffer = kept[slot, kind] = function_buffer((elements,), kind)
+        buffer = hold[slot, kind] = function_buffer((elements,), kind)
     buffer._native.announce()
     return buffer

@@ -74,11 +74,11 @@ def plan_columns(
 ) -> Columns | None:
     """Plan a pass, as `Columns` has it; None where columns do not make vectors, or this is no CPU."""
     facts = device_facts()
-    if not takes_columns(facts, compute_type):
+    if not suits_columns(facts, compute_type):
         return None
     first, last = ends
     columns = rest * near
-    lanes = lanes_of(facts, radix)
+    lanes = choose_lanes(facts, radix)
     rows = radix // lanes
     for width in VECTORS:
         if columns % width:
@@ -94,9 +94,9 @@ def plan_columns(
     return None
 
 
-def split_columns(length: int, inner: int, compute_type: DType) -> tuple[int, ...] | None:
+def choose_radices(length: int, inner: int, compute_type: DType) -> tuple[int, ...] | None:
     """Return the radices of the passes of lines, `inner` of them side by side; None where there are none."""
-    if not takes_columns(device_facts(), compute_type) or prime_factors(length)[-1:] > (LARGEST_PRIME,):
+    if not suits_columns(device_facts(), compute_type) or prime_factors(length)[-1:] > (LARGEST_PRIME,):
         return None
     # of passes that cost the same, the largest comes first: later ones take rows that are farther apart
     divisors = [each for each in range(_LANES[0] * _MOST_ROWS, 1, -1) if length % each == 0]
@@ -124,12 +124,12 @@ def split_columns(length: int, inner: int, compute_type: DType) -> tuple[int, ..
     return None if found is None else found[1]
 
 
-def takes_columns(facts: DeviceFacts, compute_type: DType) -> bool:
+def suits_columns(facts: DeviceFacts, compute_type: DType) -> bool:
     """Whether there are passes of columns on a device."""
     return facts.cpu and compute_type is complex64 and "shaderFloat64" in facts.features
 
 
-def lanes_of(facts: DeviceFacts, radix: int) -> int:
+def choose_lanes(facts: DeviceFacts, radix: int) -> int:
     """Return how many invocations share columns of so many values."""
     if radix <= _ROWS or not (facts.shuffles and facts.whole):
         return 1

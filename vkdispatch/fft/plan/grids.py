@@ -32,7 +32,7 @@ class LineGrid:
     flat: bool = False
 
     @property
-    def interleaved(self) -> bool:
+    def is_interleaved(self) -> bool:
         """Whether neighbouring invocations work on neighbouring lines rather than on one."""
         return self.stride > 1
 
@@ -46,20 +46,20 @@ class LineGrid:
     @property
     def width(self) -> int:
         """How many neighbours differ in their line where lines are interleaved, else in their thread."""
-        return self.lines if self.interleaved else self.threads
+        return self.lines if self.is_interleaved else self.threads
 
     @property
     def blocks(self) -> int:
         """Workgroups along the inner axes, or the outer ones where there are no inner ones."""
-        return -(-(self.inner if self.interleaved else self.outer) // self.lines)
+        return -(-(self.inner if self.is_interleaved else self.outer) // self.lines)
 
     @property
     def workgroups(self) -> int:
         """Workgroups in all."""
-        return self.blocks * (self.outer if self.interleaved else 1)
+        return self.blocks * (self.outer if self.is_interleaved else 1)
 
 
-def line_grid(
+def make_grid(
     shape: tuple[int, ...], axis: int, threads: int, lines: int, vector: int | None = None
 ) -> LineGrid:
     """Return the grid of the lines along an axis of a shape.

@@ -11,7 +11,7 @@ LARGEST_PRIME = 31
 
 
 @functools.cache
-def split_of(n: int) -> int:
+def first_factor(n: int) -> int:
     """Return the first factor that a transform of n values is split by; n itself if it is prime or 4."""
     if n == 4:
         return 4
@@ -23,19 +23,19 @@ def split_of(n: int) -> int:
 
 
 @functools.cache
-def operations(n: int) -> int:
+def count_operations(n: int) -> int:
     """Return about how many instructions a transform of n values takes, multiply-add as one."""
     if n <= 2:
         return 4 * (n - 1)
     if n == 4:
         return 16
-    left = split_of(n)
+    left = first_factor(n)
     if left == n:
         half = (n - 1) // 2
         return 4 * half * half + 10 * half
     right = n // left
     twiddles = 0 if math.gcd(left, right) == 1 else 4 * (left - 1) * (right - 1)
-    return right * operations(left) + left * operations(right) + twiddles
+    return right * count_operations(left) + left * count_operations(right) + twiddles
 
 
 @functools.cache
@@ -122,6 +122,6 @@ def primitive_root(prime: int) -> int:
     return next(g for g in range(2, prime) if all(pow(g, (prime - 1) // f, prime) != 1 for f in factors))
 
 
-def suits_rader(length: int) -> bool:
+def is_rader_length(length: int) -> bool:
     """Whether a length is a prime whose predecessor has small prime factors only."""
     return len(prime_factors(length)) == 1 and max(prime_factors(length - 1)) <= LARGEST_PRIME

@@ -6,7 +6,7 @@ from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, complex64
 from vkdispatch.base.record import replace
-from vkdispatch.fft.plan.lengths import LARGEST_PRIME, padded_length, suits_rader
+from vkdispatch.fft.plan.lengths import LARGEST_PRIME, is_rader_length, padded_length
 from vkdispatch.fft.plan.passes import Pass, plan_pass
 from vkdispatch.fft.plan.stages import Split
 from vkdispatch.fft.plan.transforms import Transform
@@ -33,7 +33,7 @@ def plan_long_line(spec: Transform) -> Pass | None:
 def plan_convolved(shape: tuple[int, ...], axis: int, compute_type: DType) -> tuple[Pass, bool] | None:
     """Plan a kernel of one pass, and say whether it is Rader's; None where a workgroup cannot hold a line."""
     length = shape[axis]
-    if suits_rader(length):
+    if is_rader_length(length):
         plan = plan_pass(shape, axis, compute_type, length=length - 1, whole=True)
         if plan is not None:
             return plan, True
@@ -75,7 +75,7 @@ def _plan_of_few(shape: tuple[int, ...], axis: int, compute_type: DType) -> Pass
         return None
     if max(plan.split.radices) > _WIDEST:
         return None
-    if all(stage.even and stage.rounds == 1 for stage in plan.split.stages):
+    if all(stage.is_even and stage.rounds == 1 for stage in plan.split.stages):
         return None
     # the smaller radix first: neighbours then read more values that lie side by side
     split = replace(plan.split, radices=tuple(sorted(plan.split.radices)))
@@ -94,7 +94,7 @@ def suits_pairs(shape: tuple[int, ...], axis: int, compute_type: DType) -> bool:
     return (
         LARGEST_PRIME < length <= _LONGEST_PAIR
         and length % 4 == 3
-        and suits_rader(length)
+        and is_rader_length(length)
         and compute_type is complex64
         and math.prod(shape[axis + 1 :]) == 1
         and not device_facts().cpu

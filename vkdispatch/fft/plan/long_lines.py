@@ -12,7 +12,7 @@ _LONGEST = 1024
 CPU_LONGEST = (32, 64)
 
 
-def split_length(length: int, compute_type: DType) -> tuple[int, ...] | None:
+def choose_factors(length: int, compute_type: DType) -> tuple[int, ...] | None:
     """Return the factors that passes are made of, as few as possible; None where a prime is too large."""
     if prime_factors(length)[-1:] > (LARGEST_PRIME,):
         return None
@@ -21,10 +21,10 @@ def split_length(length: int, compute_type: DType) -> tuple[int, ...] | None:
     if device_facts().cpu:
         # a pass costs no more than an exchange in workgroup memory
         limits = [(count, most) for count in (2, 3, 4) for most in CPU_LONGEST] + limits
-    return next((found for count, most in limits if (found := _balanced(length, count, most))), None)
+    return next((found for count, most in limits if (found := _balance_factors(length, count, most))), None)
 
 
-def _balanced(length: int, count: int, longest: int) -> tuple[int, ...] | None:
+def _balance_factors(length: int, count: int, longest: int) -> tuple[int, ...] | None:
     """Split into `count` factors of about the same size, none above `longest`."""
     if count == 1:
         return (length,) if length <= longest else None
@@ -33,7 +33,7 @@ def _balanced(length: int, count: int, longest: int) -> tuple[int, ...] | None:
         (d for d in _divisors(length) if 1 < d <= longest), key=lambda d: abs(math.log(d / root))
     )
     for divisor in divisors:
-        rest = _balanced(length // divisor, count - 1, longest)
+        rest = _balance_factors(length // divisor, count - 1, longest)
         if rest:
             return (divisor, *rest)
     return None

@@ -68,7 +68,7 @@ def plan_layout(
 ) -> SharedLayout | None:
     """Choose a layout that fits into `most` bytes; None where there is none.
 
-    `interleaved` lines are side by side in memory: neighbouring invocations work on neighbouring lines.
+    `is_interleaved` lines are side by side in memory: neighbouring invocations work on neighbouring lines.
     `whole` layouts are not cut into chunks, and hold rows of one value more as well.
     """
     length, first = split.length, split.radices[0]
@@ -79,7 +79,7 @@ def plan_layout(
         parts = 2
     for count in [1, 2] if parts is None else [parts]:
         for chunks in chunk_counts if count == 2 and not whole else [1]:
-            if chunks > 1 and not _cuts(split, chunks):
+            if chunks > 1 and not _can_cut(split, chunks):
                 continue
             piece = -(-length // chunks)
             row = piece + max(-(-piece // padding) if padding else 0, 1 if whole else 0)
@@ -93,7 +93,7 @@ def plan_layout(
     return None
 
 
-def _cuts(split: Split, chunks: int) -> bool:
+def _can_cut(split: Split, chunks: int) -> bool:
     """Whether each stage's reads and writes fall into whole pieces of a line."""
     if split.length % chunks:
         return False

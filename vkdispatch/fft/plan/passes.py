@@ -4,7 +4,7 @@ from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record, replace
-from vkdispatch.fft.plan.grids import LineGrid, line_grid
+from vkdispatch.fft.plan.grids import LineGrid, make_grid
 from vkdispatch.fft.plan.memory import SharedLayout, plan_layout
 from vkdispatch.fft.plan.stages import Split, choose_split, fewest_stages
 
@@ -38,13 +38,13 @@ _CPU_REGISTERS = (16, 20, 25, 27, 32)
 _COLUMNS = 16  # neighbouring lines that a workgroup takes: 128 bytes of complex64
 
 
-def registers_of(length: int, strided: bool, on_cpu: bool = False) -> int:
+def choose_registers(length: int, strided: bool, on_cpu: bool = False) -> int:
     """Return how many complex64 values an invocation should hold, as measured on an H200.
 
     Few values make many invocations, which hide the latency of memory; many make few exchanges.
     """
     if on_cpu:
-        return _registers_on_cpu(length)
+        return _choose_registers_on_cpu(length)
     if strided:
         return 16 if length <= 256 else 32
     if length & (length - 1):
@@ -53,7 +53,7 @@ def registers_of(length: int, strided: bool, on_cpu: bool = False) -> int:
     return next((registers for most, registers in limits if length <= most), 32)
 
 
-def _registers_on_cpu(length: int) -> int:
+def _choose_registers_on_cpu(length: int) -> int:
     """Return how many values make as few exchanges as any: more take a driver's compiler long."""
     if length == _ALONE:
         return length
@@ -96,30 +96,30 @@ def plan_pass(
     if length * compute_type.item_size > largest:
         return None
     if split is None:
-        wanted = registers or registers_of(length, axis < len(shape) - 1, on_cpu)
+        wanted = registers or choose_registers(length, axis < len(shape) - 1, on_cpu)
         wanted = max(wanted * 8 // compute_type.item_size, 4)
         room = context.max_shared_memory // compute_type.item_size if on_cpu else None
         split = choose_split(length, wanted, most_threads, room)
     if split is None:
         return None
     vector = context.subgroup_size if on_cpu else None
-    grid = line_grid(shape, axis, split.threads, 1, vector)
+    grid = make_grid(shape, axis, split.threads, 1, vector)
     if lines is None:
         # what does not fill subgroups leaves most of them less idle in small workgroups
         wanted = _WORKGROUP if split.threads & (split.threads - 1) == 0 else _WORKGROUP // 2
         lines = max(wanted // split.threads, 1)
-        if grid.interleaved:
+        if grid.is_interleaved:
             lines = max(lines, 2 * _COLUMNS if length <= 128 else _COLUMNS)
-    lines = max(min(lines, grid.inner if grid.interleaved else grid.outer), 1)
+    lines = max(min(lines, grid.inner if grid.is_interleaved else grid.outer), 1)
     while lines >= 1:
-        grid = line_grid(shape, axis, split.threads, lines, vector)
+        grid = make_grid(shape, axis, split.threads, lines, vector)
         if len(split.radices) == 1 and not whole:
             return Pass(split, grid, None, compute_type)
         if lines * split.threads <= most_threads and lines * length * compute_type.item_size <= largest:
             layout = plan_layout(
                 split,
                 lines,
-                grid.interleaved,
+                grid.is_interleaved,
                 compute_type.item_size,
                 context.max_shared_memory,
                 parts,
@@ -139,5 +139,5 @@ def reverse_radices(plan: Pass, whole: bool = False) -> Pass | None:
     assert plan.layout is not None
     split, grid = plan.split.reverse(), plan.grid
     size, most = plan.compute_type.item_size, get_context().max_shared_memory
-    layout = plan_layout(split, grid.lines, grid.interleaved, size, most, plan.layout.parts, whole)
+    layout = plan_layout(split, grid.lines, grid.is_interleaved, size, most, plan.layout.parts, whole)
     return None if layout is None else replace(plan, split=split, layout=layout)

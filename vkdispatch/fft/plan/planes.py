@@ -8,8 +8,8 @@ from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.fft.plan.memory import SharedLayout, allocation, plan_layout
-from vkdispatch.fft.plan.passes import registers_of
-from vkdispatch.fft.plan.stages import Split, split_choices
+from vkdispatch.fft.plan.passes import choose_registers
+from vkdispatch.fft.plan.stages import Split, list_splits
 
 _WORKGROUP = 64  # invocations that a workgroup has if its planes are small
 _SHORT_READ = 32  # values of the rows that are better read with their neighbours, on GPUs
@@ -61,7 +61,7 @@ class PlanePlan:
     @property
     def group(self) -> int:
         """Invocations of a plane."""
-        return _group(self.height, self.width, self.rows, self.columns)
+        return _count_invocations(self.height, self.width, self.rows, self.columns)
 
     @property
     def local_size(self) -> tuple[int, int, int]:
@@ -115,15 +115,15 @@ def plan_planes(
     most = context.max_invocations_along_x
     if min(height, width) < 2 or height * width > 32 * most:
         return None
-    for row_split, column_split in _splits(height, width, most, rows, columns, compute_type):
-        group = _group(height, width, row_split, column_split)
+    for row_split, column_split in _list_splits(height, width, most, rows, columns, compute_type):
+        group = _count_invocations(height, width, row_split, column_split)
         together = planes or min(max(_WORKGROUP // group, 1), context.max_workgroup_size[1], count)
         while together >= 1:
             half_first = height * width * compute_type.item_size > _HALVED and not device_facts().cpu
             for part in ((2, 1) if half_first else (1, 2)) if parts is None else (parts,):
                 if group * together > most:
                     continue
-                plan = _laid_out(
+                plan = _plan_memory(
                     (count, height, width), row_split, column_split, together, part, staged, compute_type
                 )
                 if plan is not None:
@@ -132,13 +132,13 @@ def plan_planes(
     return None
 
 
-def _group(height: int, width: int, rows: Split, columns: Split) -> int:
+def _count_invocations(height: int, width: int, rows: Split, columns: Split) -> int:
     """Return the invocations of a plane: a multiple of those that a column has."""
     wanted = max(rows.threads * height, columns.threads * width)
     return -(-wanted // columns.threads) * columns.threads
 
 
-def _splits(
+def _list_splits(
     height: int, width: int, most: int, rows: Split | None, columns: Split | None, compute_type: DType
 ) -> list[tuple[Split, Split]]:
     """Return splits of rows and columns that go together, the cheapest ones first."""
@@ -146,21 +146,21 @@ def _splits(
         return [(rows, columns)]
     values = height * width
     if device_facts().cpu:
-        wanted = max(registers_of(max(height, width), False, True), -(-values // most))
+        wanted = max(choose_registers(max(height, width), False, True), -(-values // most))
     else:
         wanted = next((registers for size, registers in _REGISTERS if values <= size), 32)
     limit = max(min(wanted, 32) * 8 // compute_type.item_size, 4)
     while limit <= 32:
-        found = _pairs(height, width, limit, most)
+        found = _pair_splits(height, width, limit, most)
         if found:
             return found
         limit *= 2
     return []
 
 
-def _pairs(height: int, width: int, limit: int, most: int) -> list[tuple[Split, Split]]:
+def _pair_splits(height: int, width: int, limit: int, most: int) -> list[tuple[Split, Split]]:
     """Return splits that go together, of invocations that hold up to `limit` values or a prime."""
-    of_rows, of_columns = _by_threads(width, limit, most), _by_threads(height, limit, most)
+    of_rows, of_columns = _cheapest_by_threads(width, limit, most), _cheapest_by_threads(height, limit, most)
     found: list[tuple[float, int, Split, Split]] = []
     for row_threads, (row_cost, row_split) in of_rows.items():
         for column_threads, (column_cost, column_split) in of_columns.items():
@@ -174,16 +174,16 @@ def _pairs(height: int, width: int, limit: int, most: int) -> list[tuple[Split, 
 
 
 @functools.cache
-def _by_threads(length: int, registers: int, most: int) -> dict[int, tuple[float, Split]]:
+def _cheapest_by_threads(length: int, registers: int, most: int) -> dict[int, tuple[float, Split]]:
     """Return the cheapest split for each number of invocations of a line, with its cost."""
     best: dict[int, tuple[float, Split]] = {}
-    for cost, split in split_choices(length, registers, most):
+    for cost, split in list_splits(length, registers, most):
         if split.threads not in best or cost < best[split.threads][0]:
             best[split.threads] = cost, split
     return best
 
 
-def _laid_out(
+def _plan_memory(
     shape: tuple[int, int, int],
     rows: Split,
     columns: Split,
@@ -195,7 +195,7 @@ def _laid_out(
     """Choose workgroup memory; None where there is not enough."""
     _, height, width = shape
     most, item = get_context().max_shared_memory, compute_type.item_size
-    group = _group(height, width, rows, columns)
+    group = _count_invocations(height, width, rows, columns)
     layouts: list[SharedLayout | None] = []
     for split, interleaved in ((rows, False), (columns, True)):
         layout = None
@@ -207,10 +207,10 @@ def _laid_out(
         layouts.append(layout)
     if staged is None:
         staged = rows.threads < min(_SHORT_READ_CPU, width) if device_facts().cpu else width <= _SHORT_READ
-    pitch = _pitch(width, height, rows.threads, group, item // parts)
+    pitch = _choose_pitch(width, height, rows.threads, group, item // parts)
     for chunks in (1, 2, 4, 8) if parts == 2 else (1,):
         first = columns.stages[0]
-        if chunks > 1 and (not first.even or first.radix % chunks):
+        if chunks > 1 and (not first.is_even or first.radix % chunks):
             continue
         plan = PlanePlan(
             *shape,
@@ -231,7 +231,7 @@ def _laid_out(
 
 
 @functools.cache
-def _pitch(width: int, height: int, threads: int, group: int, item: int) -> int:
+def _choose_pitch(width: int, height: int, threads: int, group: int, item: int) -> int:
     """Return the distance of rows for which accesses along rows and along columns share banks least."""
     banks = max(_BANKS * 4 // item, 1)
     lanes = min(banks, 32)

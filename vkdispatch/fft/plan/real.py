@@ -78,11 +78,7 @@ def plan_real(
     whole = half.layout is None or half.layout.parts == 1
     # short pieces of lines, one for each line of a workgroup, would waste parts of memory transactions
     short = half.split.threads < _SHORT and not device_facts().cpu
-    plan = RealPlan(
-        half,
-        whole and bool(staged),
-        whole and (short if linear is None else linear),
-    )
+    plan = RealPlan(half, whole and bool(staged), whole and (short if linear is None else linear))
     size = 0
     if plan.layout is not None:
         size = half.grid.lines * plan.row * compute_type.item_size // plan.layout.parts

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from vkdispatch.base.record import record, replace
-from vkdispatch.fft.plan.indices import plus, times
-from vkdispatch.fft.plan.lengths import LARGEST_PRIME, operations, prime_factors
+from vkdispatch.fft.plan.indices import add, multiply
+from vkdispatch.fft.plan.lengths import LARGEST_PRIME, count_operations, prime_factors
 
 _SHARED_ACCESS = 6  # instructions that a value's way through workgroup memory is worth
 _TWIDDLE = 8  # instructions to make and apply a twiddle factor
@@ -66,17 +66,17 @@ class Stage:
         return self.rounds * self.radix
 
     @property
-    def even(self) -> bool:
+    def is_even(self) -> bool:
         """Whether every invocation has the same number of butterflies."""
         return self.butterflies % self.threads == 0
 
     def butterfly(self, thread: Any, turn: int) -> Any:
         """Index of an invocation's butterfly."""
-        return plus(thread, turn * self.threads)
+        return add(thread, turn * self.threads)
 
     def conditions(self, thread: Any, turn: int) -> list[Any]:
         """Return when an invocation has a butterfly in a turn: nothing where it always has."""
-        if self.even or turn < self.rounds - 1:
+        if self.is_even or turn < self.rounds - 1:
             return []
         return [self.butterfly(thread, turn) < self.butterflies]
 
@@ -99,7 +99,7 @@ class Stage:
     def first_output(self, thread: Any, turn: int) -> Any:
         """Where the first value of a butterfly's outcome goes; the others follow at distance `previous`."""
         block, rest = self._split(thread, turn)
-        return plus(times(block, self.previous * self.radix), rest)
+        return add(multiply(block, self.previous * self.radix), rest)
 
     def _split(self, thread: Any, turn: int) -> tuple[Any, Any]:
         """`divmod(b, previous)`, as far as possible at trace time."""
@@ -108,11 +108,11 @@ class Stage:
             return self.butterfly(thread, turn), 0
         if previous % self.threads == 0 or isinstance(thread, int):
             # the invocation's number is less than `previous`, and all that it may carry over is known
-            return start // previous, plus(thread, start % previous)
+            return start // previous, add(thread, start % previous)
         if previous >= self.butterflies:
             return 0, self.butterfly(thread, turn)
         if self.threads % previous == 0:
-            return plus(thread // previous, start // previous), thread % previous
+            return add(thread // previous, start // previous), thread % previous
         b = self.butterfly(thread, turn)
         return b // previous, b % previous
 
@@ -160,7 +160,7 @@ def choose_split(length: int, registers: int, most_threads: int, room: int | Non
         If it is for a CPU: how many values its workgroup memory holds.
     """
     best: tuple[float, Split] | None = None
-    for cost, split in split_choices(length, registers, most_threads):
+    for cost, split in list_splits(length, registers, most_threads):
         cost = cost if room is None else _cpu_cost(split, room)
         if best is None or cost < best[0]:
             best = cost, split
@@ -173,7 +173,7 @@ def choose_split(length: int, registers: int, most_threads: int, room: int | Non
     return split
 
 
-def split_choices(length: int, registers: int, most_threads: int) -> Iterator[tuple[float, Split]]:
+def list_splits(length: int, registers: int, most_threads: int) -> Iterator[tuple[float, Split]]:
     """Yield the splits that `choose_split` chooses among, with what each costs."""
     if prime_factors(length)[-1:] > (LARGEST_PRIME,):
         return
@@ -227,12 +227,12 @@ def _cost(split: Split) -> float:
     total = 0.0
     for number, stage in enumerate(split.stages):
         slots = stage.butterflies + _IDLE * (stage.rounds * split.threads - stage.butterflies)
-        total += slots * operations(stage.radix)
+        total += slots * count_operations(stage.radix)
         if number:
             total += slots * ((stage.radix - 1) * _TWIDDLE + stage.radix * _SHARED_ACCESS)
     # short lines want many invocations that hide the latency of memory, long ones fewer with more to do each
-    held = split.length / split.threads
-    return total / split.length + (-_HELD if split.length > _LONG else _HELD) * held
+    hold = split.length / split.threads
+    return total / split.length + (-_HELD if split.length > _LONG else _HELD) * hold
 
 
 def _cpu_cost(split: Split, room: int) -> float:
@@ -244,7 +244,7 @@ def _cpu_cost(split: Split, room: int) -> float:
         # real and imaginary parts one after the other
         total += 2 * _CPU_EXCHANGE
     for stage in stages:
-        total += stage.rounds * split.threads * operations(stage.radix) / split.length
+        total += stage.rounds * split.threads * count_operations(stage.radix) / split.length
         if len(stages) > 1:
-            total += _CPU_ROUND * (stage.rounds - 1) + (0 if stage.even else _CPU_UNEVEN)
+            total += _CPU_ROUND * (stage.rounds - 1) + (0 if stage.is_even else _CPU_UNEVEN)
     return total

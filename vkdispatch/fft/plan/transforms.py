@@ -57,7 +57,7 @@ class Transform:
         return self.shape[self.axis]
 
     @property
-    def mapped(self) -> bool:
+    def is_mapped(self) -> bool:
         """Whether a map reads or writes."""
         return self.input_map is not None or self.output_map is not None
 
@@ -92,7 +92,7 @@ def _text_of(shape: tuple[int, ...]) -> str:
     return "x".join(map(str, shape))
 
 
-def limits() -> tuple[Any, ...]:
+def device_limits() -> tuple[Any, ...]:
     """Return what plans depend on besides a transform: what the context's devices can do."""
     context = get_context()
     facts = device_facts(context)

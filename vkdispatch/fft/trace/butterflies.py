@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.fft.plan.indices import held
-from vkdispatch.fft.plan.lengths import split_of
+from vkdispatch.fft.plan.indices import hold
+from vkdispatch.fft.plan.lengths import first_factor
 
 
 def dft(values: Sequence[Any], sign: int) -> list[Any]:
@@ -29,10 +29,10 @@ def dft(values: Sequence[Any], sign: int) -> list[Any]:
         return list(values)
     if n == 2:
         values = list(values)
-        return [held(values[0] + values[1]), held(values[0] - values[1])]
+        return [hold(values[0] + values[1]), hold(values[0] - values[1])]
     if n == 4:
         return _dft4(values, sign)
-    left = split_of(n)
+    left = first_factor(n)
     if left == n:
         return _dft_prime(values, sign)
     if math.gcd(left, n // left) == 1:
@@ -40,14 +40,14 @@ def dft(values: Sequence[Any], sign: int) -> list[Any]:
     return _dft_product(values, sign, left)
 
 
-def times_i(value: Any, sign: int) -> Any:
+def multiply_by_i(value: Any, sign: int) -> Any:
     """Return the value multiplied by i (sign 1) or -i (sign -1)."""
     if sign > 0:
         return vc.to_complex(-value.imag, value.real)
     return vc.to_complex(value.imag, -value.real)
 
 
-def rotated(value: Any, numerator: int, denominator: int, sign: int) -> Any:
+def rotate(value: Any, numerator: int, denominator: int, sign: int) -> Any:
     """Return the value times exp(sign 2 pi i numerator / denominator), a constant."""
     eighths, rest = divmod(8 * (numerator % denominator), denominator)
     if rest == 0 and eighths % 2 == 0:
@@ -55,32 +55,32 @@ def rotated(value: Any, numerator: int, denominator: int, sign: int) -> Any:
         if quarter == 0:
             return value
         if quarter == 2:
-            return held(-value)
-        return held(times_i(value, sign if quarter == 1 else -sign))
+            return hold(-value)
+        return hold(multiply_by_i(value, sign if quarter == 1 else -sign))
     factor = cmath.exp(2j * cmath.pi * (numerator % denominator) / denominator)
     if rest == 0:
         factor = complex(
             math.copysign(math.sqrt(0.5), factor.real), math.copysign(math.sqrt(0.5), factor.imag)
         )
-    return held(value * complex(factor.real, sign * factor.imag))
+    return hold(value * complex(factor.real, sign * factor.imag))
 
 
 def _dft4(values: Sequence[Any], sign: int) -> list[Any]:
     a, b, c, d = values
-    even, odd = held(a + c), held(b + d)
-    left, right = held(a - c), held(times_i(b - d, sign))
-    return [held(even + odd), held(left + right), held(even - odd), held(left - right)]
+    even, odd = hold(a + c), hold(b + d)
+    left, right = hold(a - c), hold(multiply_by_i(b - d, sign))
+    return [hold(even + odd), hold(left + right), hold(even - odd), hold(left - right)]
 
 
 def _dft_prime(values: Sequence[Any], sign: int) -> list[Any]:
     values, n = list(values), len(values)
     half = (n - 1) // 2
-    sums = [held(values[j] + values[n - j]) for j in range(1, half + 1)]
-    differences = [held(times_i(values[j] - values[n - j], sign)) for j in range(1, half + 1)]
+    sums = [hold(values[j] + values[n - j]) for j in range(1, half + 1)]
+    differences = [hold(multiply_by_i(values[j] - values[n - j], sign)) for j in range(1, half + 1)]
     total = values[0]
     for each in sums:
         total = total + each
-    outcome = [held(total)] + [None] * (n - 1)
+    outcome = [hold(total)] + [None] * (n - 1)
     for k in range(1, half + 1):
         even, odd = values[0], None
         for j in range(1, half + 1):
@@ -88,9 +88,9 @@ def _dft_prime(values: Sequence[Any], sign: int) -> list[Any]:
             even = even + sums[j - 1] * math.cos(angle)
             term = differences[j - 1] * math.sin(angle)
             odd = term if odd is None else odd + term
-        even, odd = held(even), held(odd)
-        outcome[k] = held(even + odd)
-        outcome[n - k] = held(even - odd)
+        even, odd = hold(even), hold(odd)
+        outcome[k] = hold(even + odd)
+        outcome[n - k] = hold(even - odd)
     return outcome
 
 
@@ -114,7 +114,7 @@ def _dft_product(values: Sequence[Any], sign: int, left: int) -> list[Any]:
     columns = []
     for j in range(right):
         inner = dft([values[right * i + j] for i in range(left)], sign)
-        columns.append([rotated(inner[k], j * k, n, sign) for k in range(left)])
+        columns.append([rotate(inner[k], j * k, n, sign) for k in range(left)])
     outcome: list[Any] = [None] * n
     for k in range(left):
         outer = dft([column[k] for column in columns], sign)

@@ -5,7 +5,7 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.record import record
-from vkdispatch.fft.plan.indices import plus, times
+from vkdispatch.fft.plan.indices import add, multiply
 from vkdispatch.fft.plan.transforms import Transform
 from vkdispatch.fft.trace.io import IOProxy, reader, writer
 from vkdispatch.fft.trace.ops import Layout, Line, Spot
@@ -103,9 +103,9 @@ def ends_of(transform: Transform) -> Ends:
 
         return put
 
-    in_place = not transform.mapped and not transform.separate
+    in_place = not transform.is_mapped and not transform.separate
     kinds = {source.var_type, target.var_type, transform.compute_type}
-    plain = not (transform.mapped or transform.r2c or transform.signal_range) and len(kinds) == 1
+    plain = not (transform.is_mapped or transform.r2c or transform.signal_range) and len(kinds) == 1
     return Ends(
         tuple(source.buffer_types),
         tuple(target.buffer_types),
@@ -125,10 +125,10 @@ def _proxies(transform: Transform) -> tuple[IOProxy, IOProxy]:
 
 def spot_of(element: Element, length: int, stride: int, layout: Layout) -> Spot:
     """Return what maps and buffers know of a value."""
-    number = plus(times(element.outer, stride), element.inner)
-    first = plus(times(element.outer, length * stride), element.inner)
+    number = add(multiply(element.outer, stride), element.inner)
+    first = add(multiply(element.outer, length * stride), element.inner)
     line = Line(length, stride, first, element.inner, number)
     flat = element.flat
     if layout != "natural":
-        flat = plus(line.origin(layout), element.index)
+        flat = add(line.origin(layout), element.index)
     return Spot(line, element.index, element.bounds, flat)

@@ -11,17 +11,16 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import UsageError
 from vkdispatch.fft.arguments.types import require_complex
-from vkdispatch.fft.plan.indices import plus, times
+from vkdispatch.fft.plan.indices import add, multiply
 from vkdispatch.fft.trace.ops import (
     GlobalReadOp,
     GlobalWriteOp,
     Layout,
     Line,
     Spot,
-    current_read,
-    current_write,
+    tracing_for,
 )
-from vkdispatch.fft.trace.words import argument_of, values_in
+from vkdispatch.fft.trace.words import annotation_of, unwrap
 from vkdispatch.shader.map import MappingFunction
 
 
@@ -57,7 +56,7 @@ class IOProxy:
         else:
             require_complex(obj, name)
             self.var_type = obj
-            self.buffer_types = [argument_of(obj) if words else vc.Buffer[obj]]  # type: ignore[valid-type]
+            self.buffer_types = [annotation_of(obj) if words else vc.Buffer[obj]]  # type: ignore[valid-type]
 
     @property
     def present(self) -> bool:
@@ -68,7 +67,7 @@ class IOProxy:
         """Take the kernel's arguments that belong to this side."""
         self.variables = tuple(variables)
         if self._words and self.var_type is not None:
-            self.variables = tuple(map(values_in, variables))
+            self.variables = tuple(map(unwrap, variables))
 
     def read(self, op: GlobalReadOp) -> None:
         """Trace a read into `op.register`: from the buffer, or by the map."""
@@ -76,7 +75,7 @@ class IOProxy:
         if self.map_func is None:
             op.read_from_buffer(variables[0])
             return
-        with current_read(op):
+        with tracing_for(read=op):
             self.map_func.callback(*variables)
 
     def write(self, op: GlobalWriteOp) -> None:
@@ -85,7 +84,7 @@ class IOProxy:
         if self.map_func is None:
             op.write_to_buffer(variables[0])
             return
-        with current_write(op):
+        with tracing_for(write=op):
             self.map_func.callback(*variables)
 
     def _bound(self) -> tuple[Any, ...]:
@@ -101,7 +100,7 @@ def spot_at(
 
     `bounds` are the least and the greatest number that `index` can be, as far as they are known.
     """
-    flat = plus(line.origin(layout), times(index, line.step(layout)))
+    flat = add(line.origin(layout), multiply(index, line.step(layout)))
     return Spot(line, index, bounds or (0, line.size - 1), flat)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
-from vkdispatch.fft.plan.indices import kept, plus, times
+from vkdispatch.fft.plan.indices import add, hold, multiply
 from vkdispatch.fft.plan.memory import allocation
 from vkdispatch.fft.plan.passes import Pass, reverse_radices
 from vkdispatch.fft.plan.stages import Stage
@@ -41,7 +41,7 @@ class Entry:
     @property
     def index(self) -> Any:
         """Position in the line."""
-        return plus(self.start, self.offset)
+        return add(self.start, self.offset)
 
 
 class LineKernel:
@@ -77,13 +77,13 @@ class LineKernel:
             self.shared = SharedLines(plan.layout, plan.split, plan.compute_type, self.place.line, least)
         self.registers = FFTRegisters(plan.split, plan.compute_type)
 
-    def turns(self, stage: Stage, *, guarded: bool = True) -> Iterator[tuple[int, Any, list[Any]]]:
+    def butterflies_of(self, stage: Stage, *, guards: bool = True) -> Iterator[tuple[int, Any, list[Any]]]:
         """Yield number, first position and conditions of the butterflies of a stage, each in its guard."""
         for turn in range(stage.rounds):
             conditions = self.conditions(stage, turn)
             start = stage.butterfly(self.place.thread, turn)
-            start = kept(start)
-            with guard(conditions if guarded else []):
+            start = hold(start)
+            with guard(conditions if guards else []):
                 yield turn, start, conditions
 
     def conditions(self, stage: Stage, turn: int) -> list[Any]:
@@ -94,7 +94,7 @@ class LineKernel:
     def read(self, load: Callable[[Entry], Any], limit: int | None = None) -> None:
         """Fill the registers with what the first stage takes; positions from `limit` on hold zero."""
         stage = self.split.stages[0]
-        for turn, start, _ in self.turns(stage):
+        for turn, start, _ in self.butterflies_of(stage):
             for i in range(stage.radix):
                 entry = entry_of(stage, turn, i, start)
                 if limit is not None and entry.bounds[0] >= limit:
@@ -105,7 +105,7 @@ class LineKernel:
     def write(self, store: Callable[[Entry, Any], None], limit: int | None = None) -> None:
         """Give out what the last stage leaves, as far as positions are below `limit`."""
         stage = self.split.stages[-1]
-        for turn, start, _ in self.turns(stage):
+        for turn, start, _ in self.butterflies_of(stage):
             for i in range(stage.radix):
                 entry = entry_of(stage, turn, i, start)
                 if limit is not None and entry.bounds[0] >= limit:
@@ -116,7 +116,7 @@ class LineKernel:
     def entries(self, stage: Stage) -> list[tuple[Entry, tuple[Any, ...]]]:
         """All values of an invocation at a stage, each with the conditions under which it exists."""
         found = []
-        for turn, start, conditions in self.turns(stage, guarded=False):
+        for turn, start, conditions in self.butterflies_of(stage, guards=False):
             found += [(entry_of(stage, turn, i, start), tuple(conditions)) for i in range(stage.radix)]
         return found
 
@@ -124,28 +124,28 @@ class LineKernel:
         """Transform the registers."""
         transform(self.registers, self.shared, self.place.thread, inverse)
 
-    def turn_back(self) -> None:
+    def reverse(self) -> None:
         """Have the next transform take values where the last one left them: by the radices reversed.
 
         Where workgroup memory does not allow that, they are brought to where the same radices take them.
         """
         if self._reversed is None:
-            self._bring_back()
+            self._move_back()
             return
         assert self.shared is not None and self._reversed.layout is not None
         self.split = self.registers.split = self._reversed.split
         self.shared = self.shared.view_as(self._reversed.layout, self.place.line)
 
-    def _bring_back(self) -> None:
+    def _move_back(self) -> None:
         first, last = self.split.stages[0], self.split.stages[-1]
         if first.radix == last.radix:
             return
         assert self.shared is not None
-        base = times(self.place.line, self.shared.layout.row)
+        base = multiply(self.place.line, self.shared.layout.row)
 
         def slots(stage: Stage) -> list[Slot]:
             return [
-                Slot(plus(base, entry.index), tuple(c for c in conditions if c is not self.place.active))
+                Slot(add(base, entry.index), tuple(c for c in conditions if c is not self.place.active))
                 for entry, conditions in self.entries(stage)
             ]
 
@@ -172,9 +172,11 @@ def linear_slots(kernel: LineKernel, length: int, row: int) -> list[tuple[Any, S
     grid = kernel.plan.grid
     threads, count = grid.lines * grid.threads, grid.lines * length
     local = vc.local_invocation_index()
-    number = grid.inner if grid.interleaved else grid.outer
+    number = grid.inner if grid.is_interleaved else grid.outer
     group = (
-        (vc.workgroup_id().x % grid.blocks) if grid.interleaved and grid.blocks > 1 else vc.workgroup_id().x
+        (vc.workgroup_id().x % grid.blocks)
+        if grid.is_interleaved and grid.blocks > 1
+        else vc.workgroup_id().x
     )
     left = None
     if number % grid.lines:
@@ -182,19 +184,19 @@ def linear_slots(kernel: LineKernel, length: int, row: int) -> list[tuple[Any, S
         left = ((number - group * grid.lines) * length).to_register()
     found = []
     for j in range(-(-count // threads)):
-        at = own = plus(local, j * threads).to_register()
+        at = own = add(local, j * threads).to_register()
         conditions = []
         if (j + 1) * threads > count:
             conditions.append(own < count)
             at = vc.min(own, count - 1).to_register()
         if left is not None:
             conditions.append(own < left)
-        place = at if row == length else plus(times(at // length, row - length), at)
+        place = at if row == length else add(multiply(at // length, row - length), at)
         found.append((at, Slot(place, tuple(conditions))))
     return found
 
 
-def traced(
+def trace_line_kernel(
     name: str,
     annotations: Sequence[Any],
     plan: Pass,

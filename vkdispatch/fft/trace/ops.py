@@ -13,7 +13,8 @@ from vkdispatch.base.dtype import DType, component_type, int32, is_complex, is_s
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.codegen.location import located
-from vkdispatch.fft.plan.indices import plus, times
+from vkdispatch.fft.plan.indices import add, multiply
+from vkdispatch.fft.trace.words import cast
 
 # How values lie in memory: as the shape says, without the axes before the line, as the reals or the half
 # spectrum of an RFFTBuffer, or in the order in which invocations read them.
@@ -49,7 +50,7 @@ class Line:
             return self.first
         if layout == "inner":
             return self.inner
-        return times(self.number, 2 * half if layout == "real" else half)
+        return multiply(self.number, 2 * half if layout == "real" else half)
 
     def step(self, layout: Layout) -> int:
         """Distance of neighbouring values in memory."""
@@ -184,7 +185,7 @@ class GlobalReadOp(_GlobalOp):
     def r2c_inverse_offset(self) -> Any:
         """What `io_index` is taken from to get `io_index_2`."""
         line = self.spot.line
-        return _variable(plus(times(line.origin("half"), 2), line.size))
+        return _variable(add(multiply(line.origin("half"), 2), line.size))
 
     @property
     def io_index_2(self) -> Any:
@@ -269,11 +270,11 @@ class GlobalWriteOp(_GlobalOp):
         index = self.io_index if io_index is None else io_index
         kind = buffer.var_type
         if is_scalar(kind):
-            buffer[index] = _cast(value.real, kind)
+            buffer[index] = cast(value.real, kind)
         elif self.r2c and self.inverse:
-            buffer[index // 2][index % 2] = _cast(value.real, component_type(kind))
+            buffer[index // 2][index % 2] = cast(value.real, component_type(kind))
         elif is_complex(kind):
-            buffer[index] = _cast(value, kind)
+            buffer[index] = cast(value, kind)
         else:
             buffer[index] = vc.to_dtype(kind, value.real, value.imag)
 
@@ -282,14 +283,10 @@ class GlobalTransposedWriteOp(GlobalWriteOp):
     """A value on its way into the layout that convolutions read fastest: `io_index` is its place there."""
 
 
-def _cast(value: Any, kind: DType) -> Any:
-    return value if value.var_type is kind else value.to_dtype(kind)
-
-
 def _complex_element(buffer: Any, index: Any, kind: DType) -> Any:
     value = buffer[index]
     if is_complex(value.var_type):
-        return _cast(value, kind)
+        return cast(value, kind)
     if is_scalar(value.var_type):
         return vc.to_dtype(kind, value, 0)
     return vc.to_dtype(kind, value[0], value[1])
@@ -361,30 +358,11 @@ def mapped_kernel_index() -> int | None:
 
 
 @contextmanager
-def current_read(op: GlobalReadOp) -> Iterator[None]:
-    """Let `read_op` return an operation."""
-    before, _current.read = _current.read, op
+def tracing_for(**current: GlobalReadOp | GlobalWriteOp | int | None) -> Iterator[None]:
+    """Let `read_op`, `write_op` or `mapped_kernel_index` return `read`, `write` or `kernel`."""
+    before = {name: getattr(_current, name) for name in current}
+    vars(_current).update(current)
     try:
         yield
     finally:
-        _current.read = before
-
-
-@contextmanager
-def current_write(op: GlobalWriteOp) -> Iterator[None]:
-    """Let `write_op` return an operation."""
-    before, _current.write = _current.write, op
-    try:
-        yield
-    finally:
-        _current.write = before
-
-
-@contextmanager
-def current_kernel(number: int | None) -> Iterator[None]:
-    """Let `mapped_kernel_index` return a number."""
-    before, _current.kernel = _current.kernel, number
-    try:
-        yield
-    finally:
-        _current.kernel = before
+        vars(_current).update(before)

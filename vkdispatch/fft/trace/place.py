@@ -2,7 +2,7 @@
 
 import vkdispatch.codegen as vc
 from vkdispatch.fft.plan.grids import LineGrid
-from vkdispatch.fft.plan.indices import kept, plus, times
+from vkdispatch.fft.plan.indices import add, hold, multiply
 
 
 class Place:
@@ -26,26 +26,26 @@ class Place:
         self.grid = grid
         local, width = vc.local_invocation_id(), grid.width
         if grid.flat and 1 < width < grid.local_size[0]:
-            x, y = kept(local.x % width), kept(local.x // width)
+            x, y = hold(local.x % width), hold(local.x // width)
         elif grid.flat:
             x, y = (local.x, 0) if width > 1 else (0, local.x)
         else:
             x = 0 if grid.local_size[0] == 1 else local.x
             y = 0 if grid.local_size[1] == 1 else local.y
         group = vc.workgroup_id().x
-        if grid.interleaved:
+        if grid.is_interleaved:
             self.line, self.thread = x, y
-            outer = kept(group // grid.blocks if grid.blocks > 1 else group)
+            outer = hold(group // grid.blocks if grid.blocks > 1 else group)
             block = group % grid.blocks if grid.blocks > 1 else 0
-            column = plus(times(block, grid.lines), x)
+            column = add(multiply(block, grid.lines), x)
             self.active = column < grid.inner if grid.inner % grid.lines else True
-            self.outer, self.inner = outer, kept(column)
-            self.line_number = kept(plus(times(outer, grid.inner), column))
-            self.first = kept(plus(times(outer, grid.length * grid.stride), column))
+            self.outer, self.inner = outer, hold(column)
+            self.line_number = hold(add(multiply(outer, grid.inner), column))
+            self.first = hold(add(multiply(outer, grid.length * grid.stride), column))
         else:
             self.thread, self.line = x, y
-            number = plus(times(group, grid.lines), y)
+            number = add(multiply(group, grid.lines), y)
             self.active = number < grid.outer if grid.outer % grid.lines else True
-            self.line_number = kept(number)
+            self.line_number = hold(number)
             self.outer, self.inner = self.line_number, 0
-            self.first = kept(times(self.line_number, grid.length))
+            self.first = hold(multiply(self.line_number, grid.length))

@@ -1,25 +1,17 @@
 """Constants that transforms read from memory, computed in double precision once and shared by all kernels."""
 
-import functools
 import math
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.facts import device_facts
+from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base.dtype import DType, complex64, complex128, to_numpy_dtype
-from vkdispatch.fft.plan.indices import held, kept, plus
-from vkdispatch.fft.plan.lengths import split_of
+from vkdispatch.fft.plan.indices import add, hold
+from vkdispatch.fft.plan.lengths import first_factor
 from vkdispatch.fft.plan.stages import Split
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-
-
-def cached(function: _Function) -> _Function:
-    """Keep what a function returned for its last arguments; tables are shared that way, and not for ever."""
-    return cast(_Function, functools.lru_cache(maxsize=512)(function))
 
 
 def host_type(compute_type: DType) -> Any:
@@ -43,7 +35,7 @@ def roots_of_unity(count: int, denominator: int, step: int = 1) -> Any:
 
 def second_power(radix: int) -> int:
     """Which power of a butterfly's twiddle factor the table of `twiddles` holds besides the first."""
-    step = radix // split_of(radix)
+    step = radix // first_factor(radix)
     return step if step > 1 else min(2, radix - 1)
 
 
@@ -56,7 +48,7 @@ def twiddle_offsets(split: Split) -> tuple[int, ...]:
     return tuple(offsets)
 
 
-@cached
+@remembered
 def twiddles(split: Split, compute_type: DType) -> vc.ConstantArray:
     """Table of exp(-2 pi i k / (previous radix)) for each stage but the first, one after another.
 
@@ -80,7 +72,7 @@ _ONE_TABLE = 1024
 _ONE_TABLE_ON_CPU = 1 << 16  # where a second access costs more than what a table takes of a cache
 
 
-@cached
+@remembered
 def _table(denominator: int, compute_type: DType, longest: int) -> tuple[vc.ConstantArray, int]:
     """Return the table, and after how many entries the second one begins; 0 where there is one only."""
     kind = host_type(compute_type)
@@ -98,9 +90,9 @@ def root_power(exponent: Any, denominator: int, compute_type: DType, inverse: bo
     array, step = _table(denominator, compute_type, longest)
     table = vc.constant_array(array)
     if step == 0:
-        value = held(table[exponent])
+        value = hold(table[exponent])
     else:
-        exponent = kept(exponent)
-        fine, coarse = table[exponent % step], table[plus(exponent // step, step)]
-        value = held(held(fine) * held(coarse))
-    return held(vc.to_complex(value.real, -value.imag)) if inverse else value
+        exponent = hold(exponent)
+        fine, coarse = table[exponent % step], table[add(exponent // step, step)]
+        value = hold(hold(fine) * hold(coarse))
+    return hold(vc.to_complex(value.real, -value.imag)) if inverse else value

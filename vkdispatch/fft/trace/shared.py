@@ -8,10 +8,10 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, component_type
 from vkdispatch.base.record import record
-from vkdispatch.fft.plan.indices import kept, plus, times
+from vkdispatch.fft.plan.indices import add, hold, multiply
 from vkdispatch.fft.plan.memory import SharedLayout, allocation
 from vkdispatch.fft.plan.stages import Split, Stage
-from vkdispatch.fft.trace.words import shared_values
+from vkdispatch.fft.trace.words import allocate_values
 
 
 @record
@@ -43,18 +43,18 @@ class SharedLines:
         self.compute_type = compute_type
         if array is None:
             kind = compute_type if layout.parts == 1 else component_type(compute_type)
-            array = shared_values(kind, max(least, allocation(split, layout)), "lines")
+            array = allocate_values(kind, max(least, allocation(split, layout)), "lines")
         self.array = array
-        self.row = times(line, layout.row)
+        self.row = multiply(line, layout.row)
         self._used = used
 
     def view_as(self, layout: SharedLayout, line: Any) -> "SharedLines":
         """Return the same memory in another layout of as many parts."""
         other = copy.copy(self)
-        other.layout, other.row, other._used = layout, times(line, layout.row), True
+        other.layout, other.row, other._used = layout, multiply(line, layout.row), True
         return other
 
-    def settle(self) -> None:
+    def wait_for_readers(self) -> None:
         """Wait until nobody reads what is there any more."""
         if self._used:
             vc.barrier()
@@ -62,13 +62,7 @@ class SharedLines:
 
     def exchange(self, values: Sequence[Any], source: Stage, target: Stage, thread: Any) -> list[Any]:
         """Give out one stage's outcome, and return what the next stage's butterflies take."""
-        if self.layout.parts == 1:
-            return self._move(list(values), source, target, thread)
-        parts = [
-            self._move([part(value) for value in values], source, target, thread)
-            for part in (_real, _imaginary)
-        ]
-        return [vc.to_complex(re, im).to_register() for re, im in zip(*parts, strict=True)]
+        return move_in_parts(values, self.layout.parts, lambda part: self._move(part, source, target, thread))
 
     def rearrange(
         self, values: Sequence[Any], places: Sequence["Slot"], wanted: Sequence["Slot"]
@@ -77,17 +71,14 @@ class SharedLines:
 
         The layout must not be cut into chunks.
         """
-        if self.layout.parts == 1:
-            return self._rearrange(values, places, wanted)
-        parts = [self._rearrange([part(v) for v in values], places, wanted) for part in (_real, _imaginary)]
-        return [vc.to_complex(re, im).to_register() for re, im in zip(*parts, strict=True)]
+        return move_in_parts(values, self.layout.parts, lambda part: self._rearrange(part, places, wanted))
 
     def _rearrange(
         self, values: Sequence[Any], places: Sequence["Slot"], wanted: Sequence["Slot"]
     ) -> list[Any]:
-        self.settle()
+        self.wait_for_readers()
         for value, slot in zip(values, places, strict=True):
-            guarded(slot.conditions, functools.partial(self.array.__setitem__, slot.place, value))
+            trace_if(slot.conditions, functools.partial(self.array.__setitem__, slot.place, value))
         vc.barrier()
         taken = []
         for slot in wanted:
@@ -95,13 +86,13 @@ class SharedLines:
                 taken.append(self.array[slot.place].to_register())
                 continue
             taken.append(vc.new_register(value_type(self.array)))
-            guarded(slot.conditions, functools.partial(_load, taken[-1], self.array, slot.place))
+            trace_if(slot.conditions, functools.partial(_load, taken[-1], self.array, slot.place))
         return taken
 
     def _move(self, values: list[Any], source: Stage, target: Stage, thread: Any) -> list[Any]:
         taken: list[Any] = [None] * target.registers
         for chunk in range(self.layout.chunks):
-            self.settle()
+            self.wait_for_readers()
             self._write(values, source, thread, chunk)
             vc.barrier()
             self._read(taken, target, thread, chunk)
@@ -114,21 +105,21 @@ class SharedLines:
             first = stage.first_output(thread, turn)
             conditions = stage.conditions(thread, turn)
             if stage.previous == 1 and layout.padding:
-                base = times(stage.butterfly(thread, turn), layout.step(stage.radix))
+                base = multiply(stage.butterfly(thread, turn), layout.step(stage.radix))
             else:
                 base = layout.padded(first)
-            base = plus(self.row, base)
+            base = add(self.row, base)
             if layout.chunks > 1:
                 conditions.append(first // piece == chunk)
                 base = base - layout.step(chunk * piece) if chunk else base
-            base = kept(base)
+            base = hold(base)
             step = layout.step(stage.previous) if stage.previous > 1 else 1
 
             def store(base: Any = base, step: int = step, turn: int = turn) -> None:
                 for i in range(stage.radix):
-                    self.array[plus(base, i * step)] = values[turn * stage.radix + i]
+                    self.array[add(base, i * step)] = values[turn * stage.radix + i]
 
-            guarded(conditions, store)
+            trace_if(conditions, store)
 
     def _read(self, taken: list[Any], stage: Stage, thread: Any, chunk: int) -> None:
         layout = self.layout
@@ -136,16 +127,16 @@ class SharedLines:
         per_chunk = stage.radix // layout.chunks
         step = layout.step(stage.butterflies)
         for turn in range(stage.rounds):
-            base = plus(self.row, layout.padded(stage.butterfly(thread, turn)))
-            base = kept(base)
+            base = add(self.row, layout.padded(stage.butterfly(thread, turn)))
+            base = hold(base)
             for i in (
                 range(chunk * per_chunk, (chunk + 1) * per_chunk) if layout.chunks > 1 else range(stage.radix)
             ):
                 offset = i * step - (layout.step(chunk * piece) if chunk else 0)
-                taken[turn * stage.radix + i] = self.array[plus(base, offset)].to_register()
+                taken[turn * stage.radix + i] = self.array[add(base, offset)].to_register()
 
 
-def guarded(conditions: Sequence[Any], action: Callable[[], None]) -> None:
+def trace_if(conditions: Sequence[Any], action: Callable[[], None]) -> None:
     """Trace `action` for the invocations of which all conditions hold."""
     dynamic = [condition for condition in conditions if condition is not True]
     if any(condition is False for condition in dynamic):
@@ -169,9 +160,32 @@ def _load(register: Any, array: Any, place: Any) -> None:
     register[:] = array[place]
 
 
-def _real(value: Any) -> Any:
-    return value.real
+def move_in_parts(values: Sequence[Any], parts: int, move: Callable[[list[Any]], list[Any]]) -> list[Any]:
+    """Move complex values through workgroup memory: whole, or of 2 parts first the real ones."""
+    if parts == 1:
+        return move(list(values))
+    real, imaginary = move([value.real for value in values]), move([value.imag for value in values])
+    return [hold(vc.to_complex(re, im)) for re, im in zip(real, imaginary, strict=True)]
 
 
-def _imaginary(value: Any) -> Any:
-    return value.imag
+def trace_in_order(count: int, threads: int, total: int, action: Callable[[Any, Any], None]) -> None:
+    """Trace an action for all values of a workgroup, neighbouring invocations having neighbouring values.
+
+    Parameters
+    ----------
+    count, threads
+        Values and invocations of the workgroup.
+    total
+        Values of all workgroups: the last one may have fewer.
+    action
+        Called with the position among all values and that among the workgroup's.
+    """
+    start = hold(vc.workgroup_id().x * count)
+    for turn in range(-(-count // threads)):
+        element = hold(vc.local_invocation_index() + turn * threads)
+        conditions: list[Any] = []
+        if (turn + 1) * threads > count:
+            conditions.append(element < count)
+        if total % count:
+            conditions.append(start + element < total)
+        trace_if(conditions, lambda element=element: action(start + element, element))  # type: ignore[misc]

@@ -5,12 +5,13 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType
-from vkdispatch.fft.plan.indices import held, kept, plus, times
+from vkdispatch.fft.plan.indices import add, hold, multiply
 from vkdispatch.fft.plan.stages import Split
 from vkdispatch.fft.trace.butterflies import dft
 from vkdispatch.fft.trace.registers import FFTRegisters
 from vkdispatch.fft.trace.roots import second_power, twiddle_offsets, twiddles
 from vkdispatch.fft.trace.shared import SharedLines
+from vkdispatch.fft.trace.words import cast
 
 
 def transform(registers: FFTRegisters, shared: SharedLines | None, thread: Any, inverse: bool) -> None:
@@ -62,7 +63,7 @@ class _Twiddled(Sequence[Any]):
             return value
         # factors are never of half precision
         turned = value * self._powers[index]
-        return held(turned if turned.var_type is value.var_type else turned.to_dtype(value.var_type))
+        return hold(cast(turned, value.var_type))
 
 
 class _Factors:
@@ -80,17 +81,17 @@ class _Factors:
         stage = self._stage
         # where all butterflies of an invocation have the same place
         if not self._roots or stage.threads % stage.previous:
-            index = plus(times(stage.twiddle_index(self._thread, turn), 2), self._offset)
-            index = kept(index)
+            index = add(multiply(stage.twiddle_index(self._thread, turn), 2), self._offset)
+            index = hold(index)
             second = second_power(stage.radix)
             self._roots = {1: self._root(index)}
             if second > 1:
-                self._roots[second] = self._root(plus(index, 1))
+                self._roots[second] = self._root(add(index, 1))
         return Powers(self._roots, stage.radix)
 
     def _root(self, index: Any) -> Any:
-        root = held(self._table[index])
-        return held(vc.to_complex(root.real, -root.imag)) if self._inverse else root
+        root = hold(self._table[index])
+        return hold(vc.to_complex(root.real, -root.imag)) if self._inverse else root
 
 
 class Powers:
@@ -105,7 +106,7 @@ class Powers:
             return self._known[exponent]
         high, low = divmod(exponent, self._step)
         if high and low:
-            return held(self[high * self._step] * self[low])
+            return hold(self[high * self._step] * self[low])
         half = high // 2 * self._step if high else exponent // 2
-        self._known[exponent] = held(self[half] * self[exponent - half])
+        self._known[exponent] = hold(self[half] * self[exponent - half])
         return self._known[exponent]

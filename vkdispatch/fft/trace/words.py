@@ -11,13 +11,18 @@ from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.dtype import DType, complex64, uint64
 
 
+def cast(value: Any, kind: DType) -> Any:
+    """Return a value as one of a type."""
+    return value if value.var_type is kind else value.to_dtype(kind)
+
+
 def word_type(kind: DType) -> DType:
     """Return the dtype of memory that holds values of a type."""
     packed = kind is complex64 and device_facts().cpu and "shaderInt64" in device_facts().features
     return uint64 if packed else kind
 
 
-class Words:
+class PackedValues:
     """complex64 values that lie in an array of uint64."""
 
     var_type = complex64
@@ -35,21 +40,21 @@ class Words:
         self._array[index] = vc.pack_uint2x32(vc.to_uvec2(*pair))
 
 
-def argument_of(kind: DType) -> Any:
-    """Annotation of a buffer of complex numbers, for `values_in`."""
+def annotation_of(kind: DType) -> Any:
+    """Annotation of a buffer of complex numbers, for `unwrap`."""
     return vc.Buffer[word_type(kind)]  # type: ignore[misc]
 
 
-def values_in(argument: Any) -> Any:
-    """Return what reads and writes the values of an argument of `argument_of`: the caller gives complex64."""
+def unwrap(argument: Any) -> Any:
+    """Return the values of an argument annotated with `annotation_of`; callers pass complex64."""
     if argument.var_type is not uint64:
         return argument
     vc.get_builder().take_argument_as(argument, complex64)
-    return Words(argument)
+    return PackedValues(argument)
 
 
-def shared_values(kind: DType, count: int, name: str) -> Any:
+def allocate_values(kind: DType, count: int, name: str) -> Any:
     """Allocate workgroup memory for so many values, real or complex."""
     word = word_type(kind)
     array = vc.shared_buffer(word, count, var_name=name)
-    return array if word is kind else Words(array)
+    return array if word is kind else PackedValues(array)
