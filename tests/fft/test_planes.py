@@ -12,7 +12,7 @@ from tests.fft.signals import bound, complex_signal, device_has, error, filled
 from vkdispatch.base.record import replace
 from vkdispatch.fft.convolve.planes import PlaneConvolution, get_plane_convolution
 from vkdispatch.fft.many.planes import make_plane_kernel
-from vkdispatch.fft.plan.planes import PlanePlan, plan_planes
+from vkdispatch.fft.plan.planes import PlaneChoices, PlanePlan, plan_planes
 from vkdispatch.fft.plan.stages import Split
 from vkdispatch.fft.plan.transforms import Transform
 
@@ -88,7 +88,7 @@ def test_back_without_normalization_in_a_graph() -> None:
 @pytest.mark.parametrize("size", [(2, 2), (3, 5), (9, 6), (10, 6), (8, 64), (30, 42), (17, 17), (16, 15)])
 def test_sizes(size: tuple[int, int]) -> None:
     # the last workgroup has fewer planes; where rows and columns need other numbers some invocations idle
-    _check_plan(plan_planes(5, *size, vd.complex64, planes=2 if max(size) < 20 else None))
+    _check_plan(plan_planes(5, *size, vd.complex64, PlaneChoices(planes=2 if max(size) < 20 else None)))
 
 
 @pytest.mark.parametrize("shape", [(3, 10, 3), (25, 8), (2, 28, 9)])
@@ -146,7 +146,7 @@ def test_convolutions_through_several_stages(size: tuple[int, int]) -> None:
 def test_ways_through_memory(parts: int, staged: bool) -> None:
     split = Split(16, (4, 4), 4)
     plan = plan_planes(
-        3, 16, 16, vd.complex64, rows=split, columns=split, planes=2, parts=parts, staged=staged
+        3, 16, 16, vd.complex64, PlaneChoices(split, split, planes=2, parts=parts, staged=staged)
     )
     assert plan is not None and plan.parts == parts and plan.staged == (staged and parts == 1)
     _check_plan(plan)
@@ -156,7 +156,7 @@ def test_a_plane_that_memory_takes_in_pieces(monkeypatch: pytest.MonkeyPatch) ->
     context = vd.get_context()
     split = Split(32, (8, 4), 4)
     monkeypatch.setattr(context, "max_shared_memory", 3000)
-    plan = plan_planes(2, 32, 32, vd.complex64, rows=split, columns=split, planes=1)
+    plan = plan_planes(2, 32, 32, vd.complex64, PlaneChoices(split, split, planes=1))
     assert plan is not None and plan.parts == 2 and plan.chunks == 2 and plan.size <= 3000
     assert plan.row_layout is not None and plan.row_layout.chunks == 2
     _check_plan(plan)

@@ -12,7 +12,7 @@ from tests.fft.signals import bound, device_has, error, real_signal
 from vkdispatch.base.record import replace
 from vkdispatch.fft.line.real import make_real_kernel
 from vkdispatch.fft.plan.memory import SharedLayout
-from vkdispatch.fft.plan.passes import Pass, plan_pass
+from vkdispatch.fft.plan.passes import Pass, PassChoices, plan_pass
 from vkdispatch.fft.plan.real import plan_real
 from vkdispatch.fft.plan.stages import Split
 from vkdispatch.fft.plan.transforms import Transform
@@ -115,7 +115,7 @@ def _check_plan(plan: Any, count: int, length: int, interpreted: bool = False) -
 @pytest.mark.parametrize("staged", [False, True])
 @pytest.mark.parametrize("length", [16, 90])
 def test_ways_through_memory(length: int, staged: bool, linear: bool) -> None:
-    half = plan_pass((37, length // 2), 1, vd.complex64, lines=8)
+    half = plan_pass((37, length // 2), 1, vd.complex64, PassChoices(lines=8))
     plan = plan_real(37, length, vd.complex64, half=half, staged=staged, linear=linear)
     assert plan is not None and (plan.staged, plan.linear) == (staged, linear)
     _check_plan(plan, 37, length, interpreted=length > 16)
@@ -123,7 +123,7 @@ def test_ways_through_memory(length: int, staged: bool, linear: bool) -> None:
 
 @pytest.mark.parametrize("length", [128, 210, 420])
 def test_real_and_imaginary_parts_in_turn(length: int) -> None:
-    half = plan_pass((19, length // 2), 1, vd.complex64, registers=16, lines=4, parts=2)
+    half = plan_pass((19, length // 2), 1, vd.complex64, PassChoices(registers=16, lines=4, parts=2))
     plan = plan_real(19, length, vd.complex64, half=half, staged=True)
     assert plan is not None and plan.half.layout is not None
     assert plan.half.layout.parts == 2 and not plan.staged
@@ -133,7 +133,7 @@ def test_real_and_imaginary_parts_in_turn(length: int) -> None:
 @pytest.mark.parametrize("chunks", [2, 4])
 def test_lines_exchanged_in_pieces(chunks: int) -> None:
     split = Split(512, (16, 8, 4), 32)
-    half = plan_pass((3, 512), 1, vd.complex64, split=split, lines=2, parts=2)
+    half = plan_pass((3, 512), 1, vd.complex64, PassChoices(split=split, lines=2, parts=2))
     assert half is not None
     piece = 512 // chunks
     layout = SharedLayout(512, 2, 16, piece + piece // 16, 2, chunks)

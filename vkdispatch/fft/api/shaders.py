@@ -8,7 +8,7 @@ from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import replace
 from vkdispatch.fft.arguments.buffers import parse_map
 from vkdispatch.fft.arguments.options import Options
-from vkdispatch.fft.arguments.shapes import SignalRange, checked_axis, parse_shape
+from vkdispatch.fft.arguments.shapes import SignalRange, parse_axis, parse_shape
 from vkdispatch.fft.arguments.types import ensure_supported_complex_precision
 from vkdispatch.fft.convolve.kernels import get_convolution_kernel, get_transpose_kernel, resolve_kernel_type
 from vkdispatch.fft.convolve.plans import Convolution, Spectra, make_transposition
@@ -146,7 +146,7 @@ def make_transpose_shader(
         There is no such axis.
     """
     shape = parse_shape(buffer_shape)
-    axis = checked_axis(axis, len(shape))
+    axis = parse_axis(axis, len(shape))
     kinds = {"input_type": input_type, "output_type": output_type, "compute_type": compute_type}
     for role, kind in kinds.items():
         ensure_supported_complex_precision(kind, role=role)

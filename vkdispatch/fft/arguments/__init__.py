@@ -1,1 +1,1 @@
-"""What calls are given: buffers, shapes, axes, norms and types, checked."""
+"""Parsing and checking of arguments: buffers, shapes, axes, norms and types."""

@@ -1,4 +1,4 @@
-"""What is checked of a call's arguments before a kernel sees them."""
+"""Checks of buffers and maps."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -23,9 +23,9 @@ def print_kernel(kernel: ShaderFunction) -> None:
 
 
 def takes_options(*names: str) -> Callable[[_Function], _Function]:
-    """Let a function whose first argument is `buffer` take what follows it by position too.
+    """Let a function whose first argument is `buffer` take the named options by position too.
 
-    With maps what follows may be their arguments: the options begin at the first graph or None.
+    With maps, their arguments may follow `buffer`: the options begin at the first graph or None.
     """
 
     def decorate(function: _Function) -> _Function:
@@ -84,7 +84,7 @@ def require_rfft_buffer(buffer: Any) -> RFFTBuffer:
 
 
 def argument_count(mapping: MappingFunction | None) -> int:
-    """Return how many arguments one side of a transform has: one buffer, or the map's."""
+    """Return how many arguments one side of a transform has: one buffer, or those of the map."""
     return 1 if mapping is None else len(mapping.buffer_types)
 
 
@@ -95,7 +95,7 @@ def require_any(buffers: Sequence[Any], needs: str) -> None:
 
 
 def require_count(who: str, args: Sequence[Any], sides: Sequence[tuple[str, int]]) -> None:
-    """Raise ValueError unless there are as many arguments as the sides of a transform take together."""
+    """Raise ValueError unless there are as many arguments as the sides of a transform have."""
     wanted = sum(count for _, count in sides)
     if len(args) != wanted:
         listed = ", ".join(f"{count} for the {side}" for side, count in sides)
@@ -103,7 +103,7 @@ def require_count(who: str, args: Sequence[Any], sides: Sequence[tuple[str, int]
 
 
 def require_room(buffer: Any, elements: int, kind: DType, role: str) -> None:
-    """Raise TypeError for what is no buffer, ValueError for one that is too small for a transform."""
+    """Raise TypeError unless it is a buffer, ValueError if it is too small."""
     buffer = require_buffer(buffer, role)
     wanted = elements * kind.item_size
     if buffer.mem_size < wanted:
@@ -114,7 +114,7 @@ def require_room(buffer: Any, elements: int, kind: DType, role: str) -> None:
 
 
 def parse_map(given: Any, name: str) -> MappingFunction | None:
-    """Return a map, or None. Raises TypeError for anything else."""
+    """Return a map or None. Raises TypeError for anything else."""
     if given is not None and not isinstance(given, MappingFunction):
         raise ArgumentTypeError(f"{name}: expected a function decorated with @vd.map, got {given!r}")
     return given

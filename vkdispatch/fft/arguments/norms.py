@@ -1,4 +1,4 @@
-"""What `norm` means: which factor a transform of a length is multiplied by."""
+"""The argument `norm`: the factor of a transform."""
 
 import math
 from typing import Any, Literal
@@ -9,7 +9,7 @@ Norm = Literal["backward", "ortho", "forward"]
 
 
 def parse_norm(norm: Any) -> Norm | None:
-    """Return a norm, or None. Raises ValueError for anything else."""
+    """Return a norm or None. Raises ValueError for anything else."""
     if norm is None or norm == "backward":
         return None if norm is None else "backward"
     if norm == "ortho":
@@ -20,10 +20,10 @@ def parse_norm(norm: Any) -> Norm | None:
 
 
 def factor(norm: Norm | None, inverse: bool, length: int) -> float:
-    """Return what a transform along an axis is multiplied by, as NumPy does.
+    """Return the factor of a transform along an axis, as in NumPy.
 
-    "backward" and None divide inverse transforms by the length, "forward" the others, and "ortho" divides
-    both by its square root.
+    "backward" and None divide inverse transforms by the length, "forward" divides forward transforms, and
+    "ortho" divides both by the square root of the length.
     """
     if norm == "ortho":
         return 1 / math.sqrt(length)
@@ -31,9 +31,9 @@ def factor(norm: Norm | None, inverse: bool, length: int) -> float:
 
 
 def resolve_scaling(norm: Any, inverse: bool, normalize: bool, length: int) -> tuple[bool, float]:
-    """Return whether a transform is divided by its length, and what it is multiplied by besides.
+    """Return whether a transform is divided by its length, and its other factor.
 
-    `norm` decides, and where it is None `normalize` does. Raises ValueError for an unknown one.
+    If `norm` is None, `normalize` decides. Raises ValueError for an unknown norm.
     """
     norm = parse_norm(norm)
     if norm is None:
@@ -44,6 +44,6 @@ def resolve_scaling(norm: Any, inverse: bool, normalize: bool, length: int) -> t
 
 
 def reverse_norm(norm: Any) -> Norm:
-    """Return the norm that does to one direction what this one does to the other."""
+    """Return the norm whose factors are those of the opposite direction."""
     norm = parse_norm(norm)
     return "ortho" if norm == "ortho" else "backward" if norm == "forward" else "forward"

@@ -1,4 +1,4 @@
-"""What a call of a transform is given besides its buffers."""
+"""The options of a call."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Shapes, axes and lengths as users give them."""
+"""Shapes, axes and ranges as arguments."""
 
 import math
 import operator
@@ -10,7 +10,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 
 
 def parse_shape(shape: Any, what: str = "buffer_shape") -> tuple[int, ...]:
-    """Return a shape as a tuple. Raises TypeError or ValueError where it is none."""
+    """Return a shape as a tuple. Raises TypeError or ValueError if it is not one."""
     sizes = shape if isinstance(shape, Sequence) else (shape,)
     try:
         found = tuple(operator.index(size) for size in sizes)
@@ -21,13 +21,13 @@ def parse_shape(shape: Any, what: str = "buffer_shape") -> tuple[int, ...]:
     return found
 
 
-def checked_axis(axis: Any, dimensions: int) -> int:
-    """Return an axis counted from the front; None is the last one, negative ones count from the end.
+def parse_axis(axis: Any, dimensions: int) -> int:
+    """Return an axis counted from the front; None is the last one, and negative ones count from the end.
 
     Raises
     ------
     TypeError
-        It is no int.
+        It is not an int.
     AxisError
         There is no such axis.
     """
@@ -35,7 +35,7 @@ def checked_axis(axis: Any, dimensions: int) -> int:
 
 
 def require_neighbours(shape: tuple[int, ...], axis: int) -> None:
-    """Raise ValueError unless values along an axis are neighbours in memory, as real transforms need it."""
+    """Raise ValueError unless the values along an axis are contiguous, as real transforms require."""
     if math.prod(shape[axis + 1 :]) != 1:
         raise ArgumentValueError(
             f"axis: a real transform is along the last axis, got axis {axis} of the shape {shape}"
@@ -46,9 +46,9 @@ SignalRange = tuple[int | None, int | None]
 
 
 def parse_range(signal_range: Any, length: int) -> tuple[int, int] | None:
-    """Return where a signal begins and ends, within 0 and `length`; None where it fills the whole line.
+    """Return the start and end of a signal, within 0 and `length`; None for the whole line.
 
-    Raises TypeError or ValueError for what is no pair of ints or None.
+    Raises TypeError or ValueError unless it is None or a pair of ints or None.
     """
     if signal_range is None:
         return None

@@ -1,4 +1,4 @@
-"""Which complex types a transform reads, computes in and writes."""
+"""Complex types of buffers and of the computation."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -34,7 +34,7 @@ def ensure_supported_complex_precision(dtype: Any, role: str = "type") -> None:
 
 
 def supports(kind: DType) -> bool:
-    """Whether the device computes with a complex type; halves are packed in words where it lacks them."""
+    """Whether the devices compute in a complex type. complex32 needs no support: it is packed in words."""
     infos = get_context().device_infos
     if kind is complex128:
         return all(bool(info.float_64_support) for info in infos)
@@ -42,7 +42,7 @@ def supports(kind: DType) -> bool:
 
 
 def choose_compute_type(*io_types: DType | None) -> DType:
-    """Return the widest of the types that are given, at least complex64, as far as the device supports it."""
+    """Return the widest of some types, at least complex64; complex64 if the devices do not support it."""
     widest: DType = complex64
     for kind in io_types:
         if kind is not None and kind.item_size > widest.item_size:
@@ -53,7 +53,7 @@ def choose_compute_type(*io_types: DType | None) -> DType:
 def resolve_output_type(
     buffers: Sequence[Any], output_map: MappingFunction | None, output_type: DType | None
 ) -> DType | None:
-    """Return the type of the buffer that is written, None where a map writes."""
+    """Return the type of the output buffer; None where a map writes."""
     if output_map is not None:
         if output_type is not None:
             raise ArgumentValueError("output_type: output_map decides what is written; leave it out")
@@ -73,9 +73,9 @@ def resolve_input_type(
     output_precision: DType | None,
     check: Callable[..., None] = ensure_supported_complex_precision,
 ) -> DType | None:
-    """Return the type of the buffer that is read, None where a map reads.
+    """Return the type of the input buffer; None where a map reads.
 
-    `check(kind, role=...)` raises for a type that no transform reads.
+    `check(kind, role=...)` raises for a wrong type.
     """
     if input_map is not None:
         if input_type is not None:

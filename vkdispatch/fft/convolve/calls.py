@@ -22,7 +22,7 @@ from vkdispatch.fft.arguments.buffers import (
     require_room,
 )
 from vkdispatch.fft.arguments.options import Options
-from vkdispatch.fft.arguments.shapes import checked_axis, parse_shape
+from vkdispatch.fft.arguments.shapes import parse_axis, parse_shape
 from vkdispatch.fft.arguments.types import ensure_supported_complex_precision, resolve_compute_type
 from vkdispatch.fft.convolve.kernels import get_convolution_kernel, get_transpose_kernel, resolve_kernel_type
 from vkdispatch.fft.convolve.planes import PlaneConvolution, get_plane_convolution
@@ -218,7 +218,7 @@ def transpose_buffer(in_buffer: Any, out_buffer: Any, inner_only: bool, options:
     """Write a convolution's kernel in the transposed layout; see `vkdispatch.fft.transpose`."""
     source = require_buffer(in_buffer, "in_buffer")
     shape = parse_shape(source.shape if options.buffer_shape is None else options.buffer_shape, "conv_shape")
-    axis = checked_axis(options.axis, len(shape))
+    axis = parse_axis(options.axis, len(shape))
     read = source.var_type if options.input_type is None else options.input_type
     ensure_supported_complex_precision(read, role="input_type")
     written = read if options.output_type is None else options.output_type

@@ -5,7 +5,7 @@ from typing import Any
 
 from vkdispatch.base.dtype import DType, complex64
 from vkdispatch.base.record import record, replace
-from vkdispatch.fft.arguments.shapes import checked_axis, parse_shape
+from vkdispatch.fft.arguments.shapes import parse_axis, parse_shape
 from vkdispatch.fft.arguments.types import ensure_supported_complex_precision
 from vkdispatch.fft.line.resources import transposed_size
 from vkdispatch.fft.plan.passes import Pass, plan_pass, reverse_radices
@@ -128,7 +128,7 @@ def get_transposed_size(buffer_shape: Any, axis: int | None = None, compute_type
         There is no such axis.
     """
     shape = parse_shape(buffer_shape)
-    axis = checked_axis(axis, len(shape))
+    axis = parse_axis(axis, len(shape))
     ensure_supported_complex_precision(compute_type, role="compute_type")
     plans = plan_convolution(Transform(shape, axis, compute_type))
     return math.prod(shape) if plans is None else transposed_size(plans[1])

@@ -18,9 +18,9 @@ import numpy as np
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, complex64, float32
+from vkdispatch.fft.plan import tuning
 from vkdispatch.fft.plan.indices import add, hold
 from vkdispatch.fft.plan.lengths import primitive_root
-from vkdispatch.fft.plan.lines import PAIR_LINES
 from vkdispatch.fft.plan.transforms import Transform
 from vkdispatch.fft.trace.butterflies import dft
 from vkdispatch.fft.trace.line_kernel import buffer_types
@@ -39,7 +39,7 @@ def make_pair_kernel(transform: Transform) -> ShaderFunction:
         lines.transform(transform.inverse, transform.factor)
         lines.write(arguments[0], target)
         description = context.get_description(transform.name)
-    return ShaderFunction(description, (2 * PAIR_LINES, 1, 1), (-(-count // PAIR_LINES), 1, 1))
+    return ShaderFunction(description, (2 * tuning.PAIR_LINES, 1, 1), (-(-count // tuning.PAIR_LINES), 1, 1))
 
 
 class _Lines:
@@ -47,13 +47,13 @@ class _Lines:
 
     def __init__(self, length: int, count: int) -> None:
         self._length, self._all = length, count * length
-        self._ragged = count % PAIR_LINES > 0
-        self._values = PAIR_LINES * length
+        self._ragged = count % tuning.PAIR_LINES > 0
+        self._values = tuning.PAIR_LINES * length
         self._memory = vc.shared_buffer(complex64, self._values, var_name="lines")
         self._local = vc.local_invocation_index().to_register()
         self._start = (vc.workgroup_id().x * self._values).to_register()
-        self._row = (self._local % PAIR_LINES * length).to_register()
-        self._sums = (self._local < PAIR_LINES).to_register()
+        self._row = (self._local % tuning.PAIR_LINES * length).to_register()
+        self._sums = (self._local < tuning.PAIR_LINES).to_register()
 
     def read(self, source: Any) -> None:
         """Bring the lines in; of lines that do not exist, the last value."""
@@ -80,7 +80,7 @@ class _Lines:
 
     def _pieces(self) -> Iterator[tuple[Any, list[Any]]]:
         """Yield an invocation's values as they lie, each with when it is within the lines."""
-        threads = 2 * PAIR_LINES
+        threads = 2 * tuning.PAIR_LINES
         for j in range(-(-self._values // threads)):
             at = add(self._local, j * threads)
             if (j + 1) * threads <= self._values:

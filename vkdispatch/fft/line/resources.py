@@ -7,11 +7,11 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, complex64
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import replace
-from vkdispatch.fft.arguments.shapes import checked_axis, parse_shape
+from vkdispatch.fft.arguments.shapes import parse_axis, parse_shape
 from vkdispatch.fft.arguments.types import require_complex
 from vkdispatch.fft.plan.indices import add, hold, multiply
 from vkdispatch.fft.plan.lengths import prime_factors
-from vkdispatch.fft.plan.passes import Pass, plan_pass
+from vkdispatch.fft.plan.passes import Pass, PassChoices, plan_pass
 from vkdispatch.fft.plan.stages import Stage
 from vkdispatch.fft.trace.ops import Line, guard
 from vkdispatch.fft.trace.place import Place
@@ -62,12 +62,12 @@ class FFTConfig:
         """
         require_complex(compute_type, "compute_type")
         self.buffer_shape = parse_shape(buffer_shape)
-        self.axis = checked_axis(axis, len(self.buffer_shape))
+        self.axis = parse_axis(axis, len(self.buffer_shape))
         self.compute_type = compute_type
         self.N = self.buffer_shape[self.axis]
         if max_register_count is not None and max_register_count < 1:
             raise ArgumentValueError(f"max_register_count: expected at least 1, got {max_register_count}")
-        plan = plan or plan_pass(self.buffer_shape, self.axis, compute_type, registers=max_register_count)
+        plan = plan or plan_pass(self.buffer_shape, self.axis, compute_type, PassChoices(max_register_count))
         if plan is None:
             raise ArgumentValueError(
                 f"buffer_shape: no workgroup of this device transforms lines of {self.N} {compute_type.name} "

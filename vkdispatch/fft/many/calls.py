@@ -22,7 +22,7 @@ from vkdispatch.fft.arguments.buffers import (
 )
 from vkdispatch.fft.arguments.norms import parse_norm, resolve_scaling
 from vkdispatch.fft.arguments.options import Options
-from vkdispatch.fft.arguments.shapes import checked_axis, parse_range, parse_shape, require_neighbours
+from vkdispatch.fft.arguments.shapes import parse_axis, parse_range, parse_shape, require_neighbours
 from vkdispatch.fft.arguments.types import resolve_compute_type, resolve_input_type, resolve_output_type
 from vkdispatch.fft.many.kernels import get_fft_kernel, get_plane_kernel
 from vkdispatch.fft.plan.transforms import Transform
@@ -86,7 +86,7 @@ def parse_shape_and_axis(buffers: Sequence[Any], options: Options) -> tuple[tupl
             raise ArgumentValueError("buffer_shape: none of the arguments is a buffer that tells it; give it")
         shape = first.real_shape if options.r2c and isinstance(first, RFFTBuffer) else first.shape
     shape = parse_shape(shape)
-    return shape, checked_axis(options.axis, len(shape))
+    return shape, parse_axis(options.axis, len(shape))
 
 
 def launch(name: str, transform: Transform, arguments: Sequence[Any], options: Options) -> None:

@@ -12,6 +12,7 @@ from vkdispatch.fft.line.convolved import LineBuffers, trace_bluestein, trace_ra
 from vkdispatch.fft.line.pairs import make_pair_kernel
 from vkdispatch.fft.many.passes import Lines, make_passes
 from vkdispatch.fft.many.program import Program
+from vkdispatch.fft.plan import tuning
 from vkdispatch.fft.plan.columns import choose_radices
 from vkdispatch.fft.plan.indices import add, hold, multiply
 from vkdispatch.fft.plan.lengths import padded_length
@@ -24,9 +25,6 @@ from vkdispatch.fft.trace.line_kernel import LineKernel, trace_line_kernel
 from vkdispatch.fft.trace.ops import guard
 from vkdispatch.fft.trace.words import annotation_of, unwrap
 from vkdispatch.shader.shader_function import ShaderFunction
-
-# Fewer values are soon transformed in any way, and passes of columns take longer to compile than others.
-_MANY_VALUES = 1 << 16
 
 
 def make_long_fft(transform: Transform) -> Any:
@@ -55,7 +53,7 @@ def make_long_fft(transform: Transform) -> Any:
 
 def make_column_fft(transform: Transform) -> Program | None:
     """Make the kernels of a transform of many values in passes of columns; None where there are none."""
-    if math.prod(transform.shape) < _MANY_VALUES:
+    if math.prod(transform.shape) < tuning.COLUMN_LEAST_VALUES:
         return None
     ends = ends_of(transform)
     if ends.scale is None:

@@ -17,22 +17,16 @@ from vkdispatch.base.record import record
 from vkdispatch.codegen.abbreviations import Const
 from vkdispatch.fft.many.columns import make_column_kernel
 from vkdispatch.fft.many.program import Step
+from vkdispatch.fft.plan import tuning
 from vkdispatch.fft.plan.columns import plan_columns
 from vkdispatch.fft.plan.indices import add, hold, multiply
-from vkdispatch.fft.plan.long_lines import CPU_LONGEST
-from vkdispatch.fft.plan.passes import plan_pass
+from vkdispatch.fft.plan.passes import PassChoices, plan_pass
 from vkdispatch.fft.trace.ends import Element, Ends, Load, Store
 from vkdispatch.fft.trace.line_kernel import Entry, LineKernel, linear_slots, trace_line_kernel
 from vkdispatch.fft.trace.roots import root_power, second_power
 from vkdispatch.fft.trace.shared import Slot, trace_if
 from vkdispatch.fft.trace.transform import Powers
 from vkdispatch.fft.trace.words import annotation_of, unwrap
-
-# What is transformed at once between two passes, in bytes, to bound the memory that it takes. Pieces that
-# stay in the GPU's cache on the way do not make up for what each launch costs, as measured on an H200.
-_CHUNK = 1 << 30
-# On a CPU: bytes that pass from kernel to kernel, and stay in a core's own cache.
-_CPU_CHUNK = 1 << 20
 
 
 @record
@@ -57,7 +51,7 @@ def make_passes(
 ) -> Plan:
     """Make the kernels of a transform of long lines, and say how to launch them."""
     per_line = lines.length * lines.inner
-    chunk_size = _CPU_CHUNK if device_facts().cpu else _CHUNK
+    chunk_size = tuning.CPU_CHUNK if device_facts().cpu else tuning.CHUNK
     at_once = max(1, min(lines.outer, chunk_size // (per_line * compute_type.item_size)))
     steps: list[Step] = []
     whole, rest = divmod(lines.outer, at_once)
@@ -104,8 +98,10 @@ def _make_pass_kernel(
         return make_column_kernel(f"{name}_pass{number + 1}of{len(factors)}", columns, inverse, scale)
     on_cpu = device_facts().cpu
     staged = near == 1 and not last and not on_cpu
-    registers = length if on_cpu and length <= max(CPU_LONGEST) else None
-    plan = plan_pass((lines.outer, length, rest * near), 1, compute_type, whole=staged, registers=registers)
+    registers = length if on_cpu and length <= max(tuning.CPU_LONGEST_OF_PASS) else None
+    plan = plan_pass(
+        (lines.outer, length, rest * near), 1, compute_type, PassChoices(whole=staged, registers=registers)
+    )
     if plan is None:
         raise AssertionError(f"no pass of {length} values")
     scratch = annotation_of(compute_type)

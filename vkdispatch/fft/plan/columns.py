@@ -5,18 +5,10 @@ import functools
 from vkdispatch.arrays.facts import DeviceFacts, device_facts
 from vkdispatch.base.dtype import DType, complex64, dvec2, dvec4
 from vkdispatch.base.record import record
+from vkdispatch.fft.plan import tuning
 from vkdispatch.fft.plan.lengths import LARGEST_PRIME, prime_factors
 
 VECTORS: dict[int, DType] = {4: dvec4, 2: dvec2}
-GROUP = 64  # invocations of a workgroup, so that there are several for each core
-_LANES = (8, 4, 2)
-# Values of a column that one invocation holds; more take a driver's compiler long.
-_ROWS, _MOST_ROWS = 16, 25
-_MOST_PASSES = 4
-# Instructions of an access, and of each value that it moves; of its transform, and of a step across lanes.
-_ACCESS, _MOVE, _TRANSFORM, _ACROSS = 14, 9, 6, 2
-# What each launch is worth, and each value more that an invocation holds.
-_LAUNCH, _HELD = 4, 0.25
 
 
 @record
@@ -30,15 +22,15 @@ class Columns:
     radix
         Values of a column.
     rest, near
-        What later passes transform, and what earlier ones did.
+        Values that later passes transform, and values that earlier passes transformed.
     first, last
-        Whether values come from the caller's buffer, and whether they go there.
+        Whether the pass reads from the caller's buffer, and whether it writes to it.
     lanes
         Invocations that share columns.
     width
         Columns of an invocation.
     words
-        Values that it stores at once.
+        Values of a store.
     """
 
     outer: int
@@ -59,9 +51,15 @@ class Columns:
     @property
     def cost(self) -> float:
         """Instructions for each value."""
-        moved = _ACCESS / self.width + _ACCESS / self.words + 2 * _MOVE
-        steps = (self.lanes.bit_length() - 1) * _ACROSS
-        return _LAUNCH + moved + _TRANSFORM + steps + _HELD * max(0, self.rows - _ROWS)
+        moved = tuning.COLUMN_ACCESS / self.width + tuning.COLUMN_ACCESS / self.words + 2 * tuning.COLUMN_MOVE
+        steps = (self.lanes.bit_length() - 1) * tuning.COLUMN_STEP
+        return (
+            tuning.COLUMN_LAUNCH
+            + moved
+            + tuning.COLUMN_TRANSFORM
+            + steps
+            + tuning.COLUMN_HELD * max(0, self.rows - tuning.COLUMN_ROWS)
+        )
 
     @property
     def groups(self) -> int:
@@ -72,7 +70,7 @@ class Columns:
 def plan_columns(
     outer: int, radix: int, rest: int, near: int, ends: tuple[bool, bool], compute_type: DType
 ) -> Columns | None:
-    """Plan a pass, as `Columns` has it; None where columns do not make vectors, or this is no CPU."""
+    """Plan a pass; None where columns do not form vectors, or kernels do not run on a CPU."""
     facts = device_facts()
     if not suits_columns(facts, compute_type):
         return None
@@ -86,7 +84,7 @@ def plan_columns(
         if last or near % width == 0:
             return Columns(outer, radix, rest, near, first, last, lanes, width, width)
         if near == 1:
-            # columns become rows, one after another
+            # columns are written as rows, one after another
             run = rows if lanes > 1 else rows * width
             words = next((words for words in VECTORS if run % words == 0), 0)
             if words:
@@ -95,15 +93,17 @@ def plan_columns(
 
 
 def choose_radices(length: int, inner: int, compute_type: DType) -> tuple[int, ...] | None:
-    """Return the radices of the passes of lines, `inner` of them side by side; None where there are none."""
+    """Return the radices of the passes over lines, `inner` of them interleaved; None where there are none."""
     if not suits_columns(device_facts(), compute_type) or prime_factors(length)[-1:] > (LARGEST_PRIME,):
         return None
-    # of passes that cost the same, the largest comes first: later ones take rows that are farther apart
-    divisors = [each for each in range(_LANES[0] * _MOST_ROWS, 1, -1) if length % each == 0]
+    # of equal costs, the largest radix comes first: the rows of later passes are farther apart
+    divisors = [
+        each for each in range(tuning.COLUMN_LANES[0] * tuning.COLUMN_MOST_ROWS, 1, -1) if length % each == 0
+    ]
 
     @functools.cache
     def best(done: int, passes: int) -> tuple[float, tuple[int, ...]] | None:
-        """Return the cheapest passes that transform the rest, and what they cost."""
+        """Return the cheapest passes for the rest, and their cost."""
         if done == length:
             return 0.0, ()
         found: tuple[float, tuple[int, ...]] | None = None
@@ -112,7 +112,11 @@ def choose_radices(length: int, inner: int, compute_type: DType) -> tuple[int, .
             if odd or radix == length:
                 continue
             plan = plan_columns(1, radix, rest, done * inner, (done == 1, rest == 1), compute_type)
-            tail = None if plan is None or plan.rows > _MOST_ROWS else best(done * radix, passes - 1)
+            tail = (
+                None
+                if plan is None or plan.rows > tuning.COLUMN_MOST_ROWS
+                else best(done * radix, passes - 1)
+            )
             if plan is None or tail is None:
                 continue
             cost = round(plan.cost + tail[0], 3)
@@ -120,20 +124,22 @@ def choose_radices(length: int, inner: int, compute_type: DType) -> tuple[int, .
                 found = cost, (radix, *tail[1])
         return found
 
-    found = best(1, _MOST_PASSES)
+    found = best(1, tuning.COLUMN_MOST_PASSES)
     return None if found is None else found[1]
 
 
 def suits_columns(facts: DeviceFacts, compute_type: DType) -> bool:
-    """Whether there are passes of columns on a device."""
+    """Whether a device transforms by passes of columns."""
     return facts.cpu and compute_type is complex64 and "shaderFloat64" in facts.features
 
 
 def choose_lanes(facts: DeviceFacts, radix: int) -> int:
     """Return how many invocations share columns of so many values."""
-    if radix <= _ROWS or not (facts.shuffles and facts.whole):
+    if radix <= tuning.COLUMN_ROWS or not (facts.shuffles and facts.whole):
         return 1
-    usable = (lanes for lanes in _LANES if radix % lanes == 0 and facts.subgroup % lanes == 0)
-    # no more than it takes: each costs a step across the subgroup
-    found = [lanes for lanes in usable if GROUP % facts.subgroup == 0]
-    return next((lanes for lanes in reversed(found) if radix // lanes <= _ROWS), max(found, default=1))
+    usable = (lanes for lanes in tuning.COLUMN_LANES if radix % lanes == 0 and facts.subgroup % lanes == 0)
+    # no more than necessary: each doubling costs a step across the subgroup
+    found = [lanes for lanes in usable if tuning.COLUMN_GROUP % facts.subgroup == 0]
+    return next(
+        (lanes for lanes in reversed(found) if radix // lanes <= tuning.COLUMN_ROWS), max(found, default=1)
+    )

@@ -1,4 +1,4 @@
-"""Which lines of a buffer a workgroup works on, and which of them an invocation."""
+"""How the lines of a buffer are distributed among workgroups and invocations."""
 
 import dataclasses
 import math
@@ -19,8 +19,8 @@ class LineGrid:
     threads, lines
         Invocations of a line, lines of a workgroup.
     flat
-        Whether the workgroup is one row of invocations: drivers that make vectors of neighbours in x alone
-        leave most of a vector idle where x is short.
+        Whether the workgroup has one row of invocations. Some drivers build vectors of neighbours in x only,
+        and leave most lanes idle where x is short.
     """
 
     length: int
@@ -45,17 +45,17 @@ class LineGrid:
 
     @property
     def width(self) -> int:
-        """How many neighbours differ in their line where lines are interleaved, else in their thread."""
+        """Size of the workgroup along x unless it is flat."""
         return self.lines if self.is_interleaved else self.threads
 
     @property
     def blocks(self) -> int:
-        """Workgroups along the inner axes, or the outer ones where there are no inner ones."""
+        """Workgroups along the inner axes, or along the outer axes if there are no inner ones."""
         return -(-(self.inner if self.is_interleaved else self.outer) // self.lines)
 
     @property
     def workgroups(self) -> int:
-        """Workgroups in all."""
+        """Total number of workgroups."""
         return self.blocks * (self.outer if self.is_interleaved else 1)
 
 
@@ -64,7 +64,7 @@ def make_grid(
 ) -> LineGrid:
     """Return the grid of the lines along an axis of a shape.
 
-    `vector`: of so many neighbours in x the device makes a vector.
+    `vector` is the number of neighbours in x that the device combines to a vector.
     """
     inner = math.prod(shape[axis + 1 :])
     grid = LineGrid(shape[axis], inner, math.prod(shape[:axis]), inner, threads, lines)

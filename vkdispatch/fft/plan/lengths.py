@@ -1,4 +1,4 @@
-"""Lengths of transforms: their prime factors, and lengths near them that are cheaper."""
+"""Lengths of transforms: prime factors, and longer lengths that are faster."""
 
 import functools
 import math
@@ -6,7 +6,7 @@ import operator
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 
-# The largest prime that is transformed by its definition: its square is what a transform costs.
+# The largest prime length that is transformed by the definition, whose cost is quadratic.
 LARGEST_PRIME = 31
 
 
@@ -24,7 +24,7 @@ def first_factor(n: int) -> int:
 
 @functools.cache
 def count_operations(n: int) -> int:
-    """Return about how many instructions a transform of n values takes, multiply-add as one."""
+    """Estimate the instructions of a transform of n values; a multiply-add is one."""
     if n <= 2:
         return 4 * (n - 1)
     if n == 4:
@@ -40,7 +40,7 @@ def count_operations(n: int) -> int:
 
 @functools.cache
 def prime_factors(n: int) -> tuple[int, ...]:
-    """Prime factors of a positive int, ascending, with repetitions."""
+    """Return the prime factors of a positive int, ascending and repeated."""
     found, p = [], 2
     while p * p <= n:
         while n % p == 0:
@@ -50,7 +50,7 @@ def prime_factors(n: int) -> tuple[int, ...]:
     return (*found, n) if n > 1 else tuple(found)
 
 
-# What 0.1.0 took for `max_register_count`: lengths without larger primes are those that it could transform.
+# The default of `max_register_count` in 0.1.0, which transforms lengths without larger prime factors.
 _USUAL_REGISTERS = 16
 
 
@@ -89,9 +89,9 @@ def pad_dim(dim: int, max_register_count: int | None = None) -> int:
 
 @functools.cache
 def padded_length(length: int) -> int:
-    """Return the length of the convolution: the cheapest one that is long enough.
+    """Return the length of the convolution in Bluestein's algorithm: the cheapest that is long enough.
 
-    Its prime factors are 2, 3, 5 and 7, of which the transform makes short work.
+    Its prime factors are 2, 3, 5 and 7.
     """
     least, most = 2 * length - 1, 1 << (2 * length - 2).bit_length()
     found = []
@@ -112,16 +112,16 @@ def padded_length(length: int) -> int:
     return min(found, key=lambda m: m * (1 + 0.02 * sum(p > 2 for p in prime_factors(m))))
 
 
-# ---- lengths that are prime ------------------------------------------------------------------------
+# ---- prime lengths ----------------------------------------------------------------------------------
 
 
 @functools.cache
 def primitive_root(prime: int) -> int:
-    """Return the least number whose powers are all of 1 ... prime - 1, modulo the prime."""
+    """Return the least primitive root of a prime."""
     factors = set(prime_factors(prime - 1))
     return next(g for g in range(2, prime) if all(pow(g, (prime - 1) // f, prime) != 1 for f in factors))
 
 
 def is_rader_length(length: int) -> bool:
-    """Whether a length is a prime whose predecessor has small prime factors only."""
+    """Whether a length is a prime p such that p - 1 has small prime factors only."""
     return len(prime_factors(length)) == 1 and max(prime_factors(length - 1)) <= LARGEST_PRIME

@@ -1,26 +1,26 @@
-"""How lines that no workgroup holds are split into passes."""
+"""Splits of lines that no workgroup holds into passes."""
 
 import math
 
 from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.dtype import DType
+from vkdispatch.fft.plan import tuning
 from vkdispatch.fft.plan.lengths import LARGEST_PRIME, prime_factors
-
-# Lengths of one pass: what leaves a workgroup room for 128 bytes of neighbouring lines.
-_LONGEST = 1024
-# On a CPU: values that an invocation holds, a whole line of a pass; more where that saves a pass.
-CPU_LONGEST = (32, 64)
 
 
 def choose_factors(length: int, compute_type: DType) -> tuple[int, ...] | None:
-    """Return the factors that passes are made of, as few as possible; None where a prime is too large."""
+    """Return the lengths of the passes, as few as possible; None where a prime factor is too large."""
     if prime_factors(length)[-1:] > (LARGEST_PRIME,):
         return None
-    longest = _LONGEST * 8 // compute_type.item_size if compute_type.item_size > 8 else _LONGEST
+    longest = (
+        tuning.LONGEST_OF_PASS * 8 // compute_type.item_size
+        if compute_type.item_size > 8
+        else tuning.LONGEST_OF_PASS
+    )
     limits = [(count, longest) for count in (2, 3, 4)]
     if device_facts().cpu:
-        # a pass costs no more than an exchange in workgroup memory
-        limits = [(count, most) for count in (2, 3, 4) for most in CPU_LONGEST] + limits
+        # a pass costs no more than an exchange through workgroup memory
+        limits = [(count, most) for count in (2, 3, 4) for most in tuning.CPU_LONGEST_OF_PASS] + limits
     return next((found for count, most in limits if (found := _balance_factors(length, count, most))), None)
 
 

@@ -1,33 +1,31 @@
-"""How the lines of a workgroup lie in its memory."""
+"""Layouts of lines in workgroup memory."""
 
 from typing import Any
 
 from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
+from vkdispatch.fft.plan import tuning
 from vkdispatch.fft.plan.stages import Split
-
-# Larger exchanges move real and imaginary parts in turn: half the memory makes room for more workgroups.
-_HALVED = 8 << 10
 
 
 @record
 class SharedLayout:
-    """How the lines of a workgroup lie in its memory.
+    """The layout of the lines of a workgroup in its memory.
 
     Attributes
     ----------
     lines
         Lines of a workgroup.
     padding
-        After so many values one is left out, so that strides of a power of two spread over the banks;
-        0: none.
+        Number of values after which one element is skipped, so that strides of a power of two spread over
+        the banks; 0 for none.
     row
         Distance of two lines.
     parts
-        1: whole complex values; 2: first the real, then the imaginary parts, in half of the memory.
+        1: complex values; 2: first the real, then the imaginary parts, in half the memory.
     chunks
-        Into how many pieces of a line an exchange is cut, one after another in the same memory.
+        Number of pieces of a line that are exchanged one after another in the same memory.
     """
 
     length: int
@@ -38,18 +36,18 @@ class SharedLayout:
     chunks: int = 1
 
     def padded(self, position: Any) -> Any:
-        """Where a position of a line lies."""
+        """Return the place of a position of a line."""
         if not self.padding or isinstance(position, int):
             return position + (position // self.padding if self.padding else 0)
         return position + position // self.padding
 
     def step(self, distance: int) -> int:
-        """Distance in memory of two positions, for multiples of the padding."""
+        """Return the distance in memory of two positions, a multiple of the padding apart."""
         return distance + (distance // self.padding if self.padding else 0)
 
     @property
     def elements(self) -> int:
-        """Elements of the array, with what idle invocations read behind the last line."""
+        """Elements of the array."""
         return self.lines * self.row
 
     def size(self, compute_type: DType) -> int:
@@ -68,14 +66,14 @@ def plan_layout(
 ) -> SharedLayout | None:
     """Choose a layout that fits into `most` bytes; None where there is none.
 
-    `is_interleaved` lines are side by side in memory: neighbouring invocations work on neighbouring lines.
-    `whole` layouts are not cut into chunks, and hold rows of one value more as well.
+    With `interleaved` lines, neighbouring invocations work on neighbouring lines.
+    A `whole` layout has one chunk, and room for rows of one more value.
     """
     length, first = split.length, split.radices[0]
     on_cpu = device_facts().cpu
     padding = first if len(split.radices) > 1 and first % 2 == 0 and not on_cpu else 0
     chunk_counts = [1, 2, 4, 8] if split.radices[-1] > 1 else [1]
-    if parts is None and lines * length * item_size > _HALVED and not on_cpu:
+    if parts is None and lines * length * item_size > tuning.LARGEST_WHOLE_EXCHANGE and not on_cpu:
         parts = 2
     for count in [1, 2] if parts is None else [parts]:
         for chunks in chunk_counts if count == 2 and not whole else [1]:
@@ -85,7 +83,7 @@ def plan_layout(
             row = piece + max(-(-piece // padding) if padding else 0, 1 if whole else 0)
             if interleaved and lines > 1 and not on_cpu:
                 banks = 32 * 4 * count // item_size
-                # an odd distance takes all banks in turn, where there are lines for all of them
+                # an odd distance uses all banks in turn, if there are lines for all of them
                 row = row | 1 if lines >= banks else row + (banks // lines - row) % banks
             layout = SharedLayout(length, lines, padding, row, count, chunks)
             if allocation(split, layout) * item_size // count <= most:
@@ -94,7 +92,7 @@ def plan_layout(
 
 
 def _can_cut(split: Split, chunks: int) -> bool:
-    """Whether each stage's reads and writes fall into whole pieces of a line."""
+    """Whether the reads and writes of each stage fall into whole pieces of a line."""
     if split.length % chunks:
         return False
     piece = split.length // chunks
@@ -106,11 +104,11 @@ def _can_cut(split: Split, chunks: int) -> bool:
 
 
 def _overrun(split: Split, layout: SharedLayout) -> int:
-    """Elements behind the last line that idle invocations may read."""
+    """Return the elements behind the last line that idle invocations may read."""
     most = max(stage.rounds * stage.threads - stage.butterflies for stage in split.stages)
     return layout.step(most) + (1 if most else 0)
 
 
 def allocation(split: Split, layout: SharedLayout) -> int:
-    """Elements of workgroup memory that a transform needs."""
+    """Return the elements of workgroup memory that a transform needs."""
     return layout.elements + _overrun(split, layout)

@@ -1,9 +1,10 @@
-"""What a kernel of one pass looks like: the plan that FFTs of a shape along an axis share."""
+"""Plans of kernels that transform lines in one pass."""
 
 from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record, replace
+from vkdispatch.fft.plan import tuning
 from vkdispatch.fft.plan.grids import LineGrid, make_grid
 from vkdispatch.fft.plan.memory import SharedLayout, plan_layout
 from vkdispatch.fft.plan.stages import Split, choose_split, fewest_stages
@@ -11,16 +12,16 @@ from vkdispatch.fft.plan.stages import Split, choose_split, fewest_stages
 
 @record
 class Pass:
-    """Everything about a kernel but its data.
+    """The plan of a kernel that transforms lines in one pass.
 
     Attributes
     ----------
     split
         Radices and invocations of a line.
     grid
-        Which lines a workgroup works on.
+        The lines of a workgroup.
     layout
-        Workgroup memory; None where there is but one stage.
+        Workgroup memory; None where it is not needed.
     compute_type
         Complex type of the registers.
     """
@@ -31,72 +32,70 @@ class Pass:
     compute_type: DType
 
 
-_WORKGROUP = 64  # invocations that a workgroup has at least if its lines are short
-_LARGEST = 128 << 10  # bytes of a line that the registers of a workgroup hold
-_ALONE = 64  # on a CPU, one invocation does a line of this length, as it does lines of up to 32
-_CPU_REGISTERS = (16, 20, 25, 27, 32)
-_COLUMNS = 16  # neighbouring lines that a workgroup takes: 128 bytes of complex64
+@record
+class PassChoices:
+    """What is chosen before a pass is planned; None where the plan chooses.
+
+    Attributes
+    ----------
+    registers
+        Complex values that an invocation may hold.
+    split, lines, parts
+        Radices and invocations, lines of a workgroup, and `SharedLayout.parts`.
+    length
+        Length of the transform, where it is not that of the lines.
+    whole
+        Whether workgroup memory must hold the workgroup's lines, or their real parts, all at once.
+    """
+
+    registers: int | None = None
+    split: Split | None = None
+    lines: int | None = None
+    parts: int | None = None
+    length: int | None = None
+    whole: bool = False
+
+
+_FREE = PassChoices()
 
 
 def choose_registers(length: int, strided: bool, on_cpu: bool = False) -> int:
-    """Return how many complex64 values an invocation should hold, as measured on an H200.
-
-    Few values make many invocations, which hide the latency of memory; many make few exchanges.
-    """
-    if on_cpu:
-        return _choose_registers_on_cpu(length)
-    if strided:
-        return 16 if length <= 256 else 32
-    if length & (length - 1):
-        return 5 if length <= 32 else 16 if length <= 512 else 25
-    limits = ((64, 4), (512, 8), (2048, 16))
-    return next((registers for most, registers in limits if length <= most), 32)
-
-
-def _choose_registers_on_cpu(length: int) -> int:
-    """Return how many values make as few exchanges as any: more take a driver's compiler long."""
-    if length == _ALONE:
+    """Return how many complex64 values an invocation should hold."""
+    if not on_cpu:
+        power_of_two = length & (length - 1) == 0
+        table = tuning.REGISTERS_POWER_OF_TWO if power_of_two else tuning.REGISTERS_OTHER_LENGTH
+        return tuning.look_up(tuning.REGISTERS_STRIDED if strided else table, length)
+    if length == tuning.CPU_WHOLE_LINE:
         return length
-    return min(_CPU_REGISTERS, key=lambda registers: (fewest_stages(length, registers), registers))
+    # the least number with the fewest exchanges
+    return min(tuning.CPU_REGISTERS, key=lambda registers: (fewest_stages(length, registers), registers))
 
 
 def plan_pass(
-    shape: tuple[int, ...],
-    axis: int,
-    compute_type: DType,
-    *,
-    registers: int | None = None,
-    split: Split | None = None,
-    lines: int | None = None,
-    parts: int | None = None,
-    length: int | None = None,
-    whole: bool = False,
+    shape: tuple[int, ...], axis: int, compute_type: DType, choices: PassChoices = _FREE
 ) -> Pass | None:
     """Plan one pass along an axis; None where one workgroup cannot hold a line.
 
     Parameters
     ----------
-    shape, axis, compute_type
-        The data and what it is computed in.
-    registers
-        Complex values that an invocation may hold.
-    split, lines, parts
-        Radices, lines of a workgroup, and `SharedLayout.parts`, where they are chosen already.
-    length
-        Of the transform, where it is another than the line's own.
-    whole
-        Whether workgroup memory must hold the workgroup's lines, or their real parts, all at once.
+    shape, axis
+        Shape of the data, and the axis from 0 on.
+    compute_type
+        Complex type of the registers.
+    choices
+        What is chosen already.
     """
+    split, lines = choices.split, choices.lines
     context = get_context()
     most_threads = context.max_invocations_along_x
-    length = length or shape[axis]
+    length = choices.length or shape[axis]
     on_cpu = device_facts().cpu
-    # on a CPU, exchanges in pieces take far longer than one more pass over memory
-    largest = context.max_shared_memory if on_cpu else _LARGEST
+    # on a CPU, exchanges in pieces take far longer than another pass over memory
+    largest = context.max_shared_memory if on_cpu else tuning.LARGEST_LINE
     if length * compute_type.item_size > largest:
         return None
     if split is None:
-        wanted = registers or choose_registers(length, axis < len(shape) - 1, on_cpu)
+        wanted = choices.registers or choose_registers(length, axis < len(shape) - 1, on_cpu)
         wanted = max(wanted * 8 // compute_type.item_size, 4)
         room = context.max_shared_memory // compute_type.item_size if on_cpu else None
         split = choose_split(length, wanted, most_threads, room)
@@ -105,15 +104,15 @@ def plan_pass(
     vector = context.subgroup_size if on_cpu else None
     grid = make_grid(shape, axis, split.threads, 1, vector)
     if lines is None:
-        # what does not fill subgroups leaves most of them less idle in small workgroups
-        wanted = _WORKGROUP if split.threads & (split.threads - 1) == 0 else _WORKGROUP // 2
+        # where invocations do not fill subgroups, small workgroups leave fewer of them idle
+        wanted = tuning.GROUP if split.threads & (split.threads - 1) == 0 else tuning.GROUP // 2
         lines = max(wanted // split.threads, 1)
         if grid.is_interleaved:
-            lines = max(lines, 2 * _COLUMNS if length <= 128 else _COLUMNS)
+            lines = max(lines, tuning.NEIGHBOURS * (2 if length <= tuning.NEIGHBOURS_SHORT else 1))
     lines = max(min(lines, grid.inner if grid.is_interleaved else grid.outer), 1)
     while lines >= 1:
         grid = make_grid(shape, axis, split.threads, lines, vector)
-        if len(split.radices) == 1 and not whole:
+        if len(split.radices) == 1 and not choices.whole:
             return Pass(split, grid, None, compute_type)
         if lines * split.threads <= most_threads and lines * length * compute_type.item_size <= largest:
             layout = plan_layout(
@@ -122,8 +121,8 @@ def plan_pass(
                 grid.is_interleaved,
                 compute_type.item_size,
                 context.max_shared_memory,
-                parts,
-                whole,
+                choices.parts,
+                choices.whole,
             )
             if layout is not None:
                 return Pass(split, grid, layout, compute_type)

@@ -7,41 +7,37 @@ from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
+from vkdispatch.fft.plan import tuning
 from vkdispatch.fft.plan.memory import SharedLayout, allocation, plan_layout
 from vkdispatch.fft.plan.passes import choose_registers
 from vkdispatch.fft.plan.stages import Split, list_splits
 
-_WORKGROUP = 64  # invocations that a workgroup has if its planes are small
-_SHORT_READ = 32  # values of the rows that are better read with their neighbours, on GPUs
-_SHORT_READ_CPU = 4
-# Values of a plane, and of those an invocation holds, as measured on an H200 (complex64).
-_REGISTERS = ((64, 8), (256, 4), (1024, 8), (4096, 16))
-_HALVED = 8 << 10  # larger planes exchange real and imaginary parts in turn
 _BANKS = 32  # of workgroup memory, of 4 bytes each
+_MOST_REGISTERS = 32
 
 
 @record
 class PlanePlan:
-    """What a kernel of plane transforms looks like.
+    """The plan of a kernel that transforms planes.
 
     Attributes
     ----------
     count, height, width
         Number of planes, their rows and columns.
     rows, columns
-        How a row and a column are split.
+        The splits of a row and of a column.
     planes
         Planes of a workgroup.
     row_layout, column_layout
-        Workgroup memory of either transform; None where it needs none.
+        Workgroup memory of the two transforms; None where it is not needed.
     pitch
-        Distance of two rows in workgroup memory, between the transforms.
+        Distance of two rows in workgroup memory between the transforms.
     parts, chunks
-        As in `SharedLayout`, between the transforms; pieces are of whole rows.
+        As in `SharedLayout`, for the exchange between the transforms; pieces are whole rows.
     staged
-        Whether planes are brought into workgroup memory in the order of memory, and rows taken from there.
+        Whether planes are copied to workgroup memory in the order of memory, and rows are read there.
     compute_type
-        What it is computed in.
+        Complex type of the registers.
     """
 
     count: int
@@ -70,7 +66,7 @@ class PlanePlan:
 
     @property
     def workgroups(self) -> int:
-        """Workgroups in all."""
+        """Total number of workgroups."""
         return -(-self.count // self.planes)
 
     @property
@@ -88,17 +84,22 @@ class PlanePlan:
         return self.elements * self.compute_type.item_size // self.parts
 
 
+@record
+class PlaneChoices:
+    """What is chosen before planes are planned; see `PlanePlan`. None where the plan chooses."""
+
+    rows: Split | None = None
+    columns: Split | None = None
+    planes: int | None = None
+    parts: int | None = None
+    staged: bool | None = None
+
+
+_FREE = PlaneChoices()
+
+
 def plan_planes(
-    count: int,
-    height: int,
-    width: int,
-    compute_type: DType,
-    *,
-    rows: Split | None = None,
-    columns: Split | None = None,
-    planes: int | None = None,
-    parts: int | None = None,
-    staged: bool | None = None,
+    count: int, height: int, width: int, compute_type: DType, choices: PlaneChoices = _FREE
 ) -> PlanePlan | None:
     """Plan transforms of `count` planes; None where a workgroup cannot hold one.
 
@@ -107,50 +108,50 @@ def plan_planes(
     count, height, width
         Number of planes, their rows and columns.
     compute_type
-        What it is computed in.
-    rows, columns, planes, parts, staged
-        What is not to be chosen.
+        Complex type of the registers.
+    choices
+        What is chosen already.
     """
     context = get_context()
     most = context.max_invocations_along_x
-    if min(height, width) < 2 or height * width > 32 * most:
+    if min(height, width) < 2 or height * width > _MOST_REGISTERS * most:
         return None
-    for row_split, column_split in _list_splits(height, width, most, rows, columns, compute_type):
+    for row_split, column_split in _list_splits(height, width, most, compute_type, choices):
         group = _count_invocations(height, width, row_split, column_split)
-        together = planes or min(max(_WORKGROUP // group, 1), context.max_workgroup_size[1], count)
+        together = choices.planes or min(max(tuning.GROUP // group, 1), context.max_workgroup_size[1], count)
         while together >= 1:
-            half_first = height * width * compute_type.item_size > _HALVED and not device_facts().cpu
-            for part in ((2, 1) if half_first else (1, 2)) if parts is None else (parts,):
+            size = height * width * compute_type.item_size
+            half_first = size > tuning.LARGEST_WHOLE_EXCHANGE and not device_facts().cpu
+            for parts in ((2, 1) if half_first else (1, 2)) if choices.parts is None else (choices.parts,):
                 if group * together > most:
                     continue
-                plan = _plan_memory(
-                    (count, height, width), row_split, column_split, together, part, staged, compute_type
-                )
+                chosen = PlaneChoices(row_split, column_split, together, parts, choices.staged)
+                plan = _plan_memory((count, height, width), compute_type, chosen)
                 if plan is not None:
                     return plan
-            together = together // 2 if planes is None else 0
+            together = together // 2 if choices.planes is None else 0
     return None
 
 
 def _count_invocations(height: int, width: int, rows: Split, columns: Split) -> int:
-    """Return the invocations of a plane: a multiple of those that a column has."""
+    """Return the invocations of a plane: a multiple of those of a column."""
     wanted = max(rows.threads * height, columns.threads * width)
     return -(-wanted // columns.threads) * columns.threads
 
 
 def _list_splits(
-    height: int, width: int, most: int, rows: Split | None, columns: Split | None, compute_type: DType
+    height: int, width: int, most: int, compute_type: DType, choices: PlaneChoices
 ) -> list[tuple[Split, Split]]:
-    """Return splits of rows and columns that go together, the cheapest ones first."""
-    if rows is not None and columns is not None:
-        return [(rows, columns)]
+    """Return pairs of splits of rows and columns, the cheapest first."""
+    if choices.rows is not None and choices.columns is not None:
+        return [(choices.rows, choices.columns)]
     values = height * width
     if device_facts().cpu:
         wanted = max(choose_registers(max(height, width), False, True), -(-values // most))
     else:
-        wanted = next((registers for size, registers in _REGISTERS if values <= size), 32)
-    limit = max(min(wanted, 32) * 8 // compute_type.item_size, 4)
-    while limit <= 32:
+        wanted = tuning.look_up(tuning.REGISTERS_PLANE, values)
+    limit = max(min(wanted, _MOST_REGISTERS) * 8 // compute_type.item_size, 4)
+    while limit <= _MOST_REGISTERS:
         found = _pair_splits(height, width, limit, most)
         if found:
             return found
@@ -159,7 +160,7 @@ def _list_splits(
 
 
 def _pair_splits(height: int, width: int, limit: int, most: int) -> list[tuple[Split, Split]]:
-    """Return splits that go together, of invocations that hold up to `limit` values or a prime."""
+    """Return pairs of splits whose invocations hold up to `limit` values or a prime."""
     of_rows, of_columns = _cheapest_by_threads(width, limit, most), _cheapest_by_threads(height, limit, most)
     found: list[tuple[float, int, Split, Split]] = []
     for row_threads, (row_cost, row_split) in of_rows.items():
@@ -168,8 +169,8 @@ def _pair_splits(height: int, width: int, limit: int, most: int) -> list[tuple[S
             if max(a, b) > most or max(a, b) > 2 * min(a, b):
                 continue
             work = row_cost * max(a, b) / a + column_cost * max(a, b) / b
-            # more than 512 invocations leave a processor room for few workgroups
-            found.append((work * (1.3 if max(a, b) > 512 else 1), len(found), row_split, column_split))
+            work *= tuning.COST_LARGE_GROUP if max(a, b) > tuning.LARGE_GROUP else 1
+            found.append((work, len(found), row_split, column_split))
     return [(each[2], each[3]) for each in sorted(found)[:8]]
 
 
@@ -183,16 +184,10 @@ def _cheapest_by_threads(length: int, registers: int, most: int) -> dict[int, tu
     return best
 
 
-def _plan_memory(
-    shape: tuple[int, int, int],
-    rows: Split,
-    columns: Split,
-    planes: int,
-    parts: int,
-    staged: bool | None,
-    compute_type: DType,
-) -> PlanePlan | None:
-    """Choose workgroup memory; None where there is not enough."""
+def _plan_memory(shape: tuple[int, int, int], compute_type: DType, choices: PlaneChoices) -> PlanePlan | None:
+    """Choose workgroup memory for chosen splits, planes and parts; None where there is not enough."""
+    rows, columns, planes, parts = choices.rows, choices.columns, choices.planes, choices.parts
+    assert rows is not None and columns is not None and planes is not None and parts is not None
     _, height, width = shape
     most, item = get_context().max_shared_memory, compute_type.item_size
     group = _count_invocations(height, width, rows, columns)
@@ -205,8 +200,11 @@ def _plan_memory(
             if layout is None:
                 return None
         layouts.append(layout)
-    if staged is None:
-        staged = rows.threads < min(_SHORT_READ_CPU, width) if device_facts().cpu else width <= _SHORT_READ
+    staged = choices.staged
+    if staged is None and device_facts().cpu:
+        staged = rows.threads < min(tuning.CPU_PLANE_STAGED_THREADS, width)
+    elif staged is None:
+        staged = width <= tuning.PLANE_STAGED_WIDTH
     pitch = _choose_pitch(width, height, rows.threads, group, item // parts)
     for chunks in (1, 2, 4, 8) if parts == 2 else (1,):
         first = columns.stages[0]
@@ -232,7 +230,7 @@ def _plan_memory(
 
 @functools.cache
 def _choose_pitch(width: int, height: int, threads: int, group: int, item: int) -> int:
-    """Return the distance of rows for which accesses along rows and along columns share banks least."""
+    """Return the distance of rows with the fewest bank conflicts along rows and along columns."""
     banks = max(_BANKS * 4 // item, 1)
     lanes = min(banks, 32)
 

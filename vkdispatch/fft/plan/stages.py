@@ -1,12 +1,12 @@
-"""How a transform of one line is split: radices, invocations, and where each value lies between stages.
+"""How the transform of a line is split into stages, and where its values are between them.
 
-This is Stockham's form of the fast Fourier transform. Stage by stage, butterfly `b` of `length / radix` takes
-the values at `b + i * length / radix` and leaves its outcome at
+This is the Stockham FFT. In each stage, butterfly `b` of `length / radix` reads the values at
+`b + i * length / radix` and writes its results to
 
     (b // previous) * previous * radix + b % previous + i * previous        i = 0 ... radix - 1
 
-`previous` being the product of the radices before. The values come and go in natural order, and neighbouring
-butterflies always touch neighbouring places.
+where `previous` is the product of the radices of the earlier stages. Input and output are in natural order,
+and neighbouring butterflies access neighbouring values.
 """
 
 import functools
@@ -14,24 +14,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from vkdispatch.base.record import record, replace
+from vkdispatch.fft.plan import tuning
 from vkdispatch.fft.plan.indices import add, multiply
 from vkdispatch.fft.plan.lengths import LARGEST_PRIME, count_operations, prime_factors
-
-_SHARED_ACCESS = 6  # instructions that a value's way through workgroup memory is worth
-_TWIDDLE = 8  # instructions to make and apply a twiddle factor
-_IDLE = 0.3  # what an idle invocation costs, of a busy one
-# Instructions that one value more in each invocation costs; in long lines it saves them.
-_HELD = 0.2
-_LONG = 2048
-# The same on a CPU, whose instructions do several invocations' work at once but for accesses to memory.
-_CPU_EXCHANGE = 200
-_CPU_ROUND = 15  # a butterfly more in each invocation, which has to keep it over barriers
-_CPU_UNEVEN = 30
 
 
 @record
 class Stage:
-    """One pass over the values of a line.
+    """A stage of the transform of a line.
 
     Attributes
     ----------
@@ -40,7 +30,7 @@ class Stage:
     radix
         Values of a butterfly.
     previous
-        Product of the radices of the stages before.
+        Product of the radices of the earlier stages.
     threads
         Invocations that work on the line.
     """
@@ -75,19 +65,19 @@ class Stage:
         return add(thread, turn * self.threads)
 
     def conditions(self, thread: Any, turn: int) -> list[Any]:
-        """Return when an invocation has a butterfly in a turn: nothing where it always has."""
+        """Return the conditions under which an invocation has a butterfly in a turn."""
         if self.is_even or turn < self.rounds - 1:
             return []
         return [self.butterfly(thread, turn) < self.butterflies]
 
     def input_bounds(self, turn: int, i: int) -> tuple[int, int]:
-        """Return the least and greatest position of what butterflies of a turn take as number i."""
+        """Return the least and greatest position of input number i of the butterflies of a turn."""
         least = turn * self.threads
         most = min(least + self.threads, self.butterflies) - 1
         return least + i * self.butterflies, most + i * self.butterflies
 
     def output_bounds(self, turn: int, i: int) -> tuple[int, int]:
-        """Return the least and greatest position of what butterflies of a turn leave as number i."""
+        """Return the least and greatest position of output number i of the butterflies of a turn."""
         if self.previous == self.butterflies:
             return self.input_bounds(turn, i)
         return 0, self.length - 1
@@ -97,7 +87,7 @@ class Stage:
         return self._split(thread, turn)[1]
 
     def first_output(self, thread: Any, turn: int) -> Any:
-        """Where the first value of a butterfly's outcome goes; the others follow at distance `previous`."""
+        """Position of the first output of a butterfly; the others follow at distance `previous`."""
         block, rest = self._split(thread, turn)
         return add(multiply(block, self.previous * self.radix), rest)
 
@@ -107,7 +97,7 @@ class Stage:
         if previous == 1:
             return self.butterfly(thread, turn), 0
         if previous % self.threads == 0 or isinstance(thread, int):
-            # the invocation's number is less than `previous`, and all that it may carry over is known
+            # the number of the invocation is less than `previous`: it never carries over
             return start // previous, add(thread, start % previous)
         if previous >= self.butterflies:
             return 0, self.butterfly(thread, turn)
@@ -146,7 +136,7 @@ class Split:
 
 @functools.cache
 def choose_split(length: int, registers: int, most_threads: int, room: int | None = None) -> Split | None:
-    """Choose radices and invocations for a line; None where the limits admit nothing.
+    """Choose the radices and invocations of a line; None where no split is within the limits.
 
     Parameters
     ----------
@@ -157,7 +147,7 @@ def choose_split(length: int, registers: int, most_threads: int, room: int | Non
     most_threads
         Invocations of a workgroup.
     room
-        If it is for a CPU: how many values its workgroup memory holds.
+        On a CPU: how many values workgroup memory holds.
     """
     best: tuple[float, Split] | None = None
     for cost, split in list_splits(length, registers, most_threads):
@@ -168,13 +158,13 @@ def choose_split(length: int, registers: int, most_threads: int, room: int | Non
         return None
     split = best[1]
     if length & (length - 1) and len(split.radices) > 2 and split.radices[0] == split.radices[1]:
-        # reads of the smaller radix are better spread
+        # the reads of the smaller radix are more coalesced
         split = replace(split, radices=split.radices[::-1])
     return split
 
 
 def list_splits(length: int, registers: int, most_threads: int) -> Iterator[tuple[float, Split]]:
-    """Yield the splits that `choose_split` chooses among, with what each costs."""
+    """Yield the candidates of `choose_split` with their costs."""
     if prime_factors(length)[-1:] > (LARGEST_PRIME,):
         return
     for radices in _factorizations(length, max(registers, *prime_factors(length), 1)):
@@ -203,13 +193,13 @@ def _descending(n: int, largest: int) -> Iterator[tuple[int, ...]]:
 
 @functools.cache
 def fewest_stages(length: int, registers: int) -> int:
-    """Return how many stages a line has at least, of radices up to a bound or a prime."""
+    """Return the least number of stages of a line, with radices up to a bound or prime."""
     largest = max(registers, *prime_factors(length), 1)
     return min(len(radices) for radices in _factorizations(length, largest))
 
 
 def _thread_counts(length: int, radices: tuple[int, ...], registers: int, most: int) -> set[int]:
-    """Invocations with which each stage's registers stay within bounds."""
+    """Return the numbers of invocations with which the registers of each stage suffice."""
     bound = max(registers, *radices)
     counts = set()
     for radix in radices:
@@ -223,28 +213,32 @@ def _thread_counts(length: int, radices: tuple[int, ...], registers: int, most: 
 
 
 def _cost(split: Split) -> float:
-    """Instructions for each value of a line, in which idle invocations count a little."""
+    """Return the instructions for each value of a line on a GPU."""
     total = 0.0
     for number, stage in enumerate(split.stages):
-        slots = stage.butterflies + _IDLE * (stage.rounds * split.threads - stage.butterflies)
+        slots = stage.butterflies + tuning.COST_IDLE * (stage.rounds * split.threads - stage.butterflies)
         total += slots * count_operations(stage.radix)
         if number:
-            total += slots * ((stage.radix - 1) * _TWIDDLE + stage.radix * _SHARED_ACCESS)
-    # short lines want many invocations that hide the latency of memory, long ones fewer with more to do each
-    hold = split.length / split.threads
-    return total / split.length + (-_HELD if split.length > _LONG else _HELD) * hold
+            total += slots * (
+                (stage.radix - 1) * tuning.COST_TWIDDLE + stage.radix * tuning.COST_SHARED_ACCESS
+            )
+    # short lines need many invocations to hide the latency of memory, long ones few with more work each
+    cost = -tuning.COST_HELD if split.length > tuning.LONG else tuning.COST_HELD
+    return total / split.length + cost * (split.length / split.threads)
 
 
 def _cpu_cost(split: Split, room: int) -> float:
-    """Instructions for each value of a line, where a way through workgroup memory costs far more than any."""
+    """Return the instructions for each value of a line on a CPU, where exchanges cost most."""
     stages = split.stages
-    total = float(_CPU_EXCHANGE * (len(stages) - 1))
+    total = float(tuning.CPU_COST_EXCHANGE * (len(stages) - 1))
     idle = max(stage.rounds * stage.threads - stage.butterflies for stage in stages)
     if len(stages) > 1 and split.length + idle > room:
-        # real and imaginary parts one after the other
-        total += 2 * _CPU_EXCHANGE
+        # the real and the imaginary parts are exchanged in turn
+        total += 2 * tuning.CPU_COST_EXCHANGE
     for stage in stages:
         total += stage.rounds * split.threads * count_operations(stage.radix) / split.length
         if len(stages) > 1:
-            total += _CPU_ROUND * (stage.rounds - 1) + (0 if stage.is_even else _CPU_UNEVEN)
+            total += tuning.CPU_COST_ROUND * (stage.rounds - 1) + (
+                0 if stage.is_even else tuning.CPU_COST_UNEVEN
+            )
     return total

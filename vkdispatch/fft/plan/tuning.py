@@ -59,8 +59,8 @@ PLANE_STAGED_WIDTH = 32
 
 # Longest lines of a pass of several: they leave a workgroup room for 128 bytes of neighbouring lines.
 LONGEST_OF_PASS = 1024
-# Bytes that are transformed at once by several passes, to bound the memory between them. Smaller chunks, which
-# stay in the cache, do not make up for their launches.
+# Bytes that several passes transform at once, to bound the memory between them. Smaller chunks, which stay
+# in the cache, do not make up for their launches.
 CHUNK = 1 << 30
 # Entries beyond which a table of roots is split in two.
 LARGEST_TABLE = 1024

@@ -9,6 +9,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.arrays.facts import device_facts
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base.dtype import DType, complex64, complex128, to_numpy_dtype
+from vkdispatch.fft.plan import tuning
 from vkdispatch.fft.plan.indices import add, hold
 from vkdispatch.fft.plan.lengths import first_factor
 from vkdispatch.fft.plan.stages import Split
@@ -67,11 +68,6 @@ def twiddles(split: Split, compute_type: DType) -> vc.ConstantArray:
     return vc.ConstantArray(np.concatenate(parts).astype(host_type(compute_type)))
 
 
-# Beyond so many entries a table is two: exp(-2 pi i (a step + b) / n) is a product.
-_ONE_TABLE = 1024
-_ONE_TABLE_ON_CPU = 1 << 16  # where a second access costs more than what a table takes of a cache
-
-
 @remembered
 def _table(denominator: int, compute_type: DType, longest: int) -> tuple[vc.ConstantArray, int]:
     """Return the table, and after how many entries the second one begins; 0 where there is one only."""
@@ -86,7 +82,7 @@ def _table(denominator: int, compute_type: DType, longest: int) -> tuple[vc.Cons
 
 def root_power(exponent: Any, denominator: int, compute_type: DType, inverse: bool) -> Any:
     """Return exp(-+2 pi i exponent / denominator) of an exponent (u32) less than the denominator."""
-    longest = _ONE_TABLE_ON_CPU if device_facts().cpu else _ONE_TABLE
+    longest = tuning.CPU_LARGEST_TABLE if device_facts().cpu else tuning.LARGEST_TABLE
     array, step = _table(denominator, compute_type, longest)
     table = vc.constant_array(array)
     if step == 0:
