@@ -1,10 +1,11 @@
 """SciPy's FFTs on the device: `scipy.fft.set_backend(vd.fft.scipy_backend)`.
 
-This module is a backend as SciPy's dispatch asks for one (uarray's protocol): arrays go in and come out as
-with SciPy, of the same shapes, dtypes and numbers. float32 is computed as such, float16 too, and all else in
-double precision. What the device cannot do, and what is wrong, is declined: SciPy then does it, or says what
-is wrong. Declined are double precision on devices without float64, long doubles, arrays of other libraries,
-empty arrays, `plan=`, and what there is no memory for. `workers` and `overwrite_x` make no difference.
+This module is a backend of SciPy's dispatch (the uarray protocol): arguments and results are NumPy arrays
+with the shapes, dtypes and values of SciPy's. float16 and float32 are computed in single precision,
+everything else in double precision. What the device cannot do, and what is wrong, is declined: SciPy then
+computes it, or raises the error. Declined are double precision on devices without float64, long doubles,
+arrays of other libraries, empty arrays, `plan=`, and what does not fit into memory. `workers` and
+`overwrite_x` have no effect.
 """
 
 import math
@@ -28,11 +29,11 @@ __ua_domain__ = "numpy.scipy.fft"
 
 
 class _Declined(Exception):
-    """SciPy is to do it."""
+    """SciPy must compute it."""
 
 
 def __ua_function__(method: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:  # noqa: N807
-    """Do what a function of `scipy.fft` does, or return NotImplemented."""
+    """Compute a function of `scipy.fft`, or return NotImplemented."""
     function = _FUNCTIONS.get(method.__name__)
     if function is None:
         return NotImplemented
@@ -88,7 +89,7 @@ def _index(value: Any) -> int:
 
 
 def _parse_axes_and_lengths(array: Array, s: Any, axes: Any) -> tuple[list[int], list[int | None]]:
-    """Return the axes, counted from the front, and the lengths asked for along them."""
+    """Return the axes, counted from the front, and the requested lengths along them."""
     many = (list, tuple, np.ndarray)
     lengths = None if s is None else [_index(n) for n in (s if isinstance(s, many) else (s,))]
     if axes is None:
@@ -107,7 +108,7 @@ def _parse_axes_and_lengths(array: Array, s: Any, axes: Any) -> tuple[list[int],
 
 
 def _resize(array: Array, length: int | None, axis: int) -> Array:
-    """Cut an axis off, or fill it up with zeros."""
+    """Truncate an axis, or pad it with zeros."""
     if length is None or length == array.shape[axis]:
         return array
     if length < 1:
@@ -130,7 +131,7 @@ def _check_options(norm: Any, plan: Any) -> None:
 def _transform_axes(
     buffer: Buffer[Any], shape: Sequence[int], axes: Sequence[int], inverse: bool, norm: Any
 ) -> None:
-    """Transform a buffer of complex numbers; any number of axes becomes three."""
+    """Transform a buffer of complex numbers of any number of axes."""
     last = len(shape) - 1
     if last > 0 and {last - 1, last} <= set(axes):
         planes = (math.prod(shape[:-2]), *shape[-2:])
@@ -227,7 +228,7 @@ def _backward_real(conjugate: bool) -> Callable[..., Array]:
 
 
 def _shift_axes(chosen: Sequence[int]) -> list[int]:
-    """Return where the other axes are once the last one named has become the last of all."""
+    """Return the other axes after the last of them has become the last of the array."""
     return [axis - (axis > chosen[-1]) for axis in chosen[:-1]]
 
 
@@ -263,7 +264,7 @@ def _real_to_real(family: Family, inverse: bool) -> Callable[..., Array]:
 
 
 def _of_one_axis(function: Callable[..., Array]) -> Callable[..., Array]:
-    """Return the function of one axis that belongs to one of many."""
+    """Return the function of one axis, by the function of any axes."""
 
     def run(x: Any, n: Any = None, axis: Any = -1, *args: Any, **kwargs: Any) -> Array:
         return function(x, None if n is None else (n,), (axis,), *args, **kwargs)

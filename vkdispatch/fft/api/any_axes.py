@@ -49,7 +49,7 @@ def fftn(
     Raises
     ------
     TypeError, ValueError
-        As `fft`; also if an axis is named twice.
+        As `fft`; also if an axis is repeated.
     AxisError
         There is no such axis.
     """
@@ -92,8 +92,7 @@ def rfftn(
     buffer
         Its reals become their half spectrum.
     axes
-        Which; default: all. The last one named is that of the real transform, which is the last of the
-        buffer.
+        Which; default: all. The last one is that of the real transform, and must be the last of the buffer.
     norm
         "backward" (as None), "ortho" or "forward", as in NumPy.
     graph, print_shader, compute_type
@@ -102,9 +101,9 @@ def rfftn(
     Raises
     ------
     TypeError
-        `buffer` is no RFFTBuffer.
+        `buffer` is not an RFFTBuffer.
     ValueError
-        As `fft`; also if an axis is named twice, or the last one named is not the buffer's last.
+        As `fft`; also if an axis is repeated, or the last one is not the buffer's last.
     AxisError
         There is no such axis.
     """
@@ -141,7 +140,7 @@ def hfft(
     print_shader: bool = False,
     compute_type: DType | None = None,
 ) -> None:
-    """Transform the half of a Hermitian signal that an RFFTBuffer holds into its real spectrum, in place.
+    """Transform half of a Hermitian signal in an RFFTBuffer into its real spectrum, in place.
 
     As `numpy.fft.hfft` along the last axis.
 

@@ -1,4 +1,4 @@
-"""The kernels that were made already."""
+"""The caches of kernels."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ __all__ = ["cache_clear", "get_cache_info", "print_cache_info"]
 
 
 def get_cache_info() -> Any:
-    """Return the hits, misses and size of the cache of `make_fft_shader`, as `functools` has it."""
+    """Return the hits, misses and size of the cache of `make_fft_shader`, as a `functools` CacheInfo."""
     return build_fft_kernel.cache_info()
 
 
@@ -21,7 +21,7 @@ def print_cache_info() -> None:
 
 
 def cache_clear() -> None:
-    """Forget the kernels of transforms, convolutions and transpositions: each is made anew when next used."""
+    """Forget the kernels of transforms, convolutions and transpositions."""
     build_fft_kernel.cache_clear()
     build_plane_kernel.cache_clear()
     build_plane_convolution.cache_clear()

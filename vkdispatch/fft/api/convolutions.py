@@ -48,33 +48,32 @@ def convolve(
 ) -> None:
     """Multiply the spectrum along an axis by the conjugate of a kernel's, and transform back, in place.
 
-    The kernel is given as its spectrum, so that the outcome is the circular cross-correlation with what `fft`
-    made the spectrum of.
+    The kernel is given by its spectrum. The result is the circular cross-correlation with the kernel.
 
     Parameters
     ----------
     *buffers
-        The output and the input as in `fft` (one buffer where there are no maps), then the kernel: a complex
-        buffer, or the arguments of `kernel_map`.
+        The output and the input as in `fft` (one buffer without maps), then the kernel: a complex buffer, or
+        the arguments of `kernel_map`.
     kernel_map
         Called for each value of the spectrum, which it changes: `read_op().register`.
     kernel_num
-        How many kernels are applied to one spectrum, one after another: a buffer has them one behind another,
-        maps tell them apart by `mapped_kernel_index()`. An output map puts each outcome where it belongs.
+        How many kernels are applied to one spectrum. A buffer has them one after another; maps distinguish
+        them by `mapped_kernel_index()`. An output map writes each result to its place.
     buffer_shape, graph, print_shader, axis, name
         As for `fft`.
     input_map, output_map, output_type, input_type, compute_type
         As for `fft`.
     normalize
-        Whether the outcome is divided by the length.
+        Whether the result is divided by the length.
     transposed_kernel
-        Whether the kernel is in the layout that `transpose` makes.
+        Whether the kernel has the layout that `transpose` writes.
     kernel_inner_only
         Whether the kernel lacks the axes before the transformed one, so that it is the same for all of them.
     kernel_type
-        Complex type of the kernel's buffer, if other than its own dtype.
+        Complex type of the kernel's buffer, if other than its dtype.
     input_signal_range
-        (start, end): values outside are not read and count as zero.
+        (start, end): values outside are not read, and are zero.
 
     Raises
     ------
@@ -98,7 +97,7 @@ def convolve(
 
 
 def _takes_kernel_arguments(function: _Function) -> _Function:
-    """Let the arguments of a kernel map follow one another, where the map itself is given by name."""
+    """Let the arguments of a kernel map follow one another, if the map is passed by name."""
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
@@ -136,14 +135,14 @@ def convolve2D(  # noqa: N802
     Parameters
     ----------
     buffer
-        Complex, of two axes or three: the outcome, and the signal unless there is an input map.
+        Complex, of two or three axes: the output, and the signal unless there is an input map.
     kernel
         Complex, of the same shape. With `kernel_map`: its argument, or a tuple of its arguments, which may
         also be passed one after the other if `kernel_map` is passed by name.
     kernel_map, buffer_shape, graph, print_shader, normalize, transposed_kernel, kernel_inner_only
         As for `convolve`; the kernel is applied along the axis before the last.
     input_map, output_map
-        What reads the signal, and what writes the outcome; `buffer` then holds what is between.
+        Maps that read the signal and write the result; `buffer` holds the values in between.
     output_type, input_type, kernel_type, compute_type
         As for `convolve`.
     input_args, output_args
@@ -179,7 +178,7 @@ def convolve2DR(  # noqa: N802
     Parameters
     ----------
     buffer
-        Real, of two axes or three: the signal and the outcome.
+        Real, of two or three axes: the signal and the output.
     kernel
         The same for the kernel; with `kernel_map` its argument, or a tuple of them.
     buffer_shape
@@ -199,7 +198,7 @@ def convolve2DR(  # noqa: N802
     convolve_real_planes(buffer, kernel, spectra, options)
 
 
-# ---- kernels in the layout that convolutions read fastest ------------------------------------------
+# ---- the transposed layout of kernels -------------------------------------------------------------
 
 
 def transpose(
@@ -214,7 +213,7 @@ def transpose(
     output_type: DType | None = None,
     compute_type: DType | None = None,
 ) -> Buffer[Any]:
-    """Bring a convolution's kernel into the layout that convolutions along an axis read fastest.
+    """Copy a convolution's kernel to the layout that convolutions along an axis read fastest.
 
     Parameters
     ----------
@@ -223,16 +222,16 @@ def transpose(
     conv_shape, axis
         Shape and axis of the convolution; default: the shape of `in_buffer`, and the last axis.
     out_buffer
-        Where to; None makes a buffer of one axis. At least `get_transposed_size(conv_shape, axis)` elements
-        are needed; without the outer axes, what the shape without them needs.
+        The output; None creates a buffer of one axis. It needs `get_transposed_size(conv_shape, axis)`
+        elements; without the outer axes, those of the shape without them.
     graph, print_shader
         As for `fft`.
     kernel_inner_only
         Whether the kernel lacks the axes before the transformed one.
     input_type, output_type
-        Complex types of the buffers, if other than their own dtypes.
+        Complex types of the buffers, if other than their dtypes.
     compute_type
-        What the convolution computes in; default: the wider of those, at least complex64.
+        Complex type of the convolution's computation; default: the wider of those, at least complex64.
 
     Returns
     -------

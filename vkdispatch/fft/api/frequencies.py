@@ -1,4 +1,4 @@
-"""Sample frequencies, and the zero frequency moved to the middle and back."""
+"""Sample frequencies, and shifts of the zero frequency."""
 
 from collections.abc import Sequence
 from typing import Any, overload
@@ -31,7 +31,7 @@ def fftfreq(n: int, d: float = 1.0) -> Array:
     n
         Length of the signal, 1 or more.
     d
-        Time from one sample to the next; the frequencies are in cycles per its unit.
+        Sample spacing; the frequencies are in cycles per its unit.
 
     Returns
     -------
@@ -54,7 +54,7 @@ def rfftfreq(n: int, d: float = 1.0) -> Array:
 
 
 def _parse_samples(n: object, d: object) -> tuple[int, float]:
-    """Return how many samples there are, and how far apart they are."""
+    """Return the number of samples and their spacing."""
     count = checked_int(n, "n", least=1)
     if not is_number(d):
         raise ArgumentTypeError(f"d: expected a number, got {given(d)}")
@@ -89,12 +89,12 @@ def fftshift(
     Parameters
     ----------
     x
-        An array, for which NumPy does it, or a buffer of any dtype, for which the device does.
+        An array, which NumPy shifts, or a buffer of any dtype, which the device shifts.
     axes
         Which; default: all.
     out
-        For a buffer: where the outcome goes. It may be `x` itself if the axes have even lengths. None makes a
-        new one.
+        For a buffer: the buffer for the result. It may be `x` if the axes have even lengths. None creates
+        one.
     graph
         For a buffer: where to record; None takes the thread's `vd.global_graph()`.
 
@@ -107,7 +107,7 @@ def fftshift(
     TypeError
         `out` or `graph` is given with an array.
     ValueError
-        `out` has another shape or dtype, is `x` although an axis is odd, or an axis is named twice.
+        `out` has another shape or dtype, is `x` although an axis is odd, or an axis is repeated.
     AxisError
         There is no such axis of the buffer.
     """
@@ -135,7 +135,7 @@ def ifftshift(
     out: Buffer[Any] | None = None,
     graph: CommandGraph | None = None,
 ) -> Any:
-    """Undo `fftshift`, as `numpy.fft.ifftshift`; for odd lengths that is not the same. See `fftshift`."""
+    """Return the inverse of `fftshift`, as `numpy.fft.ifftshift`; see `fftshift`."""
     return _shift("ifftshift", x, axes, out, graph)
 
 
@@ -147,7 +147,7 @@ def _shift(who: str, x: Any, axes: Any, out: Any, graph: CommandGraph | None) ->
         return np.fft.fftshift(x, axes) if who == "fftshift" else np.fft.ifftshift(x, axes)
     shape = x.shape
     chosen = checked_axes(axes, len(shape), "axes")
-    # how much further on in the source each value is
+    # the offset of the source along each axis
     steps = [0, 0, 0]
     for axis in chosen:
         steps[axis] = -(-shape[axis] // 2) if who == "fftshift" else shape[axis] // 2
@@ -174,7 +174,7 @@ def _shift(who: str, x: Any, axes: Any, out: Any, graph: CommandGraph | None) ->
 
 
 def _source_index(buffer: Any, i: Any, steps: Sequence[Any]) -> Any:
-    """Return where the value comes from that goes to a flat index."""
+    """Return the source of the value at a flat index."""
     shape = (buffer.shape.x, buffer.shape.y, buffer.shape.z)
     row = (i // shape[2]).to_register()
     found: Any = 0
@@ -200,7 +200,7 @@ def _make_swap(kind: DType) -> ShaderFunction:
     def swap(dst: Any, x: Any, y: Any, z: Any) -> None:
         i = vc.global_invocation_id().x
         other = _source_index(dst, i, (x, y, z))
-        # each of a pair finds the other: the first one swaps
+        # each of a pair finds the other, and the first swaps them
         with vc.if_block(i < other):
             here, there = dst[i].to_register(), dst[other].to_register()
             dst[i] = there
@@ -210,7 +210,7 @@ def _make_swap(kind: DType) -> ShaderFunction:
 
 
 def _make_kernel(function: Any, buffers: tuple[str, ...], kind: DType) -> ShaderFunction:
-    """Return the kernel of a function for a dtype, the same one each time."""
+    """Return the kernel of a function for a dtype."""
     key = (function.__name__, kind)
     if key not in _kernels:
         annotation: Any = Buff

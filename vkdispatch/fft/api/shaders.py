@@ -34,7 +34,7 @@ def make_fft_shader(
     compute_type: DType | None = None,
     input_signal_range: SignalRange | None = None,
 ) -> Any:
-    """Make the kernel of a transform along an axis, batched over all others. Equal arguments give one kernel.
+    """Return the kernel of a transform along an axis, batched over all others; equal arguments share one.
 
     Parameters
     ----------
@@ -43,21 +43,21 @@ def make_fft_shader(
     inverse, normalize_inverse
         Direction, and whether an inverse transform is divided by the length.
     r2c
-        Whether the data is an RFFTBuffer's; `buffer_shape` is then the shape of the reals.
+        Whether the data is that of an RFFTBuffer; `buffer_shape` is then the shape of the reals.
     input_map, output_map
-        What reads and writes instead of a buffer; see `read_op` and `write_op`.
+        Maps that read and write; see `read_op` and `write_op`.
     input_type, output_type
         Complex types of the buffers (default complex64).
     compute_type
         Complex type of the computation; default: the widest of those, at least complex64.
     input_signal_range
-        (start, end): what is outside of it counts as zero.
+        (start, end): values outside are zero.
 
     Returns
     -------
     ShaderFunction
-        Its arguments are the output (a buffer or the output map's), then the input's; one buffer if there are
-        no maps.
+        Its arguments are the output (a buffer, or the arguments of the output map), then the input; one
+        buffer without maps. Long lines give a sequence of kernels, which is called alike.
 
     Raises
     ------
@@ -97,10 +97,10 @@ def make_convolution_shader(
     compute_type: DType | None = None,
     input_signal_range: SignalRange | None = None,
 ) -> Any:
-    """Make the kernel of a convolution along an axis, batched over all others; see `convolve`.
+    """Return the kernel of a convolution along an axis, batched over all others; see `convolve`.
 
-    Equal arguments give one kernel. Its arguments are the output, the input (only with maps: without there is
-    one buffer for both), and the kernel: a complex buffer each, or the arguments of a map.
+    Equal arguments share one kernel. Its arguments are the output, the input (with maps; without, one buffer
+    is both), and the convolution's kernel: a complex buffer each, or the arguments of a map.
 
     Raises
     ------
@@ -134,9 +134,9 @@ def make_transpose_shader(
     output_type: DType = complex64,
     compute_type: DType = complex64,
 ) -> ShaderFunction:
-    """Make the kernel that brings a convolution's kernel into the layout that convolutions read fastest.
+    """Return the kernel that copies a kernel of convolutions to the layout that they read fastest.
 
-    Its arguments are the output and the input buffer; see `transpose`. Equal arguments give one kernel.
+    Its arguments are the output and the input buffer; see `transpose`. Equal arguments share one kernel.
 
     Raises
     ------

@@ -56,15 +56,15 @@ def fft(
 ) -> None:
     """Transform along one axis, in place unless there are maps, batched over all other axes.
 
-    Forward the exponent is negative and nothing is normalized, as in `numpy.fft.fft`.
+    The exponent of the forward transform is negative, and it is not normalized, as in `numpy.fft.fft`.
 
     Parameters
     ----------
     *buffers
-        The output: a complex buffer, or the arguments of `output_map`. Then the input: a complex buffer or
-        the arguments of `input_map`. One buffer, both read and written, where there are no maps.
+        The output, a complex buffer or the arguments of `output_map`; then the input, a complex buffer or the
+        arguments of `input_map`. Without maps, one buffer that is read and written.
     buffer_shape
-        Shape of the data; default: that of the first buffer.
+        Shape of the data; default: the shape of the first buffer.
     graph
         Where to record; None takes the thread's `vd.global_graph()`.
     print_shader
@@ -80,14 +80,13 @@ def fft(
     input_map, output_map
         Functions made by `vd.map` that read and write instead; see `read_op` and `write_op`.
     output_type, input_type
-        Complex types of the buffers, where they are other than the buffers' own dtypes.
+        Complex types of the buffers, if other than their dtypes.
     compute_type
         Complex type of the computation; default: the wider of those, at least complex64.
     input_signal_range
-        (start, end): values outside are not read and count as zero.
+        (start, end): values outside are not read, and are zero.
     norm
-        "backward", "ortho" or "forward", as in NumPy, in either direction; it takes the place of
-        `normalize_inverse`. None leaves it to that.
+        "backward", "ortho" or "forward", as in NumPy; it overrides `normalize_inverse`. None: it does not.
 
     Raises
     ------
@@ -141,7 +140,7 @@ def ifft(
     buffer_shape: Sequence[int] | None = None,
     norm: Norm | None = None,
 ) -> None:
-    """Transform back along one axis, divided by its length if `normalize`; the rest is as in `fft`."""
+    """Inverse transform along one axis, divided by its length if `normalize`; see `fft`."""
     io = (input_map, output_map, input_type, output_type, compute_type)
     options = Options(
         graph,
@@ -180,7 +179,7 @@ def fft2(
     """Transform the last two axes of a buffer of two or three, as `numpy.fft.fft2`.
 
     The input map belongs to the first pass and the output map to the last; their arguments come first, as in
-    `fft`. With an output map the input is left as it is: what lies between takes memory of its own.
+    `fft`. With an output map the input is not changed: the values between the passes have their own buffer.
 
     Parameters
     ----------
@@ -238,7 +237,7 @@ def ifft2(
     buffer_shape: Sequence[int] | None = None,
     norm: Norm | None = None,
 ) -> None:
-    """Transform the last two axes back, divided by their lengths if `normalize`; see `fft2`."""
+    """Inverse transform of the last two axes, divided by their lengths if `normalize`; see `fft2`."""
     io = (input_map, output_map, input_type, output_type, compute_type)
     options = Options(
         graph,
@@ -268,7 +267,7 @@ def ifft3(
     buffer_shape: Sequence[int] | None = None,
     norm: Norm | None = None,
 ) -> None:
-    """Transform a buffer of three axes back, divided by their lengths if `normalize`; see `fft2`."""
+    """Inverse transform of a buffer of three axes, divided by their lengths if `normalize`; see `fft2`."""
     io = (input_map, output_map, input_type, output_type, compute_type)
     options = Options(
         graph,
@@ -299,14 +298,14 @@ def rfft(
     Parameters
     ----------
     buffer
-        Its reals become n // 2 + 1 complex numbers for each n.
+        Each line of n reals becomes n // 2 + 1 complex numbers.
     graph, print_shader, name, compute_type, norm
         As for `fft`.
 
     Raises
     ------
     TypeError
-        `buffer` is no RFFTBuffer.
+        `buffer` is not an RFFTBuffer.
     ValueError
         As `fft`.
     """
@@ -366,7 +365,7 @@ def irfft2(
     compute_type: DType | None = None,
     norm: Norm | None = None,
 ) -> None:
-    """Transform back what `rfft2` made, divided by both lengths if `normalize`."""
+    """Inverse of `rfft2`, divided by both lengths if `normalize`."""
     options = Options(
         graph, print_shader, inverse=True, normalize=bool(normalize), norm=norm, compute_type=compute_type
     )
@@ -382,7 +381,7 @@ def irfft3(
     compute_type: DType | None = None,
     norm: Norm | None = None,
 ) -> None:
-    """Transform back what `rfft3` made, divided by the three lengths if `normalize`."""
+    """Inverse of `rfft3`, divided by the three lengths if `normalize`."""
     options = Options(
         graph, print_shader, inverse=True, normalize=bool(normalize), norm=norm, compute_type=compute_type
     )

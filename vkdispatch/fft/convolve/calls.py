@@ -211,7 +211,7 @@ def _kernel_arguments(
     return arguments
 
 
-# ---- the layout of kernels that convolutions read fastest ------------------------------------------
+# ---- the transposed layout of kernels -------------------------------------------------------------
 
 
 def transpose_buffer(in_buffer: Any, out_buffer: Any, inner_only: bool, options: Options) -> Buffer[Any]:

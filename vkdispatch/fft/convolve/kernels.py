@@ -1,4 +1,4 @@
-"""Kernels of convolutions: a transform, a product with a kernel's spectrum and the way back, in one."""
+"""Kernels of convolutions: a transform, a product with a spectrum, and the inverse transform in one."""
 
 import functools
 from typing import Any
@@ -22,7 +22,7 @@ from vkdispatch.shader.shader_function import ShaderFunction
 
 
 def resolve_kernel_type(kernel_map: MappingFunction | None, kernel_type: DType | None) -> DType | None:
-    """Return the type of a kernel's buffer, None for a kernel map. Raises ValueError for a bad one."""
+    """Return the type of a kernel's buffer; None for a kernel map. Raises ValueError for a wrong type."""
     if kernel_map is not None:
         if kernel_type is not None:
             raise ArgumentValueError("kernel_type: kernel_map decides what is read; leave it out")
@@ -99,7 +99,7 @@ def _apply_kernel(registers: FFTRegisters, io: IOManager, convolution: Convoluti
         multiply_by_conjugate(op, buffer, offset)
 
 
-# ---- kernels in the layout that convolutions read fastest ------------------------------------------
+# ---- the transposed layout of kernels -------------------------------------------------------------
 
 
 def get_transpose_kernel(convolution: Convolution) -> ShaderFunction:

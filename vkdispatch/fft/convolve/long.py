@@ -1,4 +1,4 @@
-"""Convolutions of lines that one workgroup cannot hold: a transform, a product, and a transform back."""
+"""Convolutions of lines that no workgroup holds, in several kernels."""
 
 import math
 from typing import Any
@@ -27,12 +27,12 @@ def multiply_by_conjugate(op: GlobalReadOp, buffer: Any, offset: int) -> None:
 
 
 class LongConvolution(KernelSequence):
-    """A convolution in several kernels, to be called like a kernel.
+    """A convolution in several kernels, which is called like a kernel.
 
     Attributes
     ----------
     name
-        Of the whole.
+        Name of the whole.
     """
 
     def __init__(self, convolution: Convolution) -> None:
@@ -54,7 +54,7 @@ class LongConvolution(KernelSequence):
         self._back = [get_fft_kernel(replace(back, kernel_index=number)) for number in numbers]
 
     def __call__(self, *args: Any, graph: CommandGraph | None = None) -> None:
-        """Convolve: queue the kernels, or record them into a graph.
+        """Launch the kernels, or record them in a graph.
 
         Raises
         ------
@@ -110,7 +110,7 @@ def _make_product(convolution: Convolution, number: int) -> ShaderFunction:
 
 
 def make_plain_copy(elements: int, input_type: DType, output_type: DType) -> ShaderFunction:
-    """Make a kernel that copies so many complex numbers, cast, into its first buffer from its second."""
+    """Make a kernel that copies complex numbers into its first buffer from its second, and casts them."""
     with vc.shader_context() as context:
         written, read = context.declare_input_arguments([buffer_of(output_type), buffer_of(input_type)])
         index = vc.global_invocation_id().x

@@ -1,4 +1,4 @@
-"""Convolutions of small planes in one kernel: forward along both axes, times a conjugate, and back."""
+"""Convolutions of small planes in one kernel."""
 
 import functools
 from typing import Any
@@ -20,7 +20,7 @@ from vkdispatch.shader.shader_function import ShaderFunction
 
 @record
 class PlaneConvolution:
-    """All that tells one convolution of planes from another's.
+    """A convolution of planes: everything that its kernel depends on but the device.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class PlaneConvolution:
     inner_only
         Whether all planes have one kernel.
     normalize
-        Whether the outcome is divided by the number of a plane's values.
+        Whether the result is divided by the number of values of a plane.
     """
 
     count: int
@@ -45,9 +45,9 @@ class PlaneConvolution:
 
 
 def get_plane_convolution(spec: PlaneConvolution) -> ShaderFunction | None:
-    """Return the kernel, of arguments signal and kernel; None where a workgroup cannot hold a plane.
+    """Return the kernel, whose arguments are the signal and the kernel; None where there is none.
 
-    None on a CPU too: workgroup memory is no faster than any other there.
+    There is none where a workgroup cannot hold a plane, and on a CPU.
     """
     if device_facts().cpu:
         return None
@@ -57,12 +57,12 @@ def get_plane_convolution(spec: PlaneConvolution) -> ShaderFunction | None:
 
 @functools.cache
 def build_plane_convolution(key: tuple[PlaneConvolution, object]) -> ShaderFunction | None:
-    """Return the kernel of `get_plane_convolution`, made for what the device can do."""
+    """Make the kernel of `get_plane_convolution` for devices of some limits."""
     spec = key[0]
     plan = plan_planes(spec.count, spec.height, spec.width, spec.compute_type)
     if plan is None:
         return None
-    # by the reversed radices what the last stage leaves is where the first one on the way back takes it
+    # with reversed radices, the inverse transform reads values from where the forward one leaves them
     back = plan.columns.reverse()
     layout = _layout(plan, back)
     if layout is None and plan.column_layout is not None:

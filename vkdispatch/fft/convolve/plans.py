@@ -1,4 +1,4 @@
-"""What a convolution is, and how its transforms are planned."""
+"""Convolutions, and the plans of their transforms."""
 
 import math
 from typing import Any
@@ -82,7 +82,7 @@ class Convolution:
 def plan_inverse(plan: Pass) -> Pass:
     """Return the plan of the inverse transform: the radices in reverse order.
 
-    Its first stage then takes values from where the last stage of the forward transform leaves them. Where
+    Its first stage then reads values from where the last stage of the forward transform leaves them. Where
     workgroup memory has no room for that, it is the same plan, and values must be moved.
     """
     radices = plan.split.radices
@@ -109,7 +109,7 @@ def make_transposition(transform: Transform, inner_only: bool) -> Convolution:
 
 
 def get_transposed_layout(convolution: Convolution) -> object:
-    """Return what tells one transposed layout from another: which invocations read which values."""
+    """Return what a transposed layout depends on: which invocations read which values."""
     plans = plan_convolution(convolution.transform)
     if plans is None:
         return ("transposed",)
@@ -123,7 +123,7 @@ def get_transposed_size(buffer_shape: Any, axis: int | None = None, compute_type
     Raises
     ------
     TypeError, ValueError
-        `buffer_shape` is no shape, or `compute_type` not complex.
+        `buffer_shape` is not a shape, or `compute_type` is not complex.
     AxisError
         There is no such axis.
     """

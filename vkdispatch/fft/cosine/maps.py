@@ -1,19 +1,19 @@
-"""How cosine and sine transforms become complex ones: what is read for each value, what is made of it.
+"""Cosine and sine transforms as complex ones: the maps that read and write.
 
-Every one is a single complex transform along the axis, whose input map gathers and rotates the reals and
-whose output map rotates and scatters the spectrum. With a line of N reals x they are, as SciPy defines them,
+Each is a single complex transform along the axis. Its input map gathers and rotates the reals, and its output
+map rotates and scatters the spectrum. For a line of N reals x, SciPy defines
 
     DCT-II   y[k] = 2 sum x[n] cos(pi k (2n + 1) / 2N)
     DCT-III  y[k] = x[0] + 2 sum x[n] cos(pi n (2k + 1) / 2N), n > 0
     DCT-IV   y[k] = 2 sum x[n] cos(pi (2n + 1) (2k + 1) / 4N)
     DCT-I    y[k] = x[0] + (-1)^k x[N-1] + 2 sum x[n] cos(pi k n / (N - 1)), 0 < n < N - 1
 
-A sine transform is the cosine transform of the same type with signs and order changed at one end or the other
+A sine transform is the cosine transform of the same type with signs and order changed before or after
 (Z. Wang, "Fast algorithms for the discrete W transform and for the discrete Fourier transform", 1984):
 
-    DST-II   of x is DCT-II of (-1)^n x[n], backwards
-    DST-III  of x is (-1)^k times DCT-III of x backwards
-    DST-IV   of x is (-1)^k times DCT-IV of x backwards
+    DST-II   of x is DCT-II of (-1)^n x[n], reversed
+    DST-III  of x is (-1)^k times DCT-III of x reversed
+    DST-IV   of x is (-1)^k times DCT-IV of x reversed
 
 and DST-I has a form of its own.
 """
@@ -48,9 +48,9 @@ class Recipe:
     kind
         dtype of the reals.
     orthogonal
-        Whether the first (and last) values are weighted so that the transform's matrix is orthogonal.
+        Whether the values at the ends are weighted so that the matrix of the transform is orthogonal.
     scale
-        What the outcome is multiplied by.
+        Factor of the result.
     """
 
     family: Family
@@ -109,7 +109,7 @@ def _form_of(recipe: Recipe) -> str:
 
 
 def _origin(recipe: Recipe, op: MemoryOp) -> Any:
-    """Where in memory the line begins that a value of the complex transform belongs to."""
+    """Return the flat index of the line of a value of the complex transform."""
     number = op.spot.line.number
     if recipe.stride == 1:
         return multiply(number, recipe.length)
@@ -117,7 +117,7 @@ def _origin(recipe: Recipe, op: MemoryOp) -> Any:
 
 
 class _Source:
-    """The line that is read, as that of a cosine transform."""
+    """The input line, as that of a cosine transform."""
 
     def __init__(self, recipe: Recipe, buffer: Any, op: MemoryOp) -> None:
         self.recipe, self.buffer = recipe, buffer
@@ -133,7 +133,7 @@ class _Source:
 
 
 class _Target:
-    """The line that is written, as that of a cosine transform."""
+    """The output line, as that of a cosine transform."""
 
     def __init__(self, recipe: Recipe, buffer: Any, op: MemoryOp) -> None:
         self.recipe, self.buffer = recipe, buffer
@@ -156,7 +156,7 @@ def _alternate(value: Any, index: Any) -> Any:
 
 
 def _weigh(value: Any, here: Any, weight: float) -> Any:
-    """Multiply by a weight where a condition holds."""
+    """Return a value, multiplied by a weight under a condition."""
     return value * vc.select(here, vc.to_dtype(value.var_type, weight), vc.to_dtype(value.var_type, 1))
 
 
@@ -164,7 +164,7 @@ def _weigh(value: Any, here: Any, weight: float) -> Any:
 
 
 def _even_odd(index: Any, length: int) -> Any:
-    """Return where value `index` of v comes from: the even ones first, then the odd ones backwards."""
+    """Return the source of value `index` of v: first the even positions, then the odd ones reversed."""
     double = 2 * index
     return vc.select(double < length, double, (2 * length - 1) - double)
 
@@ -187,7 +187,7 @@ def _write_2(target: _Target, recipe: Recipe, index: Any, value: Any) -> None:
 
 
 def _read_3(source: _Source, recipe: Recipe, index: Any) -> tuple[Any, Any]:
-    """Make V[k] = exp(i pi k / 2N) (x[k] - i x[N - k]), x[N] being 0: type II undone, step by step."""
+    """Compute V[k] = exp(i pi k / 2N) (x[k] - i x[N - k]) with x[N] = 0: the inverse of type II."""
     first = index == 0
     here = source(index).to_register()
     there = source(vc.select(first, index, recipe.length - index)).to_register()
@@ -206,7 +206,7 @@ def _write_3(target: _Target, recipe: Recipe, index: Any, value: Any) -> None:
 
 
 def _read_4_even(source: _Source, recipe: Recipe, index: Any) -> tuple[Any, Any]:
-    """Make t[n] = w^(4n + 1) (x[2n] + i x[N - 1 - 2n]) with w = exp(-i pi / 4N), of half the length.
+    """Compute t[n] = w^(4n + 1) (x[2n] + i x[N - 1 - 2n]) with w = exp(-i pi / 4N), of half the length.
 
     With T its spectrum and c[k] = w^(4k) T[k], y[2k] = 2 Re c[k] and y[N - 1 - 2k] = -2 Im c[k]: the phases
     are (4n + 1) (4k + 1) / 4N of pi, those of the definition. It is the scheme of P. Duhamel, Y. Mahieux and
@@ -229,7 +229,7 @@ def _write_4_even(target: _Target, recipe: Recipe, index: Any, value: Any) -> No
 
 
 def _fold(index: Any, length: int) -> tuple[Any, Any]:
-    """Return where in a line an odd multiple of the quarter period's step leads to, and whether negated.
+    """Return the position in a line that an odd multiple m stands for, and whether the value is negated.
 
     cos(pi m q / 4N) with q odd, as a function of m (odd, below 9N), changes sign from m to m + 4N and from m
     to 4N - m, and has period 8N. So each m stands for one of 1, 3 ... 2N - 1, which is 2n + 1.
@@ -243,7 +243,7 @@ def _fold(index: Any, length: int) -> tuple[Any, Any]:
 
 
 def _read_4_odd(source: _Source, recipe: Recipe, index: Any) -> tuple[Any, Any]:
-    """Reorder and sign x such that an N-point transform gives type IV, N being odd.
+    """Reorder x and change signs so that an N-point transform gives type IV, for odd N.
 
     Among the four odd numbers modulo 8N that stand for an x[n] (see `_fold`) exactly one is N modulo 8. So
     with m = N + 8j and q = N + 8l, where j and l run over all residues modulo N, m q / 8N is N / 8 + j + l +

@@ -1,8 +1,8 @@
-"""Lengths with large prime factors, as convolutions (L. I. Bluestein, 1970).
+"""Tables of Bluestein's and Rader's algorithms, which transform lengths with large prime factors.
 
-With n k = (n^2 + k^2 - (k - n)^2) / 2 the transform of N values is a convolution of x[n] c[n] with the
-conjugate of the chirp c[n] = exp(-i pi n^2 / N), times c[k]; and a convolution is two transforms of any
-length M of at least 2 N - 1.
+As n k = (n^2 + k^2 - (k - n)^2) / 2, the transform of N values is the convolution of x[n] c[n] with the
+conjugate of the chirp c[n] = exp(-i pi n^2 / N), multiplied by c[k] (L. I. Bluestein, 1970). The convolution
+takes two transforms of any length of at least 2 N - 1.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ from vkdispatch.fft.trace.roots import host_type
 
 @remembered
 def _chirp(length: int) -> Any:
-    """exp(-i pi n^2 / length), exactly reduced."""
+    """Return exp(-i pi n^2 / length) for all n, exactly reduced."""
     n = np.arange(length, dtype=np.uint64)
     turns = (n * n % np.uint64(2 * length)).astype(np.float64) / (2 * length)
     return np.exp(-2j * np.pi * turns)
@@ -32,7 +32,7 @@ def chirp_table(length: int, compute_type: DType) -> vc.ConstantArray:
 
 @remembered
 def chirp_spectrum(length: int, padded: int, compute_type: DType) -> vc.ConstantArray:
-    """Return the transform of the conjugate chirp, of period `padded`, divided by that length."""
+    """Return the transform of the conjugate chirp with period `padded`, divided by `padded`."""
     chirp = _chirp(length).conj()
     around = np.zeros(padded, np.complex128)
     around[:length] = chirp
@@ -41,7 +41,7 @@ def chirp_spectrum(length: int, padded: int, compute_type: DType) -> vc.Constant
 
 
 def conjugate_if(value: Any, wanted: bool) -> Any:
-    """Return the complex conjugate, if wanted."""
+    """Return the complex conjugate if `wanted`, else the value."""
     return vc.to_complex(value.real, -value.imag) if wanted else value
 
 
@@ -56,7 +56,7 @@ def _powers(prime: int) -> Any:
 
 @remembered
 def rader_order(prime: int) -> vc.ConstantArray:
-    """Return the positions g^q of a line in the order in which Rader's convolution takes them."""
+    """Return the positions g^q, in the order of Rader's convolution."""
     return vc.ConstantArray(_powers(prime))
 
 

@@ -1,4 +1,4 @@
-"""Transforms step by step: kernels that read, transform and write lines, traced by the user's own code."""
+"""Kernels of transforms that the user's code traces step by step: read, transform, write."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,20 +21,20 @@ from vkdispatch.shader.shader_function import ShaderFunction
 
 
 class FFTContext:
-    """A kernel of transforms that is being traced; see `fft_context`.
+    """A kernel that is being traced; see `fft_context`.
 
     Attributes
     ----------
     config
         The plan; see `FFTConfig`.
     grid, sdata, resources
-        Where an invocation is, workgroup memory, and all that together.
+        The place of the invocation, workgroup memory, and both with the plan.
     registers
         The values of an invocation's line.
     name
-        Of the kernel.
+        Name of the kernel.
     shader_context
-        The trace, as `vc.shader_context` gives it.
+        The trace, as returned by `vc.shader_context`.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class FFTContext:
         self._declared = False
         self._callable: ShaderFunction | None = None
 
-    # -- made when they are first needed, so that arguments come first in the generated code
+    # -- created on first use, so that arguments come first in the generated code
 
     @property
     def resources(self) -> FFTResources:
@@ -60,7 +60,7 @@ class FFTContext:
 
     @property
     def grid(self) -> Any:
-        """Where an invocation is; see `FFTGridManager`."""
+        """The place of the invocation; see `FFTGridManager`."""
         return self.resources.grid
 
     @property
@@ -80,7 +80,7 @@ class FFTContext:
     def declare_shader_args(self, types: Sequence[Any]) -> list[Any]:
         """Declare the kernel's arguments by their annotations, and return the variables.
 
-        Raises ValueError where arguments are declared already, by this or by `make_io_manager`.
+        Raises ValueError if arguments are declared already, by this method or by `make_io_manager`.
         """
         self._declare_once()
         return self.shader_context.declare_input_arguments(list(types))
@@ -101,23 +101,23 @@ class FFTContext:
         Parameters
         ----------
         output_map, output_type
-            The map that writes, or else the complex type of the buffer that is written.
+            The map that writes, or else the complex type of the output buffer.
         input_type, input_map
-            The map that reads, or else the complex type of the buffer that is read (None: `output_type`).
-            With no map at all one buffer is read and written.
+            The map that reads, or else the complex type of the input buffer (None: `output_type`). Without
+            maps, one buffer is read and written.
         kernel_map
-            The map that is applied to the spectrum, or the complex type of a kernel's buffer.
+            The map that changes the spectrum, or the complex type of a kernel's buffer.
         separate
-            Whether there are two buffers also where there are no maps.
+            Whether there are two buffers although there are no maps.
         words
-            Whether the numbers of buffers are read and written whole, which no real transform does.
+            Whether complex numbers are read and written whole, which real transforms do not.
 
         Raises
         ------
         ValueError
             A type is not complex, or arguments are declared already.
         TypeError
-            A map is no mapping function.
+            A map is not a mapping function.
         """
         output = IOProxy(parse_map(output_map, "output_map") or output_type, "output", words)
         own = separate or output_map is not None or input_map is not None
@@ -148,7 +148,7 @@ class FFTContext:
     def execute(self, inverse: bool, registers: ContextRegisters | None = None) -> None:
         """Transform the registers, unnormalized.
 
-        Before, they hold what the first stage takes; after, what the last one leaves.
+        They hold the input of the first stage, and then the output of the last.
         """
         registers = registers or self.registers
         resources = registers.resources
@@ -157,15 +157,15 @@ class FFTContext:
     def register_shuffle(
         self, registers: FFTRegisters | None = None, output_stage: int = -1, input_stage: int = 0
     ) -> None:
-        """Bring what a stage leaves to where another one takes it.
+        """Move the output of a stage to where another stage reads its input.
 
-        It belongs between a forward and an inverse transform. Where those places are the same it does
-        nothing.
+        It is needed between a forward and an inverse transform, and does nothing where the places are the
+        same.
         """
         self.resources.sdata.shuffle(registers or self.registers, output_stage, input_stage)
 
     def allocate_registers(self, name: str, count: int | None = None) -> ContextRegisters:
-        """Make another set of registers, as many as a line needs unless `count` says."""
+        """Return another set of registers, by default as many as a line needs."""
         return ContextRegisters(self.resources, name, count)
 
     def reads_iter(
@@ -203,7 +203,7 @@ class FFTContext:
         for op in self.writes_iter(r2c, inverse):
             op.write_to_buffer(buffer)
 
-    # -- the outcome
+    # -- the result
 
     def _finish(self) -> None:
         description = self.shader_context.get_description(self.name)
@@ -218,12 +218,12 @@ class FFTContext:
 
 
 class IOManager:
-    """The buffers or maps of a transform; `FFTContext.make_io_manager` makes it.
+    """The buffers or maps of a transform; see `FFTContext.make_io_manager`.
 
     Attributes
     ----------
     output_proxy, input_proxy, kernel_proxy
-        Each side; see `IOProxy`.
+        The sides; see `IOProxy`.
     """
 
     def __init__(self, context: FFTContext, output: IOProxy, read: IOProxy, kernel: IOProxy) -> None:
@@ -257,7 +257,7 @@ class IOManager:
         format_transposed: bool = False,
         inner_only: bool = False,
     ) -> None:
-        """Read the kernel into registers, or have the kernel map change what they hold."""
+        """Read the kernel into registers, or call the kernel map for them."""
         registers = registers or self._context.registers
         for op in global_reads_iterator(
             registers, format_transposed=format_transposed, inner_only=inner_only
@@ -276,22 +276,22 @@ def fft_context(
     plan: Pass | None = None,
     least: int = 0,
 ) -> Iterator[FFTContext]:
-    """Trace a kernel that works on lines of a shape along an axis; afterwards `get_callable` returns it.
+    """Trace a kernel of lines along an axis; after the block, `get_callable` returns it.
 
     Parameters
     ----------
     buffer_shape, axis
         The shape, and the axis of the lines (default: the last).
     max_register_count
-        About how many complex values an invocation may hold.
+        Complex values that an invocation may hold, approximately.
     compute_type
         The registers' complex type.
     name
-        Of the kernel.
+        Name of the kernel.
     plan
-        The pass, where it is planned already.
+        The plan of the pass, if there is one already.
     least
-        Elements of workgroup memory that there are to be at least.
+        Least number of elements of workgroup memory.
 
     Raises
     ------

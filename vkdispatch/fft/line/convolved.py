@@ -1,4 +1,4 @@
-"""Kernels of one pass for lengths with large prime factors; see `chirp`."""
+"""Bluestein's and Rader's algorithms in one pass, for lengths with large prime factors; see `chirp`."""
 
 from collections.abc import Callable
 from typing import Any
@@ -47,8 +47,7 @@ class LineBuffers:
 def trace_rader(kernel: LineKernel, ends: tuple[Load, Store] | LineBuffers, inverse: bool) -> None:
     """Trace Rader's algorithm (C. M. Rader, 1968) for the lines of a kernel.
 
-    It takes values in an order that jumps about: in whole lines they are brought into it, and out of
-    it again, in workgroup memory.
+    It permutes the values of a line. Those of contiguous lines are permuted in workgroup memory.
     """
     plan, place = kernel.plan, kernel.place
     prime = plan.grid.length
@@ -72,11 +71,11 @@ def trace_rader(kernel: LineKernel, ends: tuple[Load, Store] | LineBuffers, inve
         return [*found, Slot(row, () if leader is True else (leader,))]
 
     def source(entry: Entry) -> Any:
-        # idle invocations would read behind the table
+        # idle invocations would read beyond the table
         return order[_within(entry.index, first)].to_register()
 
     def target(entry: Entry) -> Any:
-        # the convolution's value number m is the transform's at g^-m
+        # value number m of the convolution is value g^-m of the transform
         index = _within(entry.index, kernel.split.stages[-1])
         if isinstance(index, int):
             return order[(prime - 1 - index) % (prime - 1)]
@@ -118,7 +117,7 @@ def _within(index: Any, stage: Stage) -> Any:
 
 
 def element_of(kernel: LineKernel, entry: Entry) -> Element:
-    """Return what a register of a kernel of one pass stands for."""
+    """Return the value that a register holds."""
     place, stride = kernel.place, kernel.plan.grid.stride
     base = add(place.first, multiply(entry.start, stride))
     base = hold(base)
@@ -126,7 +125,7 @@ def element_of(kernel: LineKernel, entry: Entry) -> Element:
 
 
 def _multiply(kernel: LineKernel, spectrum: Any, inverse: bool) -> None:
-    """Multiply by a spectrum, its conjugate mirrored for the other direction."""
+    """Multiply the registers by a spectrum, or for an inverse transform by its conjugate."""
     stage = kernel.plan.split.stages[-1]
     for entry, _ in kernel.entries(stage):
         index = _within(entry.index, stage)

@@ -1,6 +1,6 @@
-"""Iterators over an invocation's values: each step of one traces what the loop's body does for one value.
+"""Iterators over the values of an invocation: the body of the loop is traced for each value.
 
-They put conditions around the steps, so go through all of them, in order.
+They trace conditions around the steps, so each loop must run to its end.
 """
 
 from collections.abc import Iterator
@@ -30,20 +30,20 @@ def global_reads_iterator(
     inner_only: bool = False,
     signal_range: SignalRange | None = None,
 ) -> Iterator[GlobalReadOp]:
-    """Iterate over what the first stage takes, for reads of it from buffers.
+    """Iterate over the input of the first stage, to read it from buffers.
 
     Parameters
     ----------
     registers
-        Of a kernel that `fft_context` traces.
+        The registers of a kernel that `fft_context` traces.
     r2c, inverse
-        Whether the buffer is a real transform's: its reals (inverse False) or its half spectrum (True).
+        Whether the buffer is that of a real transform, and the direction of the transform.
     format_transposed
-        Whether the buffer is in the layout that `transpose` makes.
+        Whether the buffer has the layout that `transpose` writes.
     inner_only
         Whether it lacks the axes before the transformed one.
     signal_range
-        Beginning and end of what is to be read; the rest is zero.
+        Start and end of the values that are read; the others are zero.
 
     Raises
     ------
@@ -64,12 +64,12 @@ def global_reads_iterator(
 def global_writes_iterator(
     registers: FFTRegisters, r2c: bool = False, inverse: bool | None = None
 ) -> Iterator[GlobalWriteOp]:
-    """Iterate over what the last stage leaves, for writes of it to buffers.
+    """Iterate over the output of the last stage, to write it to buffers.
 
     Parameters
     ----------
     registers
-        Of a kernel that `fft_context` traces.
+        The registers of a kernel that `fft_context` traces.
     r2c, inverse
         Whether the buffer is a real transform's: its half spectrum (inverse False) or its reals (True).
 
@@ -88,7 +88,7 @@ def global_writes_iterator(
 def global_trasposed_write_iterator(
     registers: FFTRegisters, inner_only: bool = False
 ) -> Iterator[GlobalTransposedWriteOp]:
-    """Iterate over what the first stage takes, for writes in the layout that convolutions read fastest.
+    """Iterate over the input of the first stage, to write it in the transposed layout of convolutions.
 
     `inner_only` leaves out the axes before the transformed one.
     """
@@ -97,13 +97,13 @@ def global_trasposed_write_iterator(
 
 
 def memory_reads_iterator(resources: FFTResources, stage_index: int = 0) -> Iterator[MemoryOp]:
-    """Iterate over what a stage takes: `fft_index` is where in the line each value is before it."""
+    """Iterate over the input of a stage; `fft_index` is the position of each value before the stage."""
     for spot in _spots(resources, stage_index, "natural"):
         yield MemoryOp(spot)
 
 
 def memory_writes_iterator(resources: FFTResources, stage_index: int = -1) -> Iterator[MemoryOp]:
-    """Iterate over what a stage leaves: `fft_index` is where in the line each value is after it."""
+    """Iterate over the output of a stage; `fft_index` is the position of each value after the stage."""
     stage = resources.config.stages[stage_index]
     place, line = resources.place, resources.line
     for turn in range(stage.rounds):
@@ -163,7 +163,7 @@ def _spot(
 def _spots(
     resources: FFTResources, stage_index: int, layout: Layout, limit: int | None = None
 ) -> Iterator[Spot]:
-    """Yield the values of a stage's butterflies that are below `limit`, where they are in natural order."""
+    """Yield the input of a stage at positions below `limit`, in natural order."""
     stage = resources.config.stages[stage_index]
     place, line = resources.place, resources.line
     step = line.step(layout)
@@ -184,7 +184,7 @@ def _spots(
 
 
 def _transposed_spots(resources: FFTResources, inner_only: bool) -> Iterator[Spot]:
-    """Yield what the first stage takes, where it is in the layout that convolutions read fastest."""
+    """Yield the input of the first stage in the transposed layout of convolutions."""
     stage, grid = resources.config.stages[0], resources.grid
     base, step = grid.transposed_base(stage.registers, inner_only), grid.transposed_step(inner_only)
     base = hold(base)

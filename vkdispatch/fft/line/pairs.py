@@ -1,13 +1,13 @@
-"""Lines of a prime number p of values, (p - 1) / 2 being odd: two invocations hold a line in registers.
+"""Prime lengths p with odd (p - 1) / 2: two invocations hold a line in registers.
 
-Let g be a primitive root and h = g^2, whose powers are half of the positions 1 ... p - 1; as p - 1 is no
-such power, p - h^q are the other half. With s_q = x[h^q] + x[p - h^q] and d_q = x[h^q] - x[p - h^q], the
+Let g be a primitive root and h = g^2. The powers of h are half of the positions 1 ... p - 1, and p - h^q the
+other half, as p - 1 is not a power of h. With s_q = x[h^q] + x[p - h^q] and d_q = x[h^q] - x[p - h^q], the
 transform is
 
     X[h^-m], X[p - h^-m] = x[0] + sum of s_q cos(2 pi h^(q - m) / p) -+ i sum of d_q sin(2 pi h^(q - m) / p)
 
-These are two cyclic convolutions of odd length, which C. M. Rader's of p - 1 values (1968) consists of. One
-invocation does that of the sums, another one that of the differences.
+Rader's convolution of p - 1 values (C. M. Rader, 1968) consists of these two cyclic convolutions of odd
+length. One invocation computes that of the sums, another that of the differences.
 """
 
 from collections.abc import Iterator, Sequence
@@ -43,7 +43,7 @@ def make_pair_kernel(transform: Transform) -> ShaderFunction:
 
 
 class _Lines:
-    """A workgroup's lines, in its memory as they are in the buffer."""
+    """The lines of a workgroup, in workgroup memory in the order of the buffer."""
 
     def __init__(self, length: int, count: int) -> None:
         self._length, self._all = length, count * length
@@ -56,7 +56,7 @@ class _Lines:
         self._sums = (self._local < tuning.PAIR_LINES).to_register()
 
     def read(self, source: Any) -> None:
-        """Bring the lines in; of lines that do not exist, the last value."""
+        """Copy the lines in; missing lines get the last value."""
         values = []
         for at, _ in self._pieces():
             index = add(self._start, at)
@@ -67,7 +67,7 @@ class _Lines:
         vc.barrier()
 
     def write(self, target: Any, kind: DType) -> None:
-        """Bring the lines out."""
+        """Copy the lines out."""
         vc.barrier()
         values = [self._memory[at].to_register() for at, _ in self._pieces()]
         for (at, within), value in zip(self._pieces(), values, strict=True):
@@ -79,7 +79,7 @@ class _Lines:
             )
 
     def _pieces(self) -> Iterator[tuple[Any, list[Any]]]:
-        """Yield an invocation's values as they lie, each with when it is within the lines."""
+        """Yield the places of an invocation's values, each with the conditions that it exists."""
         threads = 2 * tuning.PAIR_LINES
         for j in range(-(-self._values // threads)):
             at = add(self._local, j * threads)
@@ -89,7 +89,7 @@ class _Lines:
                 yield vc.min(at, self._values - 1).to_register(), [at < self._values]
 
     def transform(self, inverse: bool, scale: float) -> None:
-        """Transform the lines, each where it is."""
+        """Transform the lines in place."""
         order = _half_order(self._length)
         half = len(order)
         first = self._memory[self._row].to_register()
@@ -109,7 +109,7 @@ class _Lines:
         self._combine(outcome, total if scale == 1 else hold(total * scale))
 
     def _combine(self, outcome: Sequence[Any], total: Any) -> None:
-        """Add and subtract what the two invocations have, each the half of it, and put that into the line."""
+        """Store the sums and differences of the results of the two invocations, half of them each."""
         order = _half_order(self._length)
         half, middle = len(order), len(order) // 2 + 1
         memory, row = self._memory, self._row
@@ -151,7 +151,7 @@ class _Lines:
 
 
 class _SumsOrDifferences(Sequence[Any]):
-    """The sums or the differences of a line's values, made when they are asked for."""
+    """The sums or the differences of the values of a line, computed on access."""
 
     def __init__(self, memory: Any, row: Any, length: int, order: Sequence[int], sums: Any) -> None:
         self._memory, self._row, self._length, self._order = memory, row, length, order

@@ -1,9 +1,9 @@
-"""Real transforms of an even length by complex ones of half the length.
+"""Real transforms of even length by complex transforms of half the length.
 
-Neighbouring reals x[2j], x[2j + 1] are taken for a complex number z[j], whose transform Z holds those of the
-even and of the odd places: with h = n / 2 and w = exp(-2 pi i / n)
+Neighbouring reals x[2j], x[2j + 1] form a complex number z[j]. Its transform Z contains those of the even and
+of the odd positions: with h = n / 2 and w = exp(-2 pi i / n)
 
-    X[k] = (Z[k] + conj Z[h - k]) / 2 - i/2 w^k (Z[k] - conj Z[h - k])        k = 0 ... h, Z[h] being Z[0]
+    X[k] = (Z[k] + conj Z[h - k]) / 2 - i/2 w^k (Z[k] - conj Z[h - k])        k = 0 ... h, Z[h] = Z[0]
 
 and back, unnormalized, Z[k] = (X[k] + conj X[h - k]) + i w^-k (X[k] - conj X[h - k]).
 (J. W. Cooley, P. A. W. Lewis, P. D. Welch, The fast Fourier transform algorithm: programming considerations
@@ -22,7 +22,7 @@ from vkdispatch.fft.plan.indices import add, hold, multiply
 from vkdispatch.fft.plan.real import RealPlan
 from vkdispatch.fft.plan.stages import Stage
 from vkdispatch.fft.plan.transforms import Transform
-from vkdispatch.fft.trace.butterflies import rotate
+from vkdispatch.fft.trace.butterflies import multiply_by_i, rotate
 from vkdispatch.fft.trace.place import Place
 from vkdispatch.fft.trace.registers import FFTRegisters
 from vkdispatch.fft.trace.roots import host_type, roots_of_unity
@@ -47,13 +47,13 @@ def make_real_kernel(plan: RealPlan, transform: Transform) -> ShaderFunction:
 
 @functools.lru_cache(maxsize=256)
 def _roots(half: int, double: bool) -> vc.ConstantArray:
-    """Table of exp(-2 pi i k / n) for k = 0 ... h."""
+    """Return the table of exp(-2 pi i k / n) for k = 0 ... h."""
     kind = host_type(complex128 if double else complex64)
     return vc.ConstantArray(roots_of_unity(half + 1, 2 * half).astype(kind))
 
 
 class _Lines:
-    """What the steps of a kernel that is being traced share."""
+    """The lines of a workgroup in a kernel that is being traced."""
 
     def __init__(self, plan: RealPlan, kind: DType, buffer: Any) -> None:
         self.plan, self.kind, self.buffer = plan, kind, buffer
@@ -74,12 +74,12 @@ class _Lines:
         self.row = hold(row)
 
     def memory(self) -> SharedLines:
-        """Workgroup memory, where it is needed."""
+        """Return workgroup memory, which the plan has."""
         assert self.shared is not None
         return self.shared
 
     def exchange(self) -> SharedLines | None:
-        """Workgroup memory for the transform itself."""
+        """Return workgroup memory for the transform; None where it needs none."""
         return None if self.plan.half.layout is None else self.shared
 
     def load(self, index: Any) -> Any:
@@ -95,16 +95,16 @@ class _Lines:
         return hold(vc.constant_array(_roots(self.half, self.compute_type is complex128))[index])
 
     def each_butterfly(self, stage: Stage, action: Callable[[int, Any], None], everywhere: bool) -> None:
-        """Trace `action(turn, butterfly)` for an invocation's butterflies; `everywhere`: of no line too."""
+        """Trace `action(turn, butterfly)` for the butterflies; `everywhere`: also those of missing lines."""
         for turn in range(stage.rounds):
             butterfly = stage.butterfly(self.thread, turn)
             conditions = [True if everywhere else self.place.active, *stage.conditions(self.thread, turn)]
             trace_if(conditions, functools.partial(action, turn, butterfly))
 
     def in_order(self, action: Callable[[Any, Any, Any], None]) -> None:
-        """Trace an action for all values of a workgroup's lines, in the order of memory.
+        """Trace an action for all values of the lines, in the order of memory.
 
-        It gets a value's place in the buffer, in workgroup memory, and in the line.
+        Its arguments are the index in the buffer, the place in workgroup memory, the position in the line.
         """
         values, row, grid = self.half + 1, self.plan.row, self.grid
 
@@ -115,14 +115,14 @@ class _Lines:
         trace_in_order(grid.lines * values, grid.lines * grid.threads, grid.outer * values, act)
 
     def stage_in(self) -> None:
-        """Bring the workgroup's lines into its memory."""
+        """Copy the lines to workgroup memory."""
         shared = self.memory()
         shared.wait_for_readers()
         self.in_order(lambda index, slot, _: shared.array.__setitem__(slot, self.load(index)))
         vc.barrier()
 
     def write_out(self) -> None:
-        """Write the lines that lie finished in workgroup memory."""
+        """Copy the lines from workgroup memory to the buffer."""
         shared = self.memory()
         vc.barrier()
         self.in_order(lambda index, slot, _: self.store(index, shared.array[slot]))
@@ -136,17 +136,10 @@ def combine(a: Any, b: Any) -> tuple[Any, Any]:
     )
 
 
-def turned_by(value: Any, sign: int) -> Any:
-    """Return i value (sign 1) or -i value (sign -1)."""
-    return hold(
-        vc.to_complex(-value.imag, value.real) if sign > 0 else vc.to_complex(value.imag, -value.real)
-    )
-
-
 def spectrum_pair(a: Any, b: Any, weigh: Callable[[Any], Any]) -> tuple[Any, Any]:
     """Return X[k] and X[h - k] for a = Z[k], b = Z[h - k]; `weigh` multiplies by w^k."""
     total, difference = combine(a, b)
-    odd = weigh(turned_by(difference, -1))
+    odd = weigh(hold(multiply_by_i(difference, -1)))
     left, right = hold((total + odd) * 0.5), hold((total - odd) * 0.5)
     return left, hold(vc.to_complex(right.real, -right.imag))
 
@@ -230,7 +223,7 @@ def _write_middle(lines: _Lines) -> None:
 
 
 def _write_pairs(lines: _Lines) -> None:
-    """Bring Z[k] and Z[h - k] together, and write X[k] and X[h - k]."""
+    """Exchange Z[k] and Z[h - k], and write X[k] and X[h - k]."""
     half, threads, layout = lines.half, lines.grid.threads, lines.memory().layout
     count = (half + 1) // 2
     rounds = -(-count // threads)
@@ -269,9 +262,9 @@ def _new_registers(like: Any, count: int) -> list[Any]:
 
 
 def _store_pairs(lines: _Lines, values: Sequence[Any], chunk: int) -> None:
-    """Lay a line, or the pairs of a piece of it, into workgroup memory; Z[0] is there as Z[h] as well.
+    """Store a line, or the pairs of a piece of it, in workgroup memory; Z[0] is stored as Z[h] as well.
 
-    Piece c of a line are the k from c q to (c + 1) q - 1 and, behind them and descending, the h - k, where
+    Piece c of a line has the k from c q to (c + 1) q - 1, followed by the h - k in descending order, where
     q = h / 2 / pieces. Z[h / 2] is in no piece.
     """
     stage, half, shared = lines.split.stages[-1], lines.half, lines.memory()
@@ -302,7 +295,7 @@ def _put(array: Any, value: Any, place: Any) -> None:
 def _trace_between(
     k: Any, bounds: tuple[int, int], limits: tuple[int, int], action: Callable[[Any], None], place: Any
 ) -> None:
-    """Trace `action(place)` where k, which is within bounds, is from one limit up to before the other."""
+    """Trace `action(place)` where limits[0] <= k < limits[1]; k is known to be within `bounds`."""
     low, high = limits
     if bounds[1] < low or bounds[0] >= high:
         return
@@ -315,7 +308,7 @@ def _trace_between(
 
 
 def _load_pairs(lines: _Lines, near: list[Any], far: list[Any], chunk: int, rounds: int, count: int) -> None:
-    """Take pairs out of workgroup memory."""
+    """Load pairs from workgroup memory."""
     threads, half, shared = lines.grid.threads, lines.half, lines.memory()
     pieces = shared.layout.chunks
     size = half // 2 // pieces if pieces > 1 else count
@@ -333,7 +326,7 @@ def _load_pairs(lines: _Lines, near: list[Any], far: list[Any], chunk: int, roun
         _trace_between(k, bounds, (low, low + size), take, near_place)
 
 
-# ---- backward --------------------------------------------------------------------------------------
+# ---- inverse ---------------------------------------------------------------------------------------
 
 
 def _trace_inverse(lines: _Lines, scale: float) -> None:
@@ -358,7 +351,7 @@ def _trace_inverse(lines: _Lines, scale: float) -> None:
             if turn == i == 0:
                 trace_if([k == 0], functools.partial(_make_real, a, b))
             total, difference = combine(a, b)
-            turned = turned_by(difference, 1)
+            turned = hold(multiply_by_i(difference, 1))
             if alone:
                 odd = rotate(turned, i, 2 * lines.half, 1)
             else:
@@ -388,12 +381,12 @@ def _trace_inverse(lines: _Lines, scale: float) -> None:
             shared.array[add(base, i * last.butterflies)] = lines.registers[turn * last.radix + i]
 
     lines.each_butterfly(last, keep, everywhere=True)
-    # what is behind the reals
+    # the padding behind the reals
     trace_if([lines.thread == 0], lambda: shared.array.__setitem__(add(lines.row, lines.half), 0))
     lines.write_out()
 
 
 def _make_real(*values: Any) -> None:
-    """Drop the imaginary parts of X[0] and X[n / 2], which belong to no real line."""
+    """Clear the imaginary parts of X[0] and X[n / 2], which are zero for real lines."""
     for value in values:
         value.imag = 0

@@ -1,4 +1,4 @@
-"""What a kernel of one pass has while it is traced: its plan, where an invocation is, workgroup memory."""
+"""The resources of a kernel of one pass while it is traced: plan, place, workgroup memory, registers."""
 
 import copy
 from typing import Any
@@ -20,7 +20,7 @@ from vkdispatch.fft.trace.shared import SharedLines, move_in_parts
 
 
 class FFTConfig:
-    """How the lines of a shape along an axis are transformed in one pass.
+    """The plan of transforms along an axis in one pass.
 
     Attributes
     ----------
@@ -33,11 +33,11 @@ class FFTConfig:
     stages
         The stages, in order; see `Stage`.
     thread_counts
-        Per stage, invocations of a line that have work.
+        For each stage, the invocations of a line that have work.
     fft_stride
         Distance of neighbouring values of a line.
     batch_outer_stride, batch_outer_count, batch_inner_count
-        Values of the axes from the transformed one on; lines along the axes before and behind it.
+        Values along the transformed axis and those behind it; lines along the axes before and behind it.
     batch_threads
         Invocations of a line.
     """
@@ -105,16 +105,16 @@ class FFTConfig:
 
 
 class FFTGridManager:
-    """Which invocation works on what.
+    """The distribution of lines among invocations.
 
     Attributes
     ----------
     local_size, workgroups
-        What the kernel is launched with.
+        Sizes of the launch.
     place
-        Where the invocation is: line and position; see `Place`.
+        The place of the invocation; see `Place`.
     line
-        The line that it works on.
+        The line of the invocation.
     """
 
     def __init__(self, config: FFTConfig) -> None:
@@ -127,7 +127,7 @@ class FFTGridManager:
         self.line = Line(grid.length, grid.stride, place.first, place.inner, place.line_number)
 
     def transposed_base(self, registers: int, inner_only: bool) -> Any:
-        """Where an invocation's values begin in the layout that convolutions read fastest."""
+        """Return where the values of an invocation begin in the transposed layout of convolutions."""
         grid, place = self._grid, self.place
         if inner_only and not grid.is_interleaved:
             return place.thread
@@ -139,13 +139,13 @@ class FFTGridManager:
         return add(multiply(group, registers * grid.lines * grid.threads), number)
 
     def transposed_step(self, inner_only: bool) -> int:
-        """Distance of an invocation's values there."""
+        """Return the distance of the values of an invocation in that layout."""
         grid = self._grid
         return grid.threads if inner_only and not grid.is_interleaved else grid.lines * grid.threads
 
 
 def transposed_size(plan: Pass) -> int:
-    """Elements of the layout that convolutions read fastest."""
+    """Return the elements of the transposed layout of convolutions."""
     grid = plan.grid
     return grid.workgroups * grid.lines * grid.threads * plan.split.stages[0].registers
 
@@ -156,7 +156,7 @@ class FFTSDataManager:
     Attributes
     ----------
     lines
-        The lines there; None where a transform needs none.
+        Lines in workgroup memory; None where the transform needs none.
     """
 
     def __init__(self, config: FFTConfig, grid: FFTGridManager, least: int = 0) -> None:
@@ -177,7 +177,7 @@ class FFTSDataManager:
         return other
 
     def shuffle(self, registers: FFTRegisters, output_stage: int = -1, input_stage: int = 0) -> None:
-        """Bring what a stage leaves to where another stage takes it from."""
+        """Move the output of a stage to where another stage reads its input."""
         source, target = self.stages[output_stage], self.stages[input_stage]
         if self.lines is None or is_same_order(source, target):
             return
@@ -192,7 +192,7 @@ class FFTSDataManager:
     def _move_part(self, values: list[Any], source: Stage, target: Stage) -> list[Any]:
         """Exchange values, or their real or imaginary parts, piece by piece of the line.
 
-        Unlike in `SharedLines.exchange` the target may be any stage, the first one too.
+        Unlike in `SharedLines.exchange`, the target may be any stage, also the first.
         """
         lines = self.lines
         assert lines is not None
@@ -229,7 +229,7 @@ class FFTSDataManager:
 
 
 def _conditions_inside(position: Any, bounds: tuple[int, int], first: int, last: int) -> list[Any]:
-    """Conditions under which a position, which is known to be within bounds, lies in a piece of the line."""
+    """Return the conditions under which a position within bounds is in a piece of the line."""
     conditions = []
     if bounds[0] < first:
         conditions.append(position >= first)
@@ -239,12 +239,12 @@ def _conditions_inside(position: Any, bounds: tuple[int, int], first: int, last:
 
 
 def is_same_order(source: Stage, target: Stage) -> bool:
-    """Whether a stage's invocations leave values in the very registers that another one's take them from."""
+    """Whether the output of a stage is in the registers from which another stage reads its input."""
     return source.radix == target.radix and source.previous == target.butterflies
 
 
 class FFTResources:
-    """All of it: `config`, `grid` and `sdata`, and the invocation's `place` and `line`."""
+    """The resources: `config`, `grid`, `sdata`, and the `place` and `line` of the invocation."""
 
     def __init__(self, config: FFTConfig, least: int = 0) -> None:
         self.config = config
@@ -254,15 +254,15 @@ class FFTResources:
         self.line = self.grid.line
 
     def recompute_addresses(self) -> None:
-        """Have writes compute where they go, also if values were read from there.
+        """Compute the addresses of writes again, although they are those of the reads.
 
-        Compilers keep all those addresses otherwise, in as many registers as the values take.
+        Otherwise compilers keep the addresses, in as many registers as the values occupy.
         """
-        nothing = vc.num_workgroups().z - 1  # which compilers do not know
+        nothing = vc.num_workgroups().z - 1  # zero, unknown to compilers
         self.line = replace(self.line, first=hold(add(self.line.first, nothing)))
 
     def view_as(self, config: FFTConfig) -> "FFTResources":
-        """Return the same for another plan of the same lines and invocations."""
+        """Return the same resources for another plan of the same lines and invocations."""
         other = copy.copy(self)
         other.config, other.sdata = config, self.sdata.view_as(config, self.grid)
         return other
@@ -283,6 +283,6 @@ class ContextRegisters(FFTRegisters):
         return other
 
     def try_shuffle(self, output_stage: int = -1, input_stage: int = 0) -> bool:
-        """Return whether a stage's outcome lies where another one takes it: no shuffle is needed."""
+        """Return whether no shuffle is needed between the output of a stage and the input of another."""
         stages = self.resources.config.stages
         return len(stages) == 1 or is_same_order(stages[output_stage], stages[input_stage])

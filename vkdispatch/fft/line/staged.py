@@ -1,6 +1,6 @@
-"""Lines that do not begin where memory likes to be read: brought in and out of workgroup memory in one piece.
+"""Short contiguous lines, which a workgroup copies to its memory and back in one piece.
 
-Neighbouring invocations then touch neighbouring values, wherever lines begin and end.
+Neighbouring invocations then access neighbouring values, wherever lines begin and end.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from vkdispatch.shader.shader_function import ShaderFunction
 
 
 def read_staged(kernel: LineKernel, source: Any) -> None:
-    """Fill the registers from a buffer of whole lines."""
+    """Read the registers from a buffer of contiguous lines."""
     row = multiply(kernel.place.line, kernel.plan.grid.length)
     entries = kernel.entries(kernel.split.stages[0])
     wanted = [
@@ -28,7 +28,7 @@ def read_staged(kernel: LineKernel, source: Any) -> None:
 
 
 def write_staged(kernel: LineKernel, target: Any, kind: DType) -> None:
-    """Write the registers to a buffer of whole lines."""
+    """Write the registers to a buffer of contiguous lines."""
     row = multiply(kernel.place.line, kernel.plan.grid.length)
     entries = kernel.entries(kernel.split.stages[-1])
     places = [
@@ -38,12 +38,12 @@ def write_staged(kernel: LineKernel, target: Any, kind: DType) -> None:
 
 
 def read_lines(kernel: LineKernel, source: Any, wanted: Sequence[Slot]) -> list[Any]:
-    """Bring a workgroup's lines into its memory, and return what is at some places of it."""
+    """Copy the lines of a workgroup to its memory, and return the values at some places of it."""
     grid = kernel.plan.grid
     assert kernel.shared is not None
     base, last = _first(kernel), grid.outer * grid.length - 1
     pairs = linear_slots(kernel, grid.length, grid.length)
-    # Reads of lines that do not exist take the last value instead: no branch stands between them.
+    # reads of missing lines read the last value instead, without a branch
     values = []
     for at, _ in pairs:
         index = add(base, at)
@@ -55,7 +55,7 @@ def read_lines(kernel: LineKernel, source: Any, wanted: Sequence[Slot]) -> list[
 def write_lines(
     kernel: LineKernel, values: Sequence[Any], places: Sequence[Slot], target: Any, kind: DType
 ) -> None:
-    """Put values at places of workgroup memory, and write what is there then as the workgroup's lines."""
+    """Store values at places of workgroup memory, and copy the lines of the workgroup from there."""
     length = kernel.plan.grid.length
     assert kernel.shared is not None
     pairs = linear_slots(kernel, length, length)
@@ -69,20 +69,20 @@ def write_lines(
 
 
 def _first(kernel: LineKernel) -> Any:
-    """Flat index of a workgroup's first value."""
+    """Return the flat index of the first value of a workgroup."""
     grid = kernel.plan.grid
     return (vc.workgroup_id().x * (grid.lines * grid.length)).to_register()
 
 
 def conditions_of_thread(kernel: LineKernel, conditions: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Conditions without that of the line: lines that do not exist have their place in workgroup memory."""
+    """Return the conditions without that of the line: missing lines have a place in workgroup memory too."""
     return tuple(condition for condition in conditions if condition is not kernel.place.active)
 
 
 def make_staged_kernel(plan: Pass, transform: Transform) -> ShaderFunction:
-    """Make the kernel of a transform between buffers of whole lines, or in place.
+    """Make the kernel of a transform of contiguous lines, between buffers or in place.
 
-    Where several invocations have a line, they read it as it lies: what they read twice is in a cache.
+    Several invocations of a line read it directly: what they read twice is cached.
     """
     target = transform.output_type
     assert target is not None

@@ -34,7 +34,7 @@ def resolve_types(options: Options, buffers: Sequence[Any]) -> Options:
     Raises
     ------
     TypeError, ValueError
-        A map is no map, or a type is not complex.
+        A map is not a mapping function, or a type is not complex.
     """
     input_map = parse_map(options.input_map, "input_map")
     output_map = parse_map(options.output_map, "output_map")
@@ -134,7 +134,7 @@ def transform_last_axes(name: str, buffers: Sequence[Any], count: int, most: int
     require_count(name, buffers, sides)
     outputs = buffers[: sides[0][1]]
     inputs = buffers[sides[0][1] :] if mapped else buffers
-    # without an output buffer the input buffer has the shape, unless a map reads too
+    # the shape is that of the output buffer, or of the input buffer if only that is a buffer
     shaped = buffers if options.output_type is not None or options.input_type is None else inputs
     shape, _ = parse_shape_and_axis(shaped, options)
     if not count <= len(shape) <= (most if options.buffer_shape is None else len(shape)):
@@ -185,7 +185,7 @@ def _parse_pass(shape: tuple[int, ...], axis: int, compute_type: DType, options:
 def _transform_planes(
     name: str, buffers: Sequence[Any], passes: Sequence[Transform], options: Options
 ) -> bool:
-    """Transform with one kernel for the last two axes; return whether there is one."""
+    """Transform with one kernel for the last two axes, if there is one; return whether there is."""
     shape, kind = passes[0].shape, passes[0].output_type
     assert kind is not None
     normalize, scale = resolve_scaling(

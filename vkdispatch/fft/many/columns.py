@@ -1,14 +1,14 @@
-"""Passes of transforms on CPU drivers, without barriers: each invocation takes neighbouring columns.
+"""Passes of transforms on CPU drivers, without barriers: each invocation transforms neighbouring columns.
 
-Such a driver loads and stores for one invocation after the other, and pays for each access more than for its
-bytes: an invocation takes four neighbouring columns, or two, whose values it reads and writes as vectors of
-64-bit words. Invocations of a subgroup are what lies side by side in a register of the processor, where
-values change places by one instruction: so up to eight of them share columns, invocation l of L having rows
-l, l + L, ... With k = k1 + R k2 of columns of R L values
+These drivers load and store for one invocation after another, and the cost of an access depends little on its
+bytes. So an invocation transforms two or four neighbouring columns, which it reads and writes as vectors of
+64-bit words. The invocations of a subgroup are the lanes of a processor's register, and exchange values with
+one instruction. So up to eight of them share columns: invocation l of L has rows l, l + L, ... With
+k = k1 + R k2, columns of R L values have the transform
 
     X[k] = sum over l of exp(-2 pi i l k2 / L) exp(-2 pi i l k1 / (R L)) (transform of l's rows)[k1]
 
-whose outer sum is a transform across the subgroup. Passes meet in memory that stays in a core's own cache.
+whose outer sum is a transform across the subgroup. The memory between passes stays in the cache of a core.
 """
 
 import cmath
@@ -29,7 +29,7 @@ from vkdispatch.shader.shader_function import ShaderFunction
 
 
 def make_column_kernel(name: str, plan: Columns, inverse: bool, scale: float) -> ShaderFunction:
-    """Make the kernel of a pass; its arguments are the caller's buffer, if any, the program's, and a line.
+    """Make the kernel of a pass, of the buffers and the number of the first line.
 
     The last pass multiplies by `scale`.
     """
@@ -50,7 +50,7 @@ def make_column_kernel(name: str, plan: Columns, inverse: bool, scale: float) ->
 
 
 def _invocation(plan: Columns) -> Any:
-    """Return the number of the invocation; those of a subgroup follow each other."""
+    """Return the number of the invocation; those of a subgroup are consecutive."""
     if plan.lanes == 1:
         return vc.global_invocation_id().x
     local = vc.subgroup_id() * vc.subgroup_size() + vc.subgroup_invocation_id()
@@ -58,7 +58,7 @@ def _invocation(plan: Columns) -> Any:
 
 
 class _Pass:
-    """Traces a pass for one invocation."""
+    """The code of a pass for one invocation."""
 
     def __init__(self, plan: Columns, inverse: bool, number: Any, start: Any) -> None:
         self._plan, self._inverse = plan, inverse
@@ -67,11 +67,11 @@ class _Pass:
         group = hold(number // plan.lanes) if plan.lanes > 1 else number
         self._line, self._group = hold(group // plan.groups), hold(group % plan.groups)
         self._caller_line = hold(self._line + start)
-        # of the outcomes, an invocation has those from here on: bits of a lane's number come out reversed
+        # the first result of the invocation: the bits of the lane's number are reversed
         self._k2 = _reverse_bits(self._lane, plan.lanes)
 
     def trace(self, source: Any, target: Any, scale: float) -> None:
-        """Read, transform and write the invocation's part of its columns."""
+        """Read, transform and write this invocation's part of its columns."""
         plan = self._plan
         line = self._caller_line if plan.first else self._line
         row = add(multiply(line, plan.radix), self._lane)
@@ -101,7 +101,7 @@ class _Pass:
         return columns
 
     def _powers(self, exponent: Any, beyond: int, denominator: int) -> Powers:
-        """Powers of exp(-+2 pi i (exponent + beyond) / denominator)."""
+        """Return the powers of exp(-+2 pi i (exponent + beyond) / denominator)."""
         rows = self._plan.rows
         roots = {}
         for power in sorted({1, second_power(rows)}):
@@ -110,7 +110,7 @@ class _Pass:
         return Powers(roots, rows)
 
     def _factors(self, remainder: Any, beyond: int) -> list[Any]:
-        """Twiddle factors between passes of the column `remainder + beyond`; None for a 1."""
+        """Return the twiddle factors of column `remainder + beyond`; None for a 1."""
         plan = self._plan
         circle = plan.radix * plan.rest
         powers = self._powers(remainder, beyond, circle)
@@ -120,7 +120,7 @@ class _Pass:
         first = root_power(hold(exponent), circle, complex64, self._inverse)
         return [first, *(hold(first * powers[i]) for i in range(1, plan.rows))]
 
-    # -- where values go
+    # -- writes
 
     def _write_last(self, columns: list[list[Any]], target: Any, scale: float) -> None:
         plan = self._plan
@@ -131,7 +131,7 @@ class _Pass:
             target[add(begin, i * plan.groups)] = _pack(row)
 
     def _write_rows(self, columns: list[list[Any]], target: Any) -> None:
-        """Columns become rows, of which an invocation has a run."""
+        """Write columns as rows, of which each invocation has a contiguous part."""
         plan = self._plan
         column = hold(multiply(self._group, plan.width))
         rows = [_multiply_by_factors(each, self._factors(column, w)) for w, each in enumerate(columns)]
@@ -161,7 +161,7 @@ class _Pass:
 
 
 class _Step:
-    """A step of a transform across lanes: those a distance apart meet."""
+    """A step of a transform across lanes, between lanes of some distance."""
 
     def __init__(self, lane: Any, distance: int, sign: int) -> None:
         self._distance = distance
@@ -173,7 +173,7 @@ class _Step:
         self._imag = _select_by_lane(lane % (2 * distance), [factor.imag for factor in choices])
 
     def exchange(self, value: Any) -> Any:
-        """Return the sum of two values, and in the lane that is above its partner the turned difference."""
+        """Return the sum of two lanes in the lower one, and their rotated difference in the upper one."""
         parts = (value.real, value.imag)
         other = [vc.subgroup_shuffle_xor(part, self._distance).to_register() for part in parts]
         real, imag = (hold(part * self._sense + its) for part, its in zip(parts, other, strict=True))
@@ -185,7 +185,7 @@ class _Step:
 
 
 def _select_by_lane(lane: Any, values: list[float]) -> Any:
-    """Return the value of a lane."""
+    """Return the value of this lane."""
     found: Any = vc.new_register(float32, values[-1])
     for number, value in enumerate(values[:-1]):
         found = hold(vc.select(lane == number, value, found))
@@ -210,14 +210,14 @@ def _multiply_by_factors(values: list[Any], factors: list[Any]) -> list[Any]:
 
 
 def _unpack(element: Any, width: int) -> list[Any]:
-    """Return the values in a vector of words."""
+    """Return the complex numbers in a vector of words."""
     vector = hold(element)
     pairs = [hold(vc.unpack_double2x32(getattr(vector, letter))) for letter in "xyzw"[:width]]
     return [hold(vc.to_complex(vc.uint_bits_to_float(p.x), vc.uint_bits_to_float(p.y))) for p in pairs]
 
 
 def _pack(values: list[Any]) -> Any:
-    """Return values as a vector of words."""
+    """Return complex numbers as a vector of words."""
     words = [
         vc.pack_double2x32(vc.to_uvec2(vc.float_bits_to_uint(value.real), vc.float_bits_to_uint(value.imag)))
         for value in values

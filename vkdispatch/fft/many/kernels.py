@@ -1,4 +1,4 @@
-"""The kernels of a transform: chosen by what the device does best, and made once for equal transforms."""
+"""The choice of the kernel of a transform, which is made once for equal transforms."""
 
 import functools
 import math
@@ -28,7 +28,7 @@ def get_fft_kernel(transform: Transform) -> Any:
 
 @functools.cache
 def build_fft_kernel(transform: Transform, _limits: object) -> Any:
-    """Return the kernel of a transform for devices of some limits: a ShaderFunction or a Program."""
+    """Make the kernel of a transform for devices of some limits: a ShaderFunction or a Program."""
     if transform.r2c:
         real = _make_real_fft(transform)
         if real is not None:
@@ -99,7 +99,7 @@ def get_plane_kernel(transform: Transform) -> ShaderFunction | None:
 
 @functools.cache
 def build_plane_kernel(transform: Transform, _limits: object) -> ShaderFunction | None:
-    """Return the kernel of `get_plane_kernel` for devices of some limits."""
+    """Make the kernel of `get_plane_kernel` for devices of some limits."""
     shape = transform.shape
     plan = plan_planes(math.prod(shape[:-2]), shape[-2], shape[-1], transform.compute_type)
     return None if plan is None else make_plane_kernel(plan, transform)

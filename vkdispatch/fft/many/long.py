@@ -1,4 +1,4 @@
-"""Transforms for which there is no kernel of one pass: long lines, and lengths with large prime factors."""
+"""Kernels of long lines, and of lengths with large prime factors."""
 
 import math
 from collections.abc import Sequence
@@ -28,12 +28,12 @@ from vkdispatch.shader.shader_function import ShaderFunction
 
 
 def make_long_fft(transform: Transform) -> Any:
-    """Make the kernels of a transform that one pass cannot do by radices; see `Transform`.
+    """Make the kernels of a transform that is not a single pass of small radices.
 
     Returns
     -------
     ShaderFunction or Program
-        One kernel, or several; they are called alike.
+        One or several kernels, which are called alike.
     """
     shape, axis = transform.shape, transform.axis
     found = make_column_fft(transform)
@@ -52,7 +52,7 @@ def make_long_fft(transform: Transform) -> Any:
 
 
 def make_column_fft(transform: Transform) -> Program | None:
-    """Make the kernels of a transform of many values in passes of columns; None where there are none."""
+    """Make the kernels of a transform in passes of columns; None where there are none."""
     if math.prod(transform.shape) < tuning.COLUMN_LEAST_VALUES:
         return None
     ends = ends_of(transform)
@@ -75,8 +75,8 @@ def _lines_of(transform: Transform) -> Lines:
 
 
 def _make_one_kernel(transform: Transform, ends: Ends, plan: Pass, rader: bool) -> ShaderFunction:
-    """Rader's or Bluestein's algorithm in one kernel."""
-    # CPUs read values in any order alike
+    """Make the kernel of Rader's or Bluestein's algorithm in one pass."""
+    # a CPU reads values in any order at the same speed
     whole = _reads_whole_lines(transform) and not device_facts().cpu
 
     def body(kernel: LineKernel, *arguments: Any) -> None:
@@ -94,13 +94,13 @@ def _make_one_kernel(transform: Transform, ends: Ends, plan: Pass, rader: bool) 
 
 
 def _reads_whole_lines(transform: Transform) -> bool:
-    """Whether lines lie one after another in buffers that are read and written as they are."""
+    """Whether lines are contiguous in buffers that are read and written directly."""
     plain = not transform.is_mapped and not transform.r2c and transform.signal_range is None
     return plain and transform.stride == 1
 
 
 def _make_long_convolution(transform: Transform, ends: Ends) -> Program:
-    """Bluestein's algorithm over transforms of several passes."""
+    """Make the kernels of Bluestein's algorithm over transforms of several passes."""
     name, lines, inverse = transform.name, _lines_of(transform), transform.inverse
     length, padded, kind = transform.length, padded_length(transform.length), transform.compute_type
     factors = choose_factors(padded, kind)

@@ -1,7 +1,7 @@
-"""Real transforms of lines that no workgroup holds, by complex ones of half the length in several passes.
+"""Real transforms of long lines on a CPU, by complex ones of half the length in several passes.
 
-A CPU driver's; with the names of `real`, the passes leave Z[k] where X[k] belongs, and one more kernel makes
-X[k] and X[h - k] of Z[k] and Z[h - k]. Back, that kernel comes first.
+With the names of `line.real`, the passes write Z[k] to the place of X[k], and another kernel computes X[k]
+and X[h - k] from Z[k] and Z[h - k]. In an inverse transform that kernel comes first.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,12 +10,13 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.dtype import DType, complex32
-from vkdispatch.fft.line.real import combine, spectrum_pair, turned_by
+from vkdispatch.fft.line.real import combine, spectrum_pair
 from vkdispatch.fft.many.passes import Lines, make_passes
 from vkdispatch.fft.many.program import Program, Step
 from vkdispatch.fft.plan.indices import add, hold, multiply
 from vkdispatch.fft.plan.long_lines import choose_factors
 from vkdispatch.fft.plan.transforms import Transform
+from vkdispatch.fft.trace.butterflies import multiply_by_i
 from vkdispatch.fft.trace.ends import Element, Ends, Load, Store
 from vkdispatch.fft.trace.roots import root_power
 from vkdispatch.fft.trace.words import annotation_of, unwrap
@@ -23,9 +24,9 @@ from vkdispatch.shader.shader_function import ShaderFunction
 
 
 def make_long_real_fft(transform: Transform) -> Program | None:
-    """Make the kernels of a real transform in place, of an even length; None where this is no way for it."""
+    """Make the kernels of a real transform of even length in place; None where there are none."""
     half, kind = transform.length // 2, transform.compute_type
-    # what lies in the buffer in between must lose nothing
+    # the buffer must hold the values between the kernels without loss
     if (
         not device_facts().cpu
         or transform.length % 2
@@ -46,7 +47,7 @@ def make_long_real_fft(transform: Transform) -> Program | None:
 
 
 def _rows(half: int, kind: DType) -> Ends:
-    """Lines of `half` values in rows of one more."""
+    """Return the ends of lines of `half` values in rows of one more."""
 
     def place(element: Element) -> Any:
         return add(multiply(element.outer, half + 1), element.index)
@@ -88,7 +89,7 @@ def _make_pair_kernel(
 def _split_pair(
     k: Any, row: Any, near: Any, far: Any, root: Any, load: Callable[[Any], Any], store: Any
 ) -> None:
-    """Make X[k] and X[h - k] of Z[k] and Z[h - k]; Z[h] is Z[0]."""
+    """Compute X[k] and X[h - k] from Z[k] and Z[h - k]; Z[h] is Z[0]."""
     a, b = load(near), load(vc.select(k == 0, row, far))
     left, right = spectrum_pair(a, b, lambda value: hold(value * root))
     store(near, left)
@@ -98,13 +99,13 @@ def _split_pair(
 def _join_pair(
     k: Any, row: Any, near: Any, far: Any, root: Any, load: Callable[[Any], Any], store: Any
 ) -> None:
-    """Make Z[k] and Z[h - k] of X[k] and X[h - k]."""
+    """Compute Z[k] and Z[h - k] from X[k] and X[h - k]."""
     a, b = load(near), load(far)
     with vc.if_block(k == 0):
-        # no real line has imaginary parts there
+        # these imaginary parts are zero for real lines
         a.imag, b.imag = 0, 0
     total, difference = combine(a, b)
-    odd = hold(turned_by(difference, 1) * root)
+    odd = hold(hold(multiply_by_i(difference, 1)) * root)
     store(near, total + odd)
     opposite = hold(total - odd)
     with vc.if_block(k > 0):

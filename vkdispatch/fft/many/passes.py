@@ -1,9 +1,9 @@
 """Transforms of lines that no workgroup holds, in several passes over memory.
 
 A line of N = N1 N2 values is a matrix, n = N2 n1 + n2. The first pass transforms its columns, multiplies by
-exp(-2 pi i k1 n2 / N) and writes each column as a row; the next transforms along the other axis, and as the
-matrix was turned over, k = k1 + N1 k2 is where natural order wants it (the four-step algorithm, D. H. Bailey,
-"FFTs in external or hierarchical memory", 1990). Longer lines repeat the first step.
+exp(-2 pi i k1 n2 / N) and writes each column as a row. The next pass transforms along the other axis. As the
+matrix was transposed, the results k = k1 + N1 k2 are in natural order: this is the four-step algorithm
+(D. H. Bailey, "FFTs in external or hierarchical memory", 1990). Longer lines repeat the first step.
 """
 
 import math
@@ -40,7 +40,7 @@ class Lines:
 
 @record
 class Plan:
-    """Steps of a long transform, and elements of the two buffers between them."""
+    """The launches of a long transform, and the elements of the buffers between them."""
 
     steps: tuple[Step, ...]
     scratch: tuple[int, ...]
@@ -49,7 +49,7 @@ class Plan:
 def make_passes(
     name: str, lines: Lines, factors: tuple[int, ...], ends: Ends, compute_type: DType, inverse: bool
 ) -> Plan:
-    """Make the kernels of a transform of long lines, and say how to launch them."""
+    """Make the kernels of a transform of long lines, and their launches."""
     per_line = lines.length * lines.inner
     chunk_size = tuning.CPU_CHUNK if device_facts().cpu else tuning.CHUNK
     at_once = max(1, min(lines.outer, chunk_size // (per_line * compute_type.item_size)))
@@ -131,10 +131,10 @@ def _make_pass_kernel(
 
 
 class PassPlace:
-    """Where a pass's invocation is, in terms of the long line.
+    """The place of an invocation of a pass, in terms of the long line.
 
-    The pass sees lines of `length` values with `rest * near` neighbours: `remainder` is the part of the
-    position that later passes transform, `inner` what earlier ones have done and the axes behind.
+    The pass transforms lines of `length` values, `rest * near` of them interleaved: `remainder` is the part
+    of the position that later passes transform, `inner` that of earlier passes and of the axes behind.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class PassPlace:
         self.lines, self.length, self.rest, self.near = lines, length, rest, near
         self.column = place.inner
         self.outer = place.outer
-        self.first = place.first  # in a buffer that holds just this chunk
+        self.first = place.first  # in a buffer of this chunk
         self.remainder = hold(self.column // near if near > 1 else self.column) if rest > 1 else 0
         self.inner = hold(self.column % near) if near > 1 and rest > 1 else self.column if near > 1 else 0
         per_line = lines.length * lines.inner
@@ -152,13 +152,13 @@ class PassPlace:
         self.origin = hold(add(multiply(self.chunk_outer, per_line), self.column))
 
     def local_index(self, entry: Entry) -> Any:
-        """Flat index of a value in a buffer that holds just this chunk, before the pass."""
+        """Return the flat index of a value before the pass, in a buffer of this chunk."""
         step = self.rest * self.near
         base = add(self.first, multiply(entry.start, step))
         return add(hold(base), entry.offset * step)
 
     def load_with(self, load: Load) -> Callable[[Entry], Any]:
-        """Return what reads a value of the first pass."""
+        """Return the function that reads a value of the first pass."""
         step = self.rest * self.near
 
         def read(entry: Entry) -> Any:
@@ -171,7 +171,7 @@ class PassPlace:
         return read
 
     def store_with(self, store: Store, done: int) -> Callable[[Entry, Any], None]:
-        """Return what writes a value of the last pass."""
+        """Return the function that writes a value of the last pass."""
         step = self.near
 
         def write(entry: Entry, value: Any) -> None:
@@ -192,7 +192,7 @@ class PassPlace:
         return self.column % self.lines.inner if self.lines.inner > 1 else 0
 
     def transposed_index(self, entry: Entry) -> Any:
-        """Flat index of a value after the pass, its axis moved behind the remaining ones."""
+        """Return the flat index of a value after the pass, which moves its axis behind the remaining ones."""
         row = add(multiply(self.outer, self.rest), self.remainder)
         base = add(multiply(add(multiply(row, self.length), entry.start), self.near), self.inner)
         return add(hold(base), entry.offset * self.near)
@@ -213,7 +213,7 @@ def _apply_twiddles(kernel: LineKernel, place: PassPlace, compute_type: DType, i
         stage.radix,
     )
     for turn, start, _ in kernel.butterflies_of(stage, guards=False):
-        # idle invocations would read behind the table
+        # idle invocations would read beyond the table
         exponent = multiply(start, remainder)
         exponent = exponent if stage.is_even else exponent % denominator
         first_place = isinstance(exponent, int) and exponent == 0
@@ -227,10 +227,10 @@ def _apply_twiddles(kernel: LineKernel, place: PassPlace, compute_type: DType, i
 
 
 def _write_transposed(kernel: LineKernel, place: PassPlace, target: Any) -> None:
-    """Write a workgroup's columns as rows, which lie one after another, through its own memory."""
+    """Write the columns of a workgroup as contiguous rows, through workgroup memory."""
     assert kernel.shared is not None
     grid, stage = kernel.plan.grid, kernel.plan.split.stages[-1]
-    # one more, so that the rows of a power of two spread over the banks
+    # one more, so that rows of a power of two spread over the banks
     row = place.length + 1
     base = multiply(kernel.place.line, row)
     entries = kernel.entries(stage)

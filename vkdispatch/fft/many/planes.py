@@ -1,7 +1,7 @@
-"""Transforms of the last two axes in one kernel, where a workgroup's registers hold whole planes.
+"""Transforms of the last two axes in one kernel, whose workgroups hold whole planes in registers.
 
-A plane's rows are transformed, then brought through workgroup memory to the invocations that transform its
-columns: between the one read and the one write of the data nothing leaves the workgroup.
+The rows of a plane are transformed, then exchanged through workgroup memory with the invocations that
+transform its columns. The data is read once and written once.
 """
 
 import functools
@@ -51,7 +51,7 @@ def make_plane_kernel(plan: PlanePlan, transform: Transform) -> ShaderFunction:
 
 
 class PlaneSteps:
-    """The steps of a kernel that is being traced; `least` is of elements of workgroup memory."""
+    """The steps of a kernel that is being traced; `least` is the least size of workgroup memory."""
 
     def __init__(self, plan: PlanePlan, kind: DType, buffer: Any, least: int = 0) -> None:
         self.plan, self.kind, self.buffer = plan, kind, buffer
@@ -59,14 +59,14 @@ class PlaneSteps:
         self.lane = local.x
         self.plane: Any = 0 if plan.planes == 1 else local.y
         number = add(multiply(vc.workgroup_id().x, plan.planes), self.plane)
-        # whether there is such a plane
+        # whether the plane exists
         self.present: Any = hold(number) < plan.count if plan.count % plan.planes else True
         self.origin = hold(multiply(number, plan.height * plan.width))
         compute = plan.compute_type
         part = compute if plan.parts == 1 else component_type(compute)
         self.array = allocate_values(part, max(plan.elements, least), "planes")
         self.used = False
-        # invocations of neighbouring rows come after one another, and those of neighbouring columns
+        # a row belongs to neighbouring invocations; neighbouring columns to neighbouring invocations
         self.row_thread, self.row = _divide(self.lane, plan.rows.threads)
         self.row_count = -(-plan.group // plan.rows.threads)
         self.column_count = -(-plan.group // plan.columns.threads)
@@ -75,7 +75,7 @@ class PlaneSteps:
         self.column_there: Any = True if self.column_count == plan.width else self.column < plan.width
 
     def wait_for_readers(self) -> None:
-        """Wait until nobody reads workgroup memory any more."""
+        """Wait until all invocations have read workgroup memory."""
         if self.used:
             vc.barrier()
         self.used = True
@@ -104,13 +104,13 @@ class PlaneSteps:
     # -- transforms
 
     def transform_rows(self, values: Sequence[Any], inverse: bool) -> list[Any]:
-        """Transform rows; return what the last stage leaves."""
+        """Transform rows; return the output of the last stage."""
         plan = self.plan
         line = add(multiply(self.plane, self.row_count), self.row)
         return self._transform(plan.rows, plan.row_layout, values, line, self.row_thread, inverse)
 
     def transform_columns(self, values: Sequence[Any], inverse: bool) -> list[Any]:
-        """Transform columns; return what the last stage leaves."""
+        """Transform columns; return the output of the last stage."""
         return self.transform_columns_by(self.plan.columns, self.plan.column_layout, values, inverse)
 
     def transform_columns_by(
@@ -138,12 +138,12 @@ class PlaneSteps:
     # -- between rows and columns
 
     def rows_to_columns(self, values: Sequence[Any]) -> list[Any]:
-        """Bring what the rows' last stage leaves to where the columns' first one takes it."""
+        """Move the output of the rows to the input of the columns."""
         target = self.plan.columns.stages[0]
         return self._move(values, self._row_slots, -1, self._column_slots, target, target.registers)
 
     def columns_to_rows(self, values: Sequence[Any], source: Stage) -> list[Any]:
-        """Bring what a last stage of the columns leaves to where the rows' first one takes it."""
+        """Move the output of a last stage of the columns to the input of the rows."""
         registers = self.plan.rows.stages[0].registers
         return self._move(values, self._column_slots, source, self._row_slots, 0, registers)
 
@@ -164,7 +164,7 @@ class PlaneSteps:
         return move_in_parts(values, self.plan.parts, move)
 
     def _row_slots(self, number: int, chunk: int) -> Iterator[tuple[list[Any], Slots]]:
-        """Yield, for butterflies of a stage of the rows, registers and places in workgroup memory."""
+        """Yield conditions, registers and places in workgroup memory for each butterfly of the rows."""
         plan, stage = self.plan, self.plan.rows.stages[number]
         piece = plan.height // plan.chunks
         conditions = [self.row_there]
@@ -181,7 +181,7 @@ class PlaneSteps:
             )
 
     def _column_slots(self, stage: Stage, chunk: int) -> Iterator[tuple[list[Any], Slots]]:
-        """Yield the same for a stage of the columns, the first or the last one."""
+        """Yield the same for a first or last stage of the columns."""
         plan = self.plan
         count = stage.radix // plan.chunks
         first = add(multiply(self.plane, plan.height // plan.chunks * plan.pitch), self.column)
@@ -193,7 +193,7 @@ class PlaneSteps:
     # -- memory
 
     def read_rows(self) -> list[Any]:
-        """Read what the rows' first stage takes."""
+        """Read the input of the rows."""
         plan, stage = self.plan, self.plan.rows.stages[0]
         values: list[Any] = [vc.new_register(plan.compute_type) for _ in range(stage.registers)]
         if plan.staged:
@@ -214,7 +214,7 @@ class PlaneSteps:
         return values
 
     def write_rows(self, values: Sequence[Any]) -> None:
-        """Write what the rows' last stage leaves."""
+        """Write the output of the rows."""
         plan, stage = self.plan, self.plan.rows.stages[-1]
         if plan.staged:
             self.wait_for_readers()
@@ -233,7 +233,7 @@ class PlaneSteps:
             trace_if([self.present, self.row_there, *more], write)
 
     def at_columns(self, stage: Stage, origin: Any, action: Callable[[int, Any], None]) -> None:
-        """Trace `action(register, index)` for what a last stage of the columns leaves."""
+        """Trace `action(register, index)` for the output of a last stage of the columns."""
         plan = self.plan
         for turn, butterfly, more in _butterflies(stage, self.column_thread):
             base = hold(add(add(origin, self.column), multiply(butterfly, plan.width)))
@@ -245,7 +245,7 @@ class PlaneSteps:
             trace_if([self.present, self.column_there, *more], act)
 
     def write_columns(self, values: Sequence[Any]) -> None:
-        """Write what the columns' last stage leaves."""
+        """Write the output of the columns."""
         stage = self.plan.columns.stages[-1]
         self.at_columns(stage, self.origin, lambda number, index: self.store(index, values[number]))
 
@@ -274,7 +274,7 @@ def _take(array: Any, values: Sequence[Any], slots: Slots) -> None:
 
 
 def _butterflies(stage: Stage, thread: Any) -> Iterator[tuple[int, Any, list[Any]]]:
-    """Yield an invocation's turns in a stage, its butterfly in each, and when it has one."""
+    """Yield the turns of an invocation, its butterfly in each, and the conditions that it has one."""
     for turn in range(stage.rounds):
         yield turn, stage.butterfly(thread, turn), stage.conditions(thread, turn)
 

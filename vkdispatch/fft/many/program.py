@@ -1,4 +1,4 @@
-"""Transforms of several kernels, which hand their values on through memory of the device's own."""
+"""Transforms of several kernels, with buffers between them."""
 
 import threading
 import weakref
@@ -12,7 +12,7 @@ from vkdispatch.codegen import ShaderSource
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, global_graph
 from vkdispatch.shader.shader_function import ShaderFunction
 
-# Buffers between kernels that are at most so large are kept for the next call.
+# The largest buffer between kernels, in bytes, that is kept for the next call.
 _KEPT = 64 << 20
 
 
@@ -23,13 +23,13 @@ class Step:
     Attributes
     ----------
     kernel
-        What is launched.
+        The kernel.
     inputs, outputs
-        Whether it takes the caller's arguments for the input and for the output of the transform.
+        Whether its arguments include the caller's for the input, and for the output.
     scratch
-        Which of the program's own buffers it takes, behind those.
+        Numbers of the scratch buffers that follow.
     constants
-        Numbers that it takes last.
+        Its last arguments.
     """
 
     kernel: ShaderFunction
@@ -71,14 +71,14 @@ class Program(KernelSequence):
     Attributes
     ----------
     name
-        As kernels have one.
+        Name of the whole.
     steps
         The launches, in order.
     scratch
         Elements and dtype of the buffers that the steps share.
     outputs
-        How many of the caller's arguments belong to the output; all others to the input. None: one buffer is
-        both.
+        How many of the caller's arguments belong to the output; the others belong to the input. None: one
+        buffer is both.
     """
 
     name: str
@@ -87,7 +87,7 @@ class Program(KernelSequence):
     outputs: int | None
 
     def __call__(self, *args: Any, graph: CommandGraph | None = None) -> None:
-        """Queue the kernels, or record them; arguments as of a kernel of one pass."""
+        """Launch the kernels, or record them. The arguments are those of a kernel of one pass."""
         split = self.outputs
         written, read = (args, args) if split is None else (args[:split], args[split:])
         target = graph if isinstance(graph, CommandGraph) else global_graph()
@@ -106,7 +106,7 @@ class Program(KernelSequence):
 
 
 class _Scratch(threading.local):
-    """A thread's buffers of a context that are kept for each graph, by slot and dtype."""
+    """The scratch buffers of a thread and context for each graph, by slot and dtype."""
 
     def __init__(self) -> None:
         self.buffers: weakref.WeakKeyDictionary[CommandGraph, dict[tuple[int, DType], Buffer[Any]]]
@@ -117,10 +117,10 @@ _SCRATCH = "fft.scratch"
 
 
 def scratch_buffer(slot: int, elements: int, kind: DType, graph: CommandGraph) -> "Buffer[Any]":
-    """Return a buffer that nobody else uses under this slot until this thread asks again for this graph.
+    """Return the scratch buffer of a slot, which is this thread's for a graph until its next call.
 
-    What was queued before still has it; the device does one after the other. Each graph has its own, as
-    another thread may submit it between two steps of what this one calls.
+    Earlier launches may still use it, as the device runs them in order. Each graph has its own buffers,
+    because another thread may submit it between two steps of this thread's call.
     """
     if elements * kind.item_size > _KEPT:
         return function_buffer((elements,), kind)

@@ -1,1 +1,1 @@
-"""What kernels are traced with: butterflies, tables, registers, workgroup memory, reads and writes."""
+"""Parts of kernels: butterflies, tables, registers, exchanges through workgroup memory, reads and writes."""

@@ -1,7 +1,7 @@
 """Discrete Fourier transforms of a few values that one invocation holds in registers.
 
-Composite lengths are split: into coprime factors by the mapping of Good and Thomas (no twiddle factors
-between), else as Cooley and Tukey did. Odd primes use the symmetry of the sine and cosine sums.
+Composite lengths are split into coprime factors by the Good-Thomas mapping, which needs no twiddle factors,
+or else by the Cooley-Tukey algorithm. Odd primes use the symmetry of the sine and cosine sums.
 """
 
 import cmath
@@ -22,7 +22,7 @@ def dft(values: Sequence[Any], sign: int) -> list[Any]:
     values
         Complex GPU values, already in registers.
     sign
-        Of the exponent: -1 forward, 1 inverse (unnormalized).
+        Sign of the exponent: -1 forward, 1 inverse (unnormalized).
     """
     n = len(values)
     if n == 1:

@@ -1,4 +1,4 @@
-"""Where a long transform's values come from and go to."""
+"""The two ends of a long transform: what reads its values, and what writes them."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,13 +18,13 @@ class Element:
     Attributes
     ----------
     outer, inner
-        Which line along the axes before and behind the transformed one.
+        Index of the line along the axes before and behind the transformed one.
     index
         Position in the line.
     bounds
         Least and greatest position that it can be.
     flat
-        Where it lies in memory in the natural layout.
+        Flat index in the natural layout.
     """
 
     outer: Any
@@ -40,16 +40,16 @@ Store = Callable[[Element, Any], None]
 
 @record
 class Ends:
-    """Where a long transform's values come from and go to.
+    """The two ends of a long transform.
 
     Attributes
     ----------
     read_types, write_types
         Annotations of the kernel arguments of either end.
     load, store
-        Of these arguments, make what traces a read and a write.
+        Functions of these arguments that return what traces a read or a write.
     read_slot, write_slot
-        Which of a program's own buffers it is, if it is none of the caller's.
+        Number of the scratch buffer, if it is not the caller's.
     scale
         Factor of the result, where both ends are buffers of the computation's type; else None.
     outputs
@@ -67,7 +67,7 @@ class Ends:
 
 
 def ends_of(transform: Transform) -> Ends:
-    """Return where a transform's values come from and go to."""
+    """Return the ends of a transform."""
     source, target = _proxies(transform)
     length, stride = transform.length, transform.stride
     scale = transform.factor
@@ -124,7 +124,7 @@ def _proxies(transform: Transform) -> tuple[IOProxy, IOProxy]:
 
 
 def spot_of(element: Element, length: int, stride: int, layout: Layout) -> Spot:
-    """Return what maps and buffers know of a value."""
+    """Return a value as maps and buffers see it."""
     number = add(multiply(element.outer, stride), element.inner)
     first = add(multiply(element.outer, length * stride), element.inner)
     line = Line(length, stride, first, element.inner, number)

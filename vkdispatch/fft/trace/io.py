@@ -1,7 +1,6 @@
-"""Where a transform's values come from and go to: a buffer, or a map over any arguments.
+"""The sides of a transform: buffers, or maps over any arguments.
 
-Kernels that are no single pass over a line use `reader` and `writer`, which know of no passes: what they
-take is a `Spot`, as `spot_at` makes it of a line and a position.
+Kernels of several passes use `reader` and `writer`, whose values are given by a `Spot`; see `spot_at`.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,19 +29,19 @@ class IOProxy:
     Attributes
     ----------
     name
-        What errors and generated code call it.
+        Its name in errors and in generated code.
     map_func
         The map, or None.
     var_type
         The buffer's dtype, or None.
     buffer_types
-        Annotations of the kernel's arguments that belong to it.
+        Annotations of its kernel arguments.
     variables
-        Those arguments, once `bind` has been called.
+        Its kernel arguments, after `bind`.
     """
 
     def __init__(self, obj: DType | MappingFunction | None, name: str, words: bool = False) -> None:
-        """Take a dtype, a map, or None; `words` where the buffer's numbers are read and written whole."""
+        """Take a dtype, a map, or None. `words`: the kernel reads and writes whole complex numbers."""
         self.name = name
         self._words = words
         self.map_func: MappingFunction | None = None
@@ -64,7 +63,7 @@ class IOProxy:
         return self.map_func is not None or self.var_type is not None
 
     def bind(self, variables: Sequence[Any]) -> None:
-        """Take the kernel's arguments that belong to this side."""
+        """Set the kernel arguments of this side."""
         self.variables = tuple(variables)
         if self._words and self.var_type is not None:
             self.variables = tuple(map(unwrap, variables))
@@ -98,7 +97,7 @@ def spot_at(
 ) -> Spot:
     """Return the value at a position of a line.
 
-    `bounds` are the least and the greatest number that `index` can be, as far as they are known.
+    `bounds` are the least and the greatest value of `index`, if they are known.
     """
     flat = add(line.origin(layout), multiply(index, line.step(layout)))
     return Spot(line, index, bounds or (0, line.size - 1), flat)
@@ -126,7 +125,7 @@ def writer(proxy: IOProxy, *, r2c: bool = False, inverse: bool = False) -> Calla
     """Return a function that traces the write of a value."""
 
     def write(spot: Spot, value: Any) -> None:
-        # a map may change the register that it finds
+        # a map may change the register
         proxy.write(GlobalWriteOp(spot, value.to_register(), r2c, inverse))
 
     return write

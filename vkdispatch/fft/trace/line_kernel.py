@@ -1,4 +1,4 @@
-"""Kernels of lines, step by step: read into registers, transform, write, whatever the values mean."""
+"""The steps of kernels that work on lines: read into registers, transform, exchange, write."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -21,16 +21,16 @@ from vkdispatch.shader.shader_function import ShaderFunction
 
 @record
 class Entry:
-    """A register and where in the line its value belongs.
+    """A register and the position of its value in the line.
 
     Attributes
     ----------
     register
         Number of the register.
     start, offset
-        The position is `start + offset`: what differs between invocations, and what does not.
+        The position is `start + offset`; the offset is the same for all invocations.
     bounds
-        Least and greatest position that it can be.
+        Least and greatest possible position.
     """
 
     register: int
@@ -52,17 +52,17 @@ class LineKernel:
     plan
         The pass.
     split
-        The radices of the transform that comes next, or was last.
+        The radices of the next transform, or of the last one.
     place
-        Where this invocation is.
+        The place of this invocation.
     registers
-        What it holds of its line.
+        The values that it holds.
     shared
         Workgroup memory; None where the plan has none.
     """
 
     def __init__(self, plan: Pass, returns: bool = False) -> None:
-        """Begin a kernel of a pass; `returns` where it comes to transform back."""
+        """Begin a kernel of a pass; `returns`: it transforms back as well."""
         self.plan = plan
         self.split = plan.split
         self.place = Place(plan.grid)
@@ -78,7 +78,7 @@ class LineKernel:
         self.registers = FFTRegisters(plan.split, plan.compute_type)
 
     def butterflies_of(self, stage: Stage, *, guards: bool = True) -> Iterator[tuple[int, Any, list[Any]]]:
-        """Yield number, first position and conditions of the butterflies of a stage, each in its guard."""
+        """Yield the turn, first position and conditions of each butterfly of a stage, within its guard."""
         for turn in range(stage.rounds):
             conditions = self.conditions(stage, turn)
             start = stage.butterfly(self.place.thread, turn)
@@ -87,12 +87,12 @@ class LineKernel:
                 yield turn, start, conditions
 
     def conditions(self, stage: Stage, turn: int) -> list[Any]:
-        """When an invocation has a butterfly of a line that exists."""
+        """Return the conditions under which an invocation has a butterfly of an existing line."""
         active = [] if self.place.active is True else [self.place.active]
         return [*active, *stage.conditions(self.place.thread, turn)]
 
     def read(self, load: Callable[[Entry], Any], limit: int | None = None) -> None:
-        """Fill the registers with what the first stage takes; positions from `limit` on hold zero."""
+        """Read the input of the first stage; positions from `limit` on are zero."""
         stage = self.split.stages[0]
         for turn, start, _ in self.butterflies_of(stage):
             for i in range(stage.radix):
@@ -103,7 +103,7 @@ class LineKernel:
                     self.registers[entry.register] = load(entry)
 
     def write(self, store: Callable[[Entry, Any], None], limit: int | None = None) -> None:
-        """Give out what the last stage leaves, as far as positions are below `limit`."""
+        """Write the output of the last stage at positions below `limit`."""
         stage = self.split.stages[-1]
         for turn, start, _ in self.butterflies_of(stage):
             for i in range(stage.radix):
@@ -114,7 +114,7 @@ class LineKernel:
                     store(entry, self.registers[entry.register])
 
     def entries(self, stage: Stage) -> list[tuple[Entry, tuple[Any, ...]]]:
-        """All values of an invocation at a stage, each with the conditions under which it exists."""
+        """Return the values of an invocation at a stage, each with the conditions under which it exists."""
         found = []
         for turn, start, conditions in self.butterflies_of(stage, guards=False):
             found += [(entry_of(stage, turn, i, start), tuple(conditions)) for i in range(stage.radix)]
@@ -125,9 +125,10 @@ class LineKernel:
         transform(self.registers, self.shared, self.place.thread, inverse)
 
     def reverse(self) -> None:
-        """Have the next transform take values where the last one left them: by the radices reversed.
+        """Prepare the next transform, which reads values from where the last one left them.
 
-        Where workgroup memory does not allow that, they are brought to where the same radices take them.
+        It has the radices in reverse order. Where workgroup memory has no room for them, the radices stay and
+        the values are moved.
         """
         if self._reversed is None:
             self._move_back()
@@ -155,19 +156,19 @@ class LineKernel:
 
 
 def entry_of(stage: Stage, turn: int, i: int, start: Any) -> Entry:
-    """Value number i of an invocation's butterfly, as first stages take and last stages leave it."""
+    """Return value number i of a butterfly of the first or the last stage."""
     return Entry(turn * stage.radix + i, start, i * stage.butterflies, stage.input_bounds(turn, i))
 
 
 def linear_slots(kernel: LineKernel, length: int, row: int) -> list[tuple[Any, Slot]]:
-    """Cut a workgroup's lines, laid out one after another, evenly among its invocations.
+    """Distribute the contiguous lines of a workgroup evenly among its invocations.
 
     Returns
     -------
     list
-        Per value of an invocation: its number among the workgroup's values, and its place in workgroup memory
-        if lines are `row` apart there. Invocations behind the last value have the last one's, under
-        conditions that do not hold.
+        For each value of an invocation: its number among the workgroup's values, and its place in workgroup
+        memory where lines are `row` apart. Invocations beyond the last value have the place of the last one,
+        with conditions that are false.
     """
     grid = kernel.plan.grid
     threads, count = grid.lines * grid.threads, grid.lines * length
@@ -180,7 +181,7 @@ def linear_slots(kernel: LineKernel, length: int, row: int) -> list[tuple[Any, S
     )
     left = None
     if number % grid.lines:
-        # the last workgroup has fewer lines
+        # the last workgroup may have fewer lines
         left = ((number - group * grid.lines) * length).to_register()
     found = []
     for j in range(-(-count // threads)):
@@ -219,5 +220,5 @@ def buffer_types(transform: Transform) -> list[Any]:
 
 
 def buffer_of(kind: DType) -> Any:
-    """Annotation of a buffer."""
+    """Return the annotation of a buffer."""
     return vc.Buffer[kind]  # type: ignore[valid-type]

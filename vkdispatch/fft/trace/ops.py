@@ -1,6 +1,6 @@
-"""One value of a line on its way between memory and a register, as maps see it.
+"""Reads and writes of single values, as maps see them.
 
-While a map is traced, `read_op()` or `write_op()` tells which value it is called for.
+While a map is traced, `read_op()` or `write_op()` returns the operation that it is called for.
 """
 
 import threading
@@ -16,8 +16,8 @@ from vkdispatch.codegen.location import located
 from vkdispatch.fft.plan.indices import add, multiply
 from vkdispatch.fft.trace.words import cast
 
-# How values lie in memory: as the shape says, without the axes before the line, as the reals or the half
-# spectrum of an RFFTBuffer, or in the order in which invocations read them.
+# The layout of a buffer: that of the shape, that without the axes before the line, the reals or the half
+# spectrum of an RFFTBuffer, or the order in which invocations read.
 Layout = Literal["natural", "inner", "real", "half", "transposed"]
 
 
@@ -30,11 +30,11 @@ class Line:
     size, stride
         Number of values, and their distance in memory.
     first
-        Flat index of the first one.
+        Flat index of the first value.
     inner
-        The same within the axes behind the line: 0 where there are none.
+        Index along the axes behind the line; 0 if there are none.
     number
-        Which line of all, counted in C order of the other axes.
+        Number of the line, in C order of the other axes.
     """
 
     size: int
@@ -44,7 +44,7 @@ class Line:
     number: Any
 
     def origin(self, layout: Layout) -> Any:
-        """Where the line begins in memory."""
+        """Return the flat index of the line in a layout."""
         half = self.size // 2 + 1
         if layout == "natural":
             return self.first
@@ -53,7 +53,7 @@ class Line:
         return multiply(self.number, 2 * half if layout == "real" else half)
 
     def step(self, layout: Layout) -> int:
-        """Distance of neighbouring values in memory."""
+        """Return the distance of neighbouring values in a layout."""
         return self.stride if layout in ("natural", "inner") else 1
 
 
@@ -68,15 +68,15 @@ class Spot:
     index
         Position in it.
     bounds
-        Least and greatest number that `index` can be.
+        Least and greatest value of `index`.
     flat
-        Where the value lies in memory.
+        Flat index of the value in memory.
     register_id, register_count
-        Which of the invocation's registers it belongs to.
+        Number of its register, of those of the invocation.
     element_id, element_count
-        Which value of its butterfly it is.
+        Its number within its butterfly.
     instance_id, instance_count
-        Which of the invocation's butterflies it belongs to.
+        Number of its butterfly, of those of the invocation.
     """
 
     line: Line
@@ -92,17 +92,17 @@ class Spot:
 
 
 def _variable(value: Any) -> Any:
-    """Return an index as a GPU value, so that maps need not know that it may be a constant."""
+    """Return an index as a GPU value: maps need not know that it may be a constant."""
     return vc.to_dtype(uint32, value) if isinstance(value, int) else value
 
 
 class MemoryOp:
-    """A value and its register, for the reads and writes of one stage.
+    """A value of a line and its register.
 
     Attributes
     ----------
     register_id, register_count, element_id, element_count, instance_id, instance_count
-        Which register it is, in all, within its butterfly, and which of the invocation's butterflies that is.
+        Number of the register, its number within its butterfly, and the number of the butterfly.
     """
 
     def __init__(self, spot: Spot) -> None:
@@ -118,7 +118,7 @@ class MemoryOp:
 
     @property
     def fft_index_shifted(self) -> Any:
-        """Position in the line, counted as a frequency (i32): from -(N // 2) on, 0 for the first value."""
+        """Position in the line as a frequency (i32): from -(N // 2) on, 0 for the first value."""
         half = self.fft_size // 2
         return (self.fft_index.to_dtype(int32) + half) % self.fft_size - half
 
@@ -129,7 +129,7 @@ class MemoryOp:
 
 
 class _GlobalOp(MemoryOp):
-    """A value on its way from or to a buffer."""
+    """A read or write of a value."""
 
     def __init__(self, spot: Spot, register: Any, r2c: bool, inverse: bool) -> None:
         super().__init__(spot)
@@ -154,18 +154,18 @@ class _GlobalOp(MemoryOp):
 
 
 class GlobalReadOp(_GlobalOp):
-    """A value on its way into a register.
+    """A read of a value into a register.
 
     Attributes
     ----------
     register
-        Where it goes; in a kernel map it holds the spectrum's value.
+        The destination; in a kernel map it holds the value of the spectrum.
     r2c, inverse
-        Whether the transform is a real one, and its direction (None: neither, nothing is special).
+        Whether the transform is real, and its direction.
     format_transposed
         Whether the buffer is in the layout that `transpose` makes.
     signal_range
-        Beginning and end of what is read at all, or None; values outside are zero.
+        Start and end of the values that are read, or None; the others are zero.
     """
 
     def __init__(
@@ -183,7 +183,7 @@ class GlobalReadOp(_GlobalOp):
 
     @property
     def r2c_inverse_offset(self) -> Any:
-        """What `io_index` is taken from to get `io_index_2`."""
+        """The sum of `io_index` and `io_index_2`."""
         line = self.spot.line
         return _variable(add(multiply(line.origin("half"), 2), line.size))
 
@@ -193,17 +193,17 @@ class GlobalReadOp(_GlobalOp):
         return self.r2c_inverse_offset - self.io_index
 
     def read_from_buffer(self, buffer: Any, register: Any = None, io_index: Any = None) -> None:
-        """Load the value: cast, zero outside of the signal range, mirrored in a real inverse transform.
+        """Load the value: cast, zero outside the signal range, mirrored in a real inverse transform.
 
         Parameters
         ----------
         buffer
-            A buffer of complex numbers, of vectors of two, or of reals, which get no imaginary part. In a
-            real transform forward the reals are packed as in an RFFTBuffer.
+            A buffer of complex numbers, of vectors of two, or of reals, whose imaginary part is zero. In a
+            forward real transform the reals are packed as in an RFFTBuffer.
         register
-            Where to; None takes `self.register`.
+            The destination; None takes `self.register`.
         io_index
-            Which element of the buffer; None takes `self.io_index`.
+            Index of the element; None takes `self.io_index`.
         """
         target = self.register if register is None else register
         within = _within(self.spot, self.signal_range)
@@ -240,31 +240,31 @@ class GlobalReadOp(_GlobalOp):
 
 
 class GlobalWriteOp(_GlobalOp):
-    """A value on its way out of a register.
+    """A write of a value from a register.
 
     Attributes
     ----------
     register
-        Where it is.
+        The value.
     r2c, inverse
-        Whether the transform is a real one, and its direction.
+        Whether the transform is real, and its direction.
     """
 
     def __init__(self, spot: Spot, register: Any, r2c: bool = False, inverse: bool = False) -> None:
         super().__init__(spot, register, r2c, inverse)
 
     def write_to_buffer(self, buffer: Any, register: Any = None, io_index: Any = None) -> None:
-        """Store the value, cast to what the buffer holds: reals get the real part.
+        """Store the value, cast to the dtype of the buffer; reals get the real part.
 
         Parameters
         ----------
         buffer
-            A buffer of complex numbers, of vectors of two, or of reals. What a real inverse transform leaves
-            is packed as in an RFFTBuffer.
+            A buffer of complex numbers, of vectors of two, or of reals. The result of a real inverse
+            transform is packed as in an RFFTBuffer.
         register
-            What to store; None takes `self.register`.
+            The value; None takes `self.register`.
         io_index
-            Which element of the buffer; None takes `self.io_index`.
+            Index of the element; None takes `self.io_index`.
         """
         value = self.register if register is None else register
         index = self.io_index if io_index is None else io_index
@@ -280,7 +280,7 @@ class GlobalWriteOp(_GlobalOp):
 
 
 class GlobalTransposedWriteOp(GlobalWriteOp):
-    """A value on its way into the layout that convolutions read fastest: `io_index` is its place there."""
+    """A write into the transposed layout of convolutions, where `io_index` is the place of the value."""
 
 
 def _complex_element(buffer: Any, index: Any, kind: DType) -> Any:
@@ -297,7 +297,7 @@ def _real_element(buffer: Any, index: Any) -> Any:
 
 
 def _within(spot: Spot, signal_range: tuple[int, int] | None) -> Any:
-    """Whether a value belongs to the signal: True, False, or a condition."""
+    """Return whether a value belongs to the signal: True, False, or a condition."""
     if signal_range is None:
         return True
     (start, end), (least, most) = signal_range, spot.bounds
@@ -313,7 +313,7 @@ def _within(spot: Spot, signal_range: tuple[int, int] | None) -> Any:
 
 @contextmanager
 def guard(conditions: Sequence[Any]) -> Iterator[None]:
-    """Trace the body for the invocations of which all conditions hold; True costs nothing."""
+    """Trace the body under some conditions; True needs no code."""
     dynamic = [condition for condition in conditions if condition is not True]
     if not dynamic:
         yield
@@ -322,11 +322,11 @@ def guard(conditions: Sequence[Any]) -> Iterator[None]:
         yield
 
 
-# ---- what maps ask for -----------------------------------------------------------------------------
+# ---- the current operation -------------------------------------------------------------------------
 
 
 class _Current(threading.local):
-    """What a map that is being traced in this thread is called for."""
+    """The operation of the map that this thread traces."""
 
     read: GlobalReadOp | None = None
     write: GlobalWriteOp | None = None
@@ -337,7 +337,7 @@ _current = _Current()
 
 
 def read_op() -> GlobalReadOp:
-    """Return the read that an input or kernel map is traced for. Raises ValueError outside of one."""
+    """Return the read of an input or kernel map that is being traced. Raises ValueError outside of one."""
     if _current.read is None:
         raise located(
             ArgumentValueError, "read_op: it is for input maps and kernel maps; there is no read here"
@@ -346,14 +346,14 @@ def read_op() -> GlobalReadOp:
 
 
 def write_op() -> GlobalWriteOp:
-    """Return the write that an output map is traced for. Raises ValueError outside of one."""
+    """Return the write of an output map that is being traced. Raises ValueError outside of one."""
     if _current.write is None:
         raise located(ArgumentValueError, "write_op: it is for output maps; there is no write here")
     return _current.write
 
 
 def mapped_kernel_index() -> int | None:
-    """Return which of a convolution's kernels a map is traced for; None outside of a convolution."""
+    """Return the number of the convolution's kernel that a map is traced for; None outside a convolution."""
     return _current.kernel
 
 

@@ -1,4 +1,4 @@
-"""Where an invocation is among the lines of a buffer."""
+"""The place of an invocation among the lines of a buffer."""
 
 import vkdispatch.codegen as vc
 from vkdispatch.fft.plan.grids import LineGrid
@@ -6,20 +6,20 @@ from vkdispatch.fft.plan.indices import add, hold, multiply
 
 
 class Place:
-    """Where an invocation is.
+    """The place of an invocation.
 
     Attributes
     ----------
     thread, line
-        Which invocation of its line, which line of its workgroup: an int where there is only one.
+        Number of the invocation in its line, and of the line in its workgroup; an int if there is one only.
     outer, inner
-        Which line along the axes before the transformed one, and along those after it.
+        Index of the line along the axes before and behind the transformed one.
     line_number
-        Which line of all, counted in C order of the other axes.
+        Number of the line, in C order of the other axes.
     first
         Flat index of the line's first value.
     active
-        Whether there is such a line: a GPU bool, or True where there always is.
+        Whether the line exists: a GPU bool, or True.
     """
 
     def __init__(self, grid: LineGrid) -> None:

@@ -1,4 +1,4 @@
-"""The values that one invocation holds of its line."""
+"""The registers of an invocation."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -10,14 +10,14 @@ from vkdispatch.fft.plan.stages import Split
 
 
 class FFTRegisters:
-    """Complex registers: `[i]` is one of them, `[i] = value` stores.
+    """Complex registers: `registers[i]` reads one, `registers[i] = value` writes it.
 
     Butterfly number `turn` of a stage is in registers turn * radix ... turn * radix + radix - 1.
 
     Attributes
     ----------
     count
-        How many there are.
+        Number of registers.
     """
 
     def __init__(self, split: Split, compute_type: DType, name: str = "register", count: int | None = None):
@@ -47,7 +47,7 @@ class FFTRegisters:
         targets = self._values[slc]
         if len(targets) != len(values):
             raise ArgumentValueError(f"values: expected {len(targets)}, got {len(values)}")
-        # what one of them is computed from may be another one's target
+        # the value of one may depend on the target of another
         values = [value.to_register() for value in values]
         for target, value in zip(targets, values, strict=True):
             target[:] = value
@@ -67,7 +67,7 @@ class FFTRegisters:
             register[:] = register * factor
 
     def read_from_registers(self, other: "FFTRegisters") -> None:
-        """Copy all. Raises ValueError where there is another number of them."""
+        """Copy all registers of another set. Raises ValueError for another number of them."""
         if other.count != self.count:
             raise ArgumentValueError(f"other: expected {self.count} registers, got {other.count}")
         for register, value in zip(self._values, other, strict=True):

@@ -1,4 +1,4 @@
-"""Constants that transforms read from memory, computed in double precision once and shared by all kernels."""
+"""Tables of roots of unity, computed once in double precision and shared by all kernels."""
 
 import math
 from typing import Any
@@ -16,14 +16,14 @@ from vkdispatch.fft.plan.stages import Split
 
 
 def host_type(compute_type: DType) -> Any:
-    """NumPy type of the tables of a kernel that computes in `compute_type`."""
+    """Return the NumPy dtype of the tables of a kernel that computes in `compute_type`."""
     return np.dtype(to_numpy_dtype(complex128 if compute_type is complex128 else complex64))
 
 
 def roots_of_unity(count: int, denominator: int, step: int = 1) -> Any:
-    """Return exp(-2 pi i k step / denominator) for k = 0 ... count - 1, accurate to the last bit or so."""
+    """Return exp(-2 pi i k step / denominator) for k = 0 ... count - 1, to about the last bit."""
     k = np.arange(count, dtype=np.int64) * step % denominator
-    # within an eighth of the circle, where sine and cosine lose nothing to their argument
+    # reduced to an eighth of the circle, where sine and cosine are exact to the last bit
     octant, rest = np.divmod(8 * k, denominator)
     odd = (octant & 1).astype(bool)
     rest = np.where(odd, denominator - rest, rest)
@@ -35,13 +35,13 @@ def roots_of_unity(count: int, denominator: int, step: int = 1) -> Any:
 
 
 def second_power(radix: int) -> int:
-    """Which power of a butterfly's twiddle factor the table of `twiddles` holds besides the first."""
+    """Return the power of a twiddle factor that the table of `twiddles` holds besides the first power."""
     step = radix // first_factor(radix)
     return step if step > 1 else min(2, radix - 1)
 
 
 def twiddle_offsets(split: Split) -> tuple[int, ...]:
-    """Where each stage's twiddle factors begin in the table of `twiddles`; the first stage has none."""
+    """Return where the factors of each stage begin in the table of `twiddles`; the first stage has none."""
     offsets, offset = [], 0
     for stage in split.stages:
         offsets.append(offset)
@@ -51,10 +51,10 @@ def twiddle_offsets(split: Split) -> tuple[int, ...]:
 
 @remembered
 def twiddles(split: Split, compute_type: DType) -> vc.ConstantArray:
-    """Table of exp(-2 pi i k / (previous radix)) for each stage but the first, one after another.
+    """Return the tables of exp(-2 pi i k / (previous radix)) of all stages but the first, concatenated.
 
-    Each is followed by a power of it: others are made of the two by so few multiplications that hardly
-    anything is lost to rounding.
+    Each factor is followed by a power of it. The other powers are products of few of these, so that rounding
+    errors stay small.
     """
     parts = []
     for stage in split.stages:
@@ -62,7 +62,7 @@ def twiddles(split: Split, compute_type: DType) -> vc.ConstantArray:
             circle = stage.previous * stage.radix
             powers = (1, second_power(stage.radix))
             parts += [np.stack([roots_of_unity(stage.previous, circle, p) for p in powers], axis=1).ravel()]
-    # butterflies that idle invocations would have behind those of the last stage
+    # for the idle invocations of the last stage
     last = split.stages[-1]
     parts.append(np.ones(2 * (last.rounds * last.threads - last.butterflies)))
     return vc.ConstantArray(np.concatenate(parts).astype(host_type(compute_type)))
@@ -70,7 +70,7 @@ def twiddles(split: Split, compute_type: DType) -> vc.ConstantArray:
 
 @remembered
 def _table(denominator: int, compute_type: DType, longest: int) -> tuple[vc.ConstantArray, int]:
-    """Return the table, and after how many entries the second one begins; 0 where there is one only."""
+    """Return the table, and where its second part begins; 0 if it has one part."""
     kind = host_type(compute_type)
     if denominator <= longest:
         return vc.ConstantArray(roots_of_unity(denominator, denominator).astype(kind)), 0
@@ -81,7 +81,7 @@ def _table(denominator: int, compute_type: DType, longest: int) -> tuple[vc.Cons
 
 
 def root_power(exponent: Any, denominator: int, compute_type: DType, inverse: bool) -> Any:
-    """Return exp(-+2 pi i exponent / denominator) of an exponent (u32) less than the denominator."""
+    """Return exp(-+2 pi i exponent / denominator) for an exponent (u32) less than the denominator."""
     longest = tuning.CPU_LARGEST_TABLE if device_facts().cpu else tuning.LARGEST_TABLE
     array, step = _table(denominator, compute_type, longest)
     table = vc.constant_array(array)

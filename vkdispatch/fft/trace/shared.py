@@ -1,4 +1,4 @@
-"""Workgroup memory in which the invocations of a line exchange values."""
+"""Exchanges of values through workgroup memory."""
 
 import copy
 import functools
@@ -16,14 +16,14 @@ from vkdispatch.fft.trace.words import allocate_values
 
 @record
 class Slot:
-    """A flat place in workgroup memory, and when an invocation has to do with it."""
+    """A place in workgroup memory, and the conditions under which an invocation accesses it."""
 
     place: Any
     conditions: tuple[Any, ...] = ()
 
 
 class SharedLines:
-    """The memory itself: `row` is where this invocation's line begins."""
+    """Lines in workgroup memory; `row` is the start of this invocation's line."""
 
     def __init__(
         self,
@@ -35,9 +35,9 @@ class SharedLines:
         array: Any = None,
         used: bool = False,
     ) -> None:
-        """Allocate what a transform needs, and at least so many elements.
+        """Allocate the elements that a transform needs, and at least `least`.
 
-        Or take an array that has so many, which may have been `used` before.
+        With `array`, use that memory instead; `used` says whether it was accessed before.
         """
         self.layout = layout
         self.compute_type = compute_type
@@ -49,27 +49,27 @@ class SharedLines:
         self._used = used
 
     def view_as(self, layout: SharedLayout, line: Any) -> "SharedLines":
-        """Return the same memory in another layout of as many parts."""
+        """Return the same memory with another layout of as many parts."""
         other = copy.copy(self)
         other.layout, other.row, other._used = layout, multiply(line, layout.row), True
         return other
 
     def wait_for_readers(self) -> None:
-        """Wait until nobody reads what is there any more."""
+        """Wait until all invocations have read the current contents."""
         if self._used:
             vc.barrier()
         self._used = True
 
     def exchange(self, values: Sequence[Any], source: Stage, target: Stage, thread: Any) -> list[Any]:
-        """Give out one stage's outcome, and return what the next stage's butterflies take."""
+        """Exchange the output of a stage for the input of another."""
         return move_in_parts(values, self.layout.parts, lambda part: self._move(part, source, target, thread))
 
     def rearrange(
         self, values: Sequence[Any], places: Sequence["Slot"], wanted: Sequence["Slot"]
     ) -> list[Any]:
-        """Put values at flat places of the workgroup's memory, and return what is at others then.
+        """Store values at some places of workgroup memory, and return the values at other places.
 
-        The layout must not be cut into chunks.
+        The layout must have one chunk.
         """
         return move_in_parts(values, self.layout.parts, lambda part: self._rearrange(part, places, wanted))
 
@@ -137,7 +137,7 @@ class SharedLines:
 
 
 def trace_if(conditions: Sequence[Any], action: Callable[[], None]) -> None:
-    """Trace `action` for the invocations of which all conditions hold."""
+    """Trace `action` under some conditions; True needs no code, and False no action."""
     dynamic = [condition for condition in conditions if condition is not True]
     if any(condition is False for condition in dynamic):
         return
@@ -152,7 +152,7 @@ def trace_if(conditions: Sequence[Any], action: Callable[[], None]) -> None:
 
 
 def value_type(array: Any) -> DType:
-    """Dtype of an array's elements."""
+    """Return the dtype of the elements of an array."""
     return array.var_type  # type: ignore[no-any-return]
 
 
@@ -161,7 +161,7 @@ def _load(register: Any, array: Any, place: Any) -> None:
 
 
 def move_in_parts(values: Sequence[Any], parts: int, move: Callable[[list[Any]], list[Any]]) -> list[Any]:
-    """Move complex values through workgroup memory: whole, or of 2 parts first the real ones."""
+    """Move complex values, or with 2 parts first the real and then the imaginary parts."""
     if parts == 1:
         return move(list(values))
     real, imaginary = move([value.real for value in values]), move([value.imag for value in values])
@@ -169,16 +169,16 @@ def move_in_parts(values: Sequence[Any], parts: int, move: Callable[[list[Any]],
 
 
 def trace_in_order(count: int, threads: int, total: int, action: Callable[[Any, Any], None]) -> None:
-    """Trace an action for all values of a workgroup, neighbouring invocations having neighbouring values.
+    """Trace an action for all values of a workgroup: neighbouring invocations have neighbouring values.
 
     Parameters
     ----------
     count, threads
         Values and invocations of the workgroup.
     total
-        Values of all workgroups: the last one may have fewer.
+        Values of all workgroups; the last one may have fewer.
     action
-        Called with the position among all values and that among the workgroup's.
+        Called with the position among all values and among those of the workgroup.
     """
     start = hold(vc.workgroup_id().x * count)
     for turn in range(-(-count // threads)):

@@ -1,4 +1,4 @@
-"""The transform of a line that lies in registers."""
+"""The transform of a line that is held in registers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,11 +20,11 @@ def transform(registers: FFTRegisters, shared: SharedLines | None, thread: Any, 
     Parameters
     ----------
     registers
-        Before: what the first stage's butterflies take. After: what the last stage's leave.
+        The input of the first stage, replaced by the output of the last.
     shared
-        Where stages exchange values; None for a transform of one stage.
+        Workgroup memory; None for a transform of one stage.
     thread
-        Which of the line's invocations this is.
+        Number of the invocation in its line.
     inverse
         Whether the exponent is positive.
     """
@@ -46,9 +46,9 @@ def transform(registers: FFTRegisters, shared: SharedLines | None, thread: Any, 
 
 
 class _Twiddled(Sequence[Any]):
-    """Values times powers of a twiddle factor, multiplied when they are asked for.
+    """Values times powers of a twiddle factor, multiplied on access.
 
-    A butterfly asks for few of them at a time, so that few powers take registers.
+    A butterfly accesses few of them at a time, so that few powers occupy registers.
     """
 
     def __init__(self, values: Sequence[Any], powers: "Powers") -> None:
@@ -61,7 +61,7 @@ class _Twiddled(Sequence[Any]):
         value = self._values[index]
         if not index:
             return value
-        # factors are never of half precision
+        # twiddle factors never have half precision
         turned = value * self._powers[index]
         return hold(cast(turned, value.var_type))
 

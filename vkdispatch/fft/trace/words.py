@@ -1,7 +1,7 @@
-"""Complex numbers in memory as the device moves them best.
+"""Complex numbers in memory, in the form that the device moves fastest.
 
-A CPU driver's access costs by its elements, not by its bytes: complex64 is one element of 64 bits there
-rather than two of 32.
+On a CPU driver the cost of an access depends on its elements, not its bytes: there, a complex64 is one
+element of 64 bits rather than two of 32.
 """
 
 from typing import Any
@@ -12,18 +12,18 @@ from vkdispatch.base.dtype import DType, complex64, uint64
 
 
 def cast(value: Any, kind: DType) -> Any:
-    """Return a value as one of a type."""
+    """Return a value, converted to a dtype unless it has it."""
     return value if value.var_type is kind else value.to_dtype(kind)
 
 
 def word_type(kind: DType) -> DType:
-    """Return the dtype of memory that holds values of a type."""
+    """Return the dtype of the memory for complex numbers of a type."""
     packed = kind is complex64 and device_facts().cpu and "shaderInt64" in device_facts().features
     return uint64 if packed else kind
 
 
 class PackedValues:
-    """complex64 values that lie in an array of uint64."""
+    """complex64 values in an array of uint64."""
 
     var_type = complex64
 
@@ -41,7 +41,7 @@ class PackedValues:
 
 
 def annotation_of(kind: DType) -> Any:
-    """Annotation of a buffer of complex numbers, for `unwrap`."""
+    """Return the annotation of a buffer of complex numbers that is accessed by `unwrap`."""
     return vc.Buffer[word_type(kind)]  # type: ignore[misc]
 
 
@@ -54,7 +54,7 @@ def unwrap(argument: Any) -> Any:
 
 
 def allocate_values(kind: DType, count: int, name: str) -> Any:
-    """Allocate workgroup memory for so many values, real or complex."""
+    """Allocate workgroup memory for real or complex values."""
     word = word_type(kind)
     array = vc.shared_buffer(word, count, var_name=name)
     return array if word is kind else PackedValues(array)
