@@ -86,12 +86,21 @@ MODULE_NAMES = {
     "vkdispatch.base.command_list": "CommandList",
     "vkdispatch.base.compute_plan": "ComputePlan",
     "vkdispatch.base.descriptor_set": "DescriptorSet",
-    "vkdispatch.base.context": "Context Handle destroy_context stop_threads get_context",
+    "vkdispatch.base.context": """Context Handle Signal destroy_context stop_threads get_context make_context
+queue_wait_idle select_queue_families set_dummy_context_params""",
     "vkdispatch.base.errors": "check_for_errors",
-    "vkdispatch.base.init": "get_cuda_device_map",
+    "vkdispatch.base.init": """get_cuda_device_map DeviceInfo LogLevel get_devices initialize is_cuda
+is_initialized is_opencl log log_error log_info log_verbose log_warning set_log_level""",
+    "vkdispatch.execution_pipeline.command_graph": """CommandGraph BufferBindInfo ImageBindInfo default_graph
+global_graph set_global_graph""",
+    "vkdispatch.fft.functions": "fft ifft2 irfft3 convolve convolve2D convolve2DR transpose",
+    "vkdispatch.fft.shader_factories": """make_fft_shader make_convolution_shader make_transpose_shader
+get_transposed_size mapped_kernel_index get_cache_info print_cache_info cache_clear""",
+    "vkdispatch.codegen.builder": "ShaderBuilder",
+    "vkdispatch.codegen.variables": "ShaderVariable BoundVariable",
     "vkdispatch.execution_pipeline.buffer_builder": "BufferBuilder BufferUsage BufferedStructEntry",
-    "vkdispatch.base.buffer": "Buffer",
-    "vkdispatch.base.image": "Image",
+    "vkdispatch.base.buffer": "Buffer RFFTBuffer asbuffer asrfftbuffer from_cuda_array",
+    "vkdispatch.base.image": "Image Image1D Image2D Sampler Filter AddressMode BorderColor image_format",
     "vkdispatch.codegen.arguments": "Image2DArray",
     "vkdispatch.base.dtype": """to_vector is_dtype is_scalar is_complex is_vector is_matrix is_float_dtype
 is_integer_dtype vector_size complex_from_float make_floating_dtype cross_scalar_scalar
@@ -131,7 +140,18 @@ def test_abbreviations(spelling: str) -> None:
     [(module, name) for module, names in MODULE_NAMES.items() for name in names.split()],
 )
 def test_name_of_a_module(module: str, name: str) -> None:
-    assert hasattr(importlib.import_module(module), name)
+    value = getattr(importlib.import_module(module), name)
+    # where the package has the name too it is the same
+    package = vc if ".codegen." in module else vd.fft if ".fft." in module else vd
+    assert getattr(package, name, value) is value
+
+
+@pytest.mark.parametrize("module", ["base.buffer", "base.context", "base.init", "fft.functions"])
+def test_missing_name_of_a_module(module: str) -> None:
+    with pytest.raises(AttributeError, match="no_such_name"):
+        getattr(importlib.import_module(f"vkdispatch.{module}"), "no_such_name")  # noqa: B009
+    with pytest.raises(ImportError, match="no_such_name"):
+        exec(f"from vkdispatch.{module} import no_such_name")
 
 
 def test_version_and_missing_names() -> None:

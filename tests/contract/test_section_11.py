@@ -458,6 +458,74 @@ def test_there_and_back(n: int) -> None:
     close(data.read(0), np.fft.ifft(np.fft.fft(a) * k))
 
 
+@pytest.mark.parametrize(("shape", "axis"), [((256,), None), ((3, 45), 1), ((24, 5), 0), ((1,), 0)])
+def test_two_branches(shape: tuple[int, ...], axis: int | None) -> None:
+    """A smoothed signal and a derivative, of one transform forward."""
+    with vd.fft.fft_context(shape, axis=axis) as ctx:
+        source, smooth, slope = ctx.declare_shader_args([Buff[c64]] * 3)
+        omega = 2 * np.pi / ctx.config.N
+        ctx.read_from_buffer(buffer=source)
+        ctx.execute(inverse=False)
+        ctx.register_shuffle()
+        other = ctx.allocate_registers("slope")
+        for op in ctx.reads_iter():
+            register, k = ctx.registers[op.register_id], op.fft_index_shifted
+            assert k.var_type is vd.int32
+            other[op.register_id] = k * omega * vc.mult_complex(register, 1j)
+            register *= vc.exp(-(k * k) * 0.5 / (10.0 * 10.0))
+        ctx.execute(inverse=True)
+        ctx.registers.normalize()
+        ctx.write_to_buffer(buffer=smooth)
+        ctx.registers.read_from_registers(other)
+        ctx.execute(inverse=True)
+        ctx.registers.normalize()
+        ctx.write_to_buffer(slope)
+    a = signal(*shape)
+    results = [vd.Buffer(shape, vd.complex64) for _ in range(2)]
+    ctx.get_callable()(vd.asbuffer(a), *results)
+    along = -1 if axis is None else axis
+    n = shape[along]
+    k = np.expand_dims(
+        np.fft.fftfreq(n, 1 / n), tuple(i for i in range(len(shape)) if i != along % len(shape))
+    )
+    spectrum = np.fft.fft(a, axis=along)
+    weights = np.exp(-(k**2) / 200), 2j * np.pi / n * k
+    for result, weight in zip(results, weights, strict=True):
+        close(result.read(0), np.fft.ifft(spectrum * weight, axis=along))
+
+
+def test_reads_and_writes_of_whole_lines() -> None:
+    n = 30
+    a = np.random.default_rng(5).standard_normal((4, n)).astype(np.float32)
+    with vd.fft.fft_context(a.shape) as ctx:
+        (buffer,) = ctx.declare_shader_args([Buff[c64]])
+        ctx.read_from_buffer(buffer, r2c=True, inverse=False, signal_range=(0, 20))
+        ctx.execute(inverse=False)
+        ctx.write_to_buffer(buffer, r2c=True, inverse=False)
+    data = vd.asrfftbuffer(a)
+    ctx.get_callable()(data)
+    close(data.read_fourier(0), np.fft.rfft(np.where(np.arange(n) < 20, a, 0)))
+
+
+def test_maps_without_arguments() -> None:
+    @vd.map
+    def turned() -> None:
+        op = vd.fft.read_op()
+        op.register[:] = op.register * 1j
+
+    @vd.map
+    def ones() -> None:
+        op = vd.fft.read_op()
+        op.register[:] = vc.to_complex(op.fft_index_shifted.to_dtype(vd.float32), 0)
+
+    a = signal(3, 20)
+    data = vd.asbuffer(a)
+    vd.fft.convolve(data, kernel_map=turned)
+    close(data.read(0), 1j * a)
+    vd.fft.fft(data, input_map=ones)
+    close(data.read(0), np.tile(np.fft.fft(np.fft.fftfreq(20, 1 / 20)), (3, 1)))
+
+
 def test_configuration_and_registers() -> None:
     config = vd.fft.FFTConfig((3, 60, 5), axis=1)
     assert (config.N, config.fft_stride, config.compute_type) == (60, 5, vd.complex64)

@@ -9,6 +9,7 @@ import numpy as np
 
 import vkdispatch_native as native
 from vkdispatch.base import dtype
+from vkdispatch.base.aliases import names_elsewhere
 from vkdispatch.base.context import Context, as_int, checked_queue
 from vkdispatch.base.cuda_capture import require_cuda
 from vkdispatch.base.dtype import DType
@@ -745,3 +746,12 @@ def from_cuda_array(
         The backend is not CUDA.
     """
     raise require_cuda("from_cuda_array", "copy with vd.asbuffer(array.get())")
+
+
+if not TYPE_CHECKING:
+    __getattr__ = names_elsewhere(
+        __name__,
+        {
+            "base.rfft_buffer": "RFFTBuffer asrfftbuffer",
+        },
+    )

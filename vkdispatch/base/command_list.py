@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 import vkdispatch_native as native
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context, as_int, checked_queue, elsewhere
+from vkdispatch.base.cuda_capture import require_cuda
 from vkdispatch.base.descriptor_set import DescriptorSet
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.listing import internal
 
@@ -162,7 +163,7 @@ class CommandList(Handle):
         """
         self.require_alive()
         if cuda_stream is not None:
-            raise UsageError("cuda_stream: only the cuda backend submits to streams")
+            raise require_cuda("cuda_stream", "leave it out")
         if data is None and instance_count is None:
             raise ArgumentValueError("data, instance_count: one of the two is needed")
         payload = bytes(data) if data is not None else b""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import vkdispatch_native as native
+from vkdispatch.base.aliases import names_elsewhere
 from vkdispatch.base.choosing import as_int as as_int
 from vkdispatch.base.choosing import automatic_devices, choose_families, explicit_devices, refuse_unusable
 from vkdispatch.base.devices import DeviceInfo
@@ -884,3 +885,14 @@ def _at_exit() -> None:
 
 # Registered here so that objects still alive at interpreter exit go before the driver's library is unloaded.
 atexit.register(_at_exit)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = names_elsewhere(
+        __name__,
+        {
+            "base.choosing": "select_queue_families",
+            "base.dummy_context": "set_dummy_context_params",
+            "base.signal": "Signal",
+        },
+    )

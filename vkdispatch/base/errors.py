@@ -139,6 +139,11 @@ class ShaderBuildError(VkDispatchError, RuntimeError):
         self.compiler_log = compiler_log
 
 
+def not_part_of_this(backend: str) -> str:
+    """Say that there is no such backend here, for messages."""
+    return f"the {backend!r} backend is not part of this package, and Vulkan reaches the same device"
+
+
 class BackendUnavailableError(VkDispatchError, ImportError):
     """A backend cannot be used on this machine.
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import vkdispatch_native as native
+from vkdispatch.base.aliases import names_elsewhere
 from vkdispatch.base.devices import DeviceInfo, matrix_product
 from vkdispatch.base.environment import read_switch
 from vkdispatch.base.errors import (
@@ -16,6 +17,7 @@ from vkdispatch.base.errors import (
     OutOfDeviceMemoryError,
     UsageError,
     VulkanError,
+    not_part_of_this,
 )
 
 if TYPE_CHECKING:
@@ -65,22 +67,24 @@ def initialize(
     RuntimeError
         Another backend is active already.
     BackendUnavailableError
-        This build has no such backend, or this machine has no Vulkan driver.
+        The backend is "cuda" or "opencl", which are not part of this package, or this machine has no Vulkan
+        driver.
     """
     global _active_backend
     with _lock:
         name = _backend_name(backend)
         if _active_backend is not None:
             if name != _active_backend:
+                hint = f"; {not_part_of_this(name)}" if name in _NOT_BUILT else ""
                 raise UsageError(
-                    f"backend: already initialised with {_active_backend!r}, cannot change to {name!r}"
+                    f"backend: already initialised with {_active_backend!r}, cannot change to {name!r}{hint}"
                 )
             return
         if name in _NOT_BUILT:
             raise BackendUnavailableError(
                 name,
-                f"{_backend_source(backend)}: this build has no {name!r} backend; use 'vulkan', or 'dummy' "
-                "to run nothing",
+                f"{_backend_source(backend)}: {not_part_of_this(name)}; use 'vulkan', or 'dummy' to run "
+                "nothing",
             )
         if log_level is not None:
             from vkdispatch.base.logging import set_log_level
@@ -206,3 +210,12 @@ def device_info(index: int, entry: dict[str, object]) -> DeviceInfo:
     products: Any = entry.get("cooperative_matrices", ())
     known["cooperative_matrices"] = tuple(matrix_product(*numbers) for numbers in products)
     return DeviceInfo(**{**known, "dev_index": index, "sorted_index": index})  # type: ignore[arg-type]
+
+
+if not TYPE_CHECKING:
+    __getattr__ = names_elsewhere(
+        __name__,
+        {
+            "base.logging": "LogLevel log log_error log_info log_verbose log_warning set_log_level",
+        },
+    )

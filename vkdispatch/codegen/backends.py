@@ -19,13 +19,13 @@ class GLSLBackend(CodeGenBackend):
 
 
 class CUDABackend(CodeGenBackend):
-    """CUDA C++: kernels can be traced for it; this version does not write it."""
+    """CUDA C++: kernels can be traced for it; this package does not write it."""
 
     name = "cuda"
 
 
 class OpenCLBackend(CodeGenBackend):
-    """OpenCL C: kernels can be traced for it; this version does not write it."""
+    """OpenCL C: kernels can be traced for it; this package does not write it."""
 
     name = "opencl"
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.errors import UnsupportedError
+from vkdispatch.base.errors import UnsupportedError, not_part_of_this
 from vkdispatch.base.record import field, record, replace
 from vkdispatch.codegen.analysis import resource_access
 from vkdispatch.codegen.backends import CodeGenBackend, GLSLBackend
@@ -218,8 +218,8 @@ class ShaderDescription:
     def _text(self, variant: Variant) -> GlslText:
         if not isinstance(self.backend, GLSLBackend):
             raise UnsupportedError(
-                f"{self.name}: this version writes only glsl, and the kernel was traced for "
-                f"{self.backend.name!r}; call vc.set_codegen_backend(None) before it is defined"
+                f"{self.name}: {not_part_of_this(self.backend.name)}; call vc.set_codegen_backend(None) "
+                "before the kernel is defined"
             )
         if variant not in self._texts:
             self._texts[variant] = write_kernel(self.kernel, variant)

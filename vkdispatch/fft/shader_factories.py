@@ -4,7 +4,8 @@ from vkdispatch.fft.api import caches, shaders
 from vkdispatch.fft.api.caches import *  # noqa: F403
 from vkdispatch.fft.api.shaders import *  # noqa: F403
 from vkdispatch.fft.convolve.plans import get_transposed_size
+from vkdispatch.fft.trace.ops import mapped_kernel_index
 
-__all__ = ["get_transposed_size"]
+__all__ = ["get_transposed_size", "mapped_kernel_index"]
 __all__ += caches.__all__
 __all__ += shaders.__all__
