@@ -9,6 +9,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.arrays.aliasing import is_same_memory
 from vkdispatch.arrays.axes import checked_axes
 from vkdispatch.arrays.numbers import checked_int, is_number
+from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base.buffer import Array, Buffer, function_buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OverlapError
@@ -111,7 +112,7 @@ def fftshift(
     AxisError
         There is no such axis of the buffer.
     """
-    return _shift("fftshift", x, axes, out, graph)
+    return _shift(x, axes, out, graph, inverse=False)
 
 
 @overload
@@ -136,21 +137,21 @@ def ifftshift(
     graph: CommandGraph | None = None,
 ) -> Any:
     """Return the inverse of `fftshift`, as `numpy.fft.ifftshift`; see `fftshift`."""
-    return _shift("ifftshift", x, axes, out, graph)
+    return _shift(x, axes, out, graph, inverse=True)
 
 
-def _shift(who: str, x: Any, axes: Any, out: Any, graph: CommandGraph | None) -> Any:
+def _shift(x: Any, axes: Any, out: Any, graph: CommandGraph | None, *, inverse: bool) -> Any:
     if not isinstance(x, Buffer):
         for name, value in (("out", out), ("graph", graph)):
             if value is not None:
                 raise ArgumentTypeError(f"{name}: it is for buffers, and x is a {type(x).__name__}")
-        return np.fft.fftshift(x, axes) if who == "fftshift" else np.fft.ifftshift(x, axes)
+        return np.fft.ifftshift(x, axes) if inverse else np.fft.fftshift(x, axes)
     shape = x.shape
     chosen = checked_axes(axes, len(shape), "axes")
     # the offset of the source along each axis
     steps = [0, 0, 0]
     for axis in chosen:
-        steps[axis] = -(-shape[axis] // 2) if who == "fftshift" else shape[axis] // 2
+        steps[axis] = shape[axis] // 2 if inverse else -(-shape[axis] // 2)
         steps[axis] %= max(shape[axis], 1)
     if out is None:
         target: Buffer[Any] = function_buffer(shape, x.var_type, context=x.context)
@@ -185,10 +186,10 @@ def _source_index(buffer: Any, i: Any, steps: Sequence[Any]) -> Any:
     return found.to_register()
 
 
-_kernels: dict[tuple[str, DType], ShaderFunction] = {}
-
-
+@remembered
 def _make_roll(kind: DType) -> ShaderFunction:
+    """Return the kernel that shifts from one buffer to another."""
+
     def roll(dst: Any, src: Any, x: Any, y: Any, z: Any) -> None:
         i = vc.global_invocation_id().x
         dst[i] = src[_source_index(src, i, (x, y, z))]
@@ -196,7 +197,10 @@ def _make_roll(kind: DType) -> ShaderFunction:
     return _make_kernel(roll, ("dst", "src"), kind)
 
 
+@remembered
 def _make_swap(kind: DType) -> ShaderFunction:
+    """Return the kernel that shifts in place, by half of even axes."""
+
     def swap(dst: Any, x: Any, y: Any, z: Any) -> None:
         i = vc.global_invocation_id().x
         other = _source_index(dst, i, (x, y, z))
@@ -210,15 +214,11 @@ def _make_swap(kind: DType) -> ShaderFunction:
 
 
 def _make_kernel(function: Any, buffers: tuple[str, ...], kind: DType) -> ShaderFunction:
-    """Return the kernel of a function for a dtype."""
-    key = (function.__name__, kind)
-    if key not in _kernels:
-        annotation: Any = Buff
-        decorate = shader(
-            "dst.size",
-            arg_type_annotations=[*[annotation[kind]] * len(buffers), *[Const[u32]] * 3],
-            arg_names=[*buffers, "x", "y", "z"],
-            rewrite=False,
-        )
-        _kernels.setdefault(key, decorate(function))
-    return _kernels[key]
+    annotation: Any = Buff
+    decorate = shader(
+        "dst.size",
+        arg_type_annotations=[*[annotation[kind]] * len(buffers), *[Const[u32]] * 3],
+        arg_names=[*buffers, "x", "y", "z"],
+        rewrite=False,
+    )
+    return decorate(function)

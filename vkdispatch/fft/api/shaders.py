@@ -5,7 +5,6 @@ from typing import Any
 from vkdispatch.arrays.numbers import checked_int
 from vkdispatch.base.dtype import DType, complex64
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.base.record import replace
 from vkdispatch.fft.arguments.buffers import parse_map
 from vkdispatch.fft.arguments.options import Options
 from vkdispatch.fft.arguments.shapes import SignalRange, parse_axis, parse_shape
@@ -173,4 +172,4 @@ def _parse_transform(options: Options, kernel_type: DType | None = None) -> Tran
             "input_type, output_type: one buffer is read and written, so they must be the same; got "
             f"{input_type.name if input_type else None}, {output_type.name if output_type else None}"
         )
-    return parse_transform(replace(options, input_type=input_type, output_type=output_type), (), kernel_type)
+    return parse_transform(options, (), (input_type, output_type), kernel_type)

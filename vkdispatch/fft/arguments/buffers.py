@@ -94,12 +94,12 @@ def require_any(buffers: Sequence[Any], needs: str) -> None:
         raise ArgumentValueError(f"buffers: {needs}, got none")
 
 
-def require_count(who: str, args: Sequence[Any], sides: Sequence[tuple[str, int]]) -> None:
+def require_count(name: str, args: Sequence[Any], sides: Sequence[tuple[str, int]]) -> None:
     """Raise ValueError unless there are as many arguments as the sides of a transform have."""
     wanted = sum(count for _, count in sides)
     if len(args) != wanted:
         listed = ", ".join(f"{count} for the {side}" for side, count in sides)
-        raise ArgumentValueError(f"{who}: expected {wanted} arguments ({listed}), got {len(args)}")
+        raise ArgumentValueError(f"{name}: expected {wanted} arguments ({listed}), got {len(args)}")
 
 
 def require_room(buffer: Any, elements: int, kind: DType, role: str) -> None:
@@ -113,8 +113,8 @@ def require_room(buffer: Any, elements: int, kind: DType, role: str) -> None:
         )
 
 
-def parse_map(given: Any, name: str) -> MappingFunction | None:
+def parse_map(mapping: Any, name: str) -> MappingFunction | None:
     """Return a map or None. Raises TypeError for anything else."""
-    if given is not None and not isinstance(given, MappingFunction):
-        raise ArgumentTypeError(f"{name}: expected a function decorated with @vd.map, got {given!r}")
-    return given
+    if mapping is not None and not isinstance(mapping, MappingFunction):
+        raise ArgumentTypeError(f"{name}: expected a function decorated with @vd.map, got {mapping!r}")
+    return mapping

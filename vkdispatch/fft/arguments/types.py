@@ -89,9 +89,9 @@ def resolve_input_type(
                 f"those of the map ({position}), got {len(buffers)} arguments"
             )
         if input_type is None:
-            given = buffers[position]
+            buffer = buffers[position]
             input_type = (
-                given.var_type if hasattr(given, "var_type") else require_buffer(given, "input").var_type
+                buffer.var_type if hasattr(buffer, "var_type") else require_buffer(buffer, "input").var_type
             )
         check(input_type, role="input_type")
         return input_type

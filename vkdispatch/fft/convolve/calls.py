@@ -43,7 +43,7 @@ def convolve_axis(buffers: Sequence[Any], spectra: Spectra, options: Options) ->
     """Convolve along one axis; see `vkdispatch.fft.convolve`."""
     parse_map(spectra.kernel_map, "kernel_map")
     require_any(buffers, "a convolution needs a buffer and a kernel")
-    options = resolve_types(options, buffers)
+    types = resolve_types(options, buffers)
     sides = [("signal", 1)]
     if options.input_map is not None or options.output_map is not None:
         sides = [("output", argument_count(options.output_map)), ("input", argument_count(options.input_map))]
@@ -58,7 +58,7 @@ def convolve_axis(buffers: Sequence[Any], spectra: Spectra, options: Options) ->
     if spectra.kernel_map is None and kernel_type is None:
         kernel_type = require_buffer(buffers[position], "kernel buffer").var_type
     kernel_type = resolve_kernel_type(spectra.kernel_map, kernel_type)
-    transform = parse_transform(options, buffers, kernel_type)
+    transform = parse_transform(options, buffers, types, kernel_type)
     count = checked_int(spectra.count, "kernel_num", least=1)
     convolution = Convolution(transform, replace(spectra, kernel_type=kernel_type, count=count))
     elements = math.prod(transform.shape)

@@ -44,22 +44,22 @@ class PlaneConvolution:
     normalize: bool
 
 
-def get_plane_convolution(spec: PlaneConvolution) -> ShaderFunction | None:
+def get_plane_convolution(planes: PlaneConvolution) -> ShaderFunction | None:
     """Return the kernel, whose arguments are the signal and the kernel; None where there is none.
 
     There is none where a workgroup cannot hold a plane, and on a CPU.
     """
     if device_facts().cpu:
         return None
-    key: Any = (spec, device_limits())
+    key: Any = (planes, device_limits())
     return build_plane_convolution(key)
 
 
 @functools.cache
 def build_plane_convolution(key: tuple[PlaneConvolution, object]) -> ShaderFunction | None:
     """Make the kernel of `get_plane_convolution` for devices of some limits."""
-    spec = key[0]
-    plan = plan_planes(spec.count, spec.height, spec.width, spec.compute_type)
+    planes = key[0]
+    plan = plan_planes(planes.count, planes.height, planes.width, planes.compute_type)
     if plan is None:
         return None
     # with reversed radices, the inverse transform reads values from where the forward one leaves them
@@ -68,9 +68,9 @@ def build_plane_convolution(key: tuple[PlaneConvolution, object]) -> ShaderFunct
     if layout is None and plan.column_layout is not None:
         return None
     least = allocation(back, layout) if layout is not None else 0
-    if least * spec.compute_type.item_size // plan.parts > get_context().max_shared_memory:
+    if least * planes.compute_type.item_size // plan.parts > get_context().max_shared_memory:
         return None
-    return _trace(spec, plan, back, layout, least)
+    return _trace(planes, plan, back, layout, least)
 
 
 def _layout(plan: PlanePlan, split: Split) -> SharedLayout | None:
@@ -81,13 +81,13 @@ def _layout(plan: PlanePlan, split: Split) -> SharedLayout | None:
 
 
 def _trace(
-    spec: PlaneConvolution, plan: PlanePlan, back: Split, layout: SharedLayout | None, least: int
+    planes: PlaneConvolution, plan: PlanePlan, back: Split, layout: SharedLayout | None, least: int
 ) -> ShaderFunction:
     with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as shader:
-        kinds: list[Any] = [spec.kind, spec.kernel_kind]
+        kinds: list[Any] = [planes.kind, planes.kernel_kind]
         annotations: list[Any] = [vc.Buffer[kind] for kind in kinds]  # type: ignore[valid-type]
         buffer, kernel = shader.declare_input_arguments(annotations, ["buffer", "kernel"])
-        steps = PlaneSteps(plan, spec.kind, buffer, least)
+        steps = PlaneSteps(plan, planes.kind, buffer, least)
         values = steps.transform_rows(steps.read_rows(), inverse=False)
         values = steps.transform_columns(steps.rows_to_columns(values), inverse=False)
         product: list[Any] = [vc.new_register(plan.compute_type) for _ in values]
@@ -96,9 +96,9 @@ def _trace(
             factor = hold(cast(kernel[index], plan.compute_type))
             product[number][:] = values[number] * vc.to_complex(factor.real, -factor.imag)
 
-        steps.at_columns(plan.columns.stages[-1], 0 if spec.inner_only else steps.origin, multiply)
+        steps.at_columns(plan.columns.stages[-1], 0 if planes.inner_only else steps.origin, multiply)
         values = steps.transform_columns_by(back, layout, product, inverse=True)
         values = steps.transform_rows(steps.columns_to_rows(values, back.stages[-1]), inverse=True)
-        steps.write_rows(steps.normalize(values) if spec.normalize else values)
-        description = shader.get_description(f"convolve2D_{spec.count}x{spec.height}x{spec.width}")
+        steps.write_rows(steps.normalize(values) if planes.normalize else values)
+        description = shader.get_description(f"convolve2D_{planes.count}x{planes.height}x{planes.width}")
     return ShaderFunction(description, plan.local_size, (plan.workgroups, 1, 1))

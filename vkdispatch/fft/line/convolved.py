@@ -24,15 +24,15 @@ def trace_bluestein(kernel: LineKernel, load: Load, store: Store, inverse: bool)
     chirp = vc.constant_array(chirp_table(length, plan.compute_type))
     spectrum = vc.constant_array(chirp_spectrum(length, padded, plan.compute_type))
 
-    def chirped(entry: Entry, value: Any) -> Any:
+    def multiply_chirp(entry: Entry, value: Any) -> Any:
         return hold(value * hold(conjugate_if(chirp[entry.index], inverse)))
 
-    kernel.read(lambda entry: chirped(entry, load(element_of(kernel, entry))), length)
+    kernel.read(lambda entry: multiply_chirp(entry, load(element_of(kernel, entry))), length)
     kernel.transform(inverse)
     _multiply(kernel, spectrum, inverse)
     kernel.reverse()
     kernel.transform(not inverse)
-    kernel.write(lambda entry, value: store(element_of(kernel, entry), chirped(entry, value)), length)
+    kernel.write(lambda entry, value: store(element_of(kernel, entry), multiply_chirp(entry, value)), length)
 
 
 @record

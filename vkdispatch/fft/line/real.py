@@ -339,7 +339,7 @@ def _trace_inverse(lines: _Lines, scale: float) -> None:
         source = lambda index: hold(array[index])  # noqa: E731
     alone = lines.plan.half.layout is None
 
-    def scaled(value: Any) -> Any:
+    def scale_value(value: Any) -> Any:
         return value if scale == 1 else hold(value * scale)
 
     def read(turn: int, butterfly: Any) -> None:
@@ -357,7 +357,7 @@ def _trace_inverse(lines: _Lines, scale: float) -> None:
             else:
                 root = lines.root(k)
                 odd = hold(turned * vc.to_complex(root.real, -root.imag))
-            lines.registers[turn * stage.radix + i] = scaled(total + odd)
+            lines.registers[turn * stage.radix + i] = scale_value(total + odd)
 
     lines.each_butterfly(stage, read, everywhere=lines.plan.staged)
     transform(lines.registers, lines.exchange(), lines.thread, inverse=True)

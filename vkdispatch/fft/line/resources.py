@@ -212,7 +212,7 @@ class FFTSDataManager:
                         if bounds[1] < first or bounds[0] > last:
                             continue
                         with guard(_conditions_inside(position, bounds, first, last)):
-                            place = add(lines.row, layout.padded(add(position, -first)))
+                            place = add(lines.row, layout.place_of(add(position, -first)))
                             lines.array[place] = values[turn * source.radix + i]
             vc.barrier()
             for turn in range(target.rounds):
@@ -223,7 +223,7 @@ class FFTSDataManager:
                             continue
                         position = add(target.butterfly(thread, turn), i * target.butterflies)
                         with guard(_conditions_inside(position, bounds, first, last)):
-                            place = add(lines.row, layout.padded(add(position, -first)))
+                            place = add(lines.row, layout.place_of(add(position, -first)))
                             taken[turn * target.radix + i][:] = lines.array[place]
         return taken
 

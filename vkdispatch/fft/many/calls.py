@@ -8,7 +8,7 @@ from vkdispatch.arrays.axes import checked_axes
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.base.record import replace
+from vkdispatch.base.record import record, replace
 from vkdispatch.base.rfft_buffer import RFFTBuffer
 from vkdispatch.fft.arguments.buffers import (
     argument_count,
@@ -26,10 +26,13 @@ from vkdispatch.fft.arguments.shapes import parse_axis, parse_range, parse_shape
 from vkdispatch.fft.arguments.types import resolve_compute_type, resolve_input_type, resolve_output_type
 from vkdispatch.fft.many.kernels import get_fft_kernel, get_plane_kernel
 from vkdispatch.fft.plan.transforms import Transform
+from vkdispatch.shader.map import MappingFunction
+
+Types = tuple[DType | None, DType | None]
 
 
-def resolve_types(options: Options, buffers: Sequence[Any]) -> Options:
-    """Return the options with the types of the buffers: None where a map reads or writes.
+def resolve_types(options: Options, buffers: Sequence[Any]) -> Types:
+    """Return the complex types of the input and of the output; None where a map reads or writes.
 
     Raises
     ------
@@ -39,19 +42,20 @@ def resolve_types(options: Options, buffers: Sequence[Any]) -> Options:
     input_map = parse_map(options.input_map, "input_map")
     output_map = parse_map(options.output_map, "output_map")
     output_type = resolve_output_type(buffers, output_map, options.output_type)
-    input_type = resolve_input_type(buffers, input_map, output_map, options.input_type, output_type)
-    return replace(options, input_type=input_type, output_type=output_type)
+    return resolve_input_type(buffers, input_map, output_map, options.input_type, output_type), output_type
 
 
-def parse_transform(options: Options, buffers: Sequence[Any], kernel_type: DType | None = None) -> Transform:
+def parse_transform(
+    options: Options, buffers: Sequence[Any], types: Types, kernel_type: DType | None = None
+) -> Transform:
     """Return the transform along one axis that the options of a call describe.
 
     Parameters
     ----------
-    options
-        With types as `resolve_types` returns them.
-    buffers
-        The arguments of the call.
+    options, buffers
+        The options and the arguments of the call.
+    types
+        Complex types of the input and of the output; see `resolve_types`.
     kernel_type
         Complex type of a convolution's kernel.
     """
@@ -60,19 +64,17 @@ def parse_transform(options: Options, buffers: Sequence[Any], kernel_type: DType
         require_neighbours(shape, axis)
     inverse = bool(options.inverse)
     normalize, scale = resolve_scaling(options.norm, inverse, bool(options.normalize), shape[axis])
-    io_types = (options.input_type, options.output_type)
     return Transform(
         shape,
         axis,
-        resolve_compute_type(options.compute_type, *io_types, kernel_type),
-        inverse=inverse,
-        normalize=normalize,
-        r2c=bool(options.r2c),
-        input_map=options.input_map,
-        output_map=options.output_map,
-        input_type=options.input_type,
-        output_type=options.output_type,
-        signal_range=parse_range(options.signal_range, shape[axis]),
+        resolve_compute_type(options.compute_type, *types, kernel_type),
+        inverse,
+        normalize,
+        bool(options.r2c),
+        options.input_map,
+        options.output_map,
+        *types,
+        parse_range(options.signal_range, shape[axis]),
         scale=scale,
     )
 
@@ -117,7 +119,7 @@ def _sides_of(maps: Options | Transform) -> list[tuple[str, int]]:
 def transform_axis(buffers: Sequence[Any], options: Options) -> None:
     """Transform along one axis; see `vkdispatch.fft.fft`."""
     require_any(buffers, "a transform needs at least one buffer")
-    transform = parse_transform(resolve_types(options, buffers), buffers)
+    transform = parse_transform(options, buffers, resolve_types(options, buffers))
     launch("fft", transform, buffers, options)
 
 
@@ -127,80 +129,102 @@ def transform_last_axes(name: str, buffers: Sequence[Any], count: int, most: int
     The input map belongs to the first pass and the output map to the last.
     """
     require_any(buffers, "a transform needs at least one buffer")
-    options = resolve_types(options, buffers)
-    compute_type = resolve_compute_type(options.compute_type, options.input_type, options.output_type)
+    input_type, output_type = resolve_types(options, buffers)
+    compute_type = resolve_compute_type(options.compute_type, input_type, output_type)
     mapped = options.input_map is not None or options.output_map is not None
     sides = _sides_of(options) if mapped else [("buffer", 1)]
     require_count(name, buffers, sides)
     outputs = buffers[: sides[0][1]]
     inputs = buffers[sides[0][1] :] if mapped else buffers
     # the shape is that of the output buffer, or of the input buffer if only that is a buffer
-    shaped = buffers if options.output_type is not None or options.input_type is None else inputs
-    shape, _ = parse_shape_and_axis(shaped, options)
+    shape, _ = parse_shape_and_axis(inputs if output_type is None and input_type else buffers, options)
     if not count <= len(shape) <= (most if options.buffer_shape is None else len(shape)):
         wanted = f"{count}" if most == count else f"{count} or {most}"
         raise ArgumentValueError(f"buffer: {name} takes one of {wanted} axes, got the shape {shape}")
     axes = range(len(shape) - count, len(shape))
-    passes = [_parse_pass(shape, axis, compute_type, options) for axis in axes]
-    if not mapped and _transform_planes(name, buffers, passes, options):
+    if not mapped:
+        assert output_type is not None
+        _transform_in_place(name, buffers, _Passes(shape, compute_type, output_type), axes, options)
         return
     # the buffer between the first pass and the last
     middle: Any = outputs[0] if options.output_map is None else function_buffer(shape, compute_type)
-    middle_type = options.output_type or compute_type
-    for step, each in enumerate(passes):
-        is_first, is_last = step == 0, step == count - 1
-        input_map = options.input_map if is_first else None
-        output_map = options.output_map if is_last else None
-        separate = is_first and options.input_type is not None and options.output_map is not None
-        transform = replace(
-            each,
-            input_map=input_map,
-            output_map=output_map,
-            input_type=None if input_map else options.input_type if is_first else middle_type,
-            output_type=None if output_map else middle_type,
-            separate=separate,
+    passes = _Passes(shape, compute_type, output_type or compute_type)
+    for axis in axes:
+        is_first, is_last = axis == axes[0], axis == axes[-1]
+        transform = passes.along(
+            axis,
+            options,
+            options.input_map if is_first else None,
+            options.output_map if is_last else None,
+            input_type if is_first else None,
         )
         source = inputs if is_first else [middle]
         target = outputs if is_last else [middle]
-        in_place = input_map is None and output_map is None and not separate
+        in_place = not transform.is_mapped and not transform.separate
         launch(name, transform, target if in_place else [*target, *source], options)
 
 
-def _parse_pass(shape: tuple[int, ...], axis: int, compute_type: DType, options: Options) -> Transform:
-    """Return the transform of one of several axes, in place."""
-    normalize, scale = resolve_scaling(options.norm, options.inverse, options.normalize, shape[axis])
-    kind = options.output_type
-    return Transform(
+@record(eq=False)
+class _Passes:
+    """The transforms of several axes, one after another; `kind` is the type of the buffer between them."""
+
+    shape: tuple[int, ...]
+    compute_type: DType
+    kind: DType
+
+    def along(
+        self,
+        axis: int,
+        options: Options,
+        input_map: MappingFunction | None = None,
+        output_map: MappingFunction | None = None,
+        input_type: DType | None = None,
+    ) -> Transform:
+        """Return the transform of an axis; `input_type` is that of the input, if it is another buffer."""
+        inverse = options.inverse
+        normalize, scale = resolve_scaling(options.norm, inverse, options.normalize, self.shape[axis])
+        return Transform(
+            self.shape,
+            axis,
+            self.compute_type,
+            inverse,
+            normalize,
+            input_map=input_map,
+            output_map=output_map,
+            input_type=None if input_map else input_type or self.kind,
+            output_type=None if output_map else self.kind,
+            separate=input_type is not None and options.output_map is not None,
+            scale=scale,
+        )
+
+
+def _transform_in_place(
+    name: str, buffers: Sequence[Any], passes: _Passes, axes: range, options: Options
+) -> None:
+    """Transform some axes in place, the last two with one kernel if there is one."""
+    shape, inverse = passes.shape, options.inverse
+    size = shape[-1] * shape[-2]
+    normalize, scale = resolve_scaling(options.norm, inverse, options.normalize, size)
+    planes = Transform(
         shape,
-        axis,
-        compute_type,
-        inverse=options.inverse,
-        normalize=normalize,
-        input_type=kind,
-        output_type=kind,
+        axes[-1],
+        passes.compute_type,
+        inverse,
+        normalize,
+        input_type=passes.kind,
+        output_type=passes.kind,
         scale=scale,
     )
-
-
-def _transform_planes(
-    name: str, buffers: Sequence[Any], passes: Sequence[Transform], options: Options
-) -> bool:
-    """Transform with one kernel for the last two axes, if there is one; return whether there is."""
-    shape, kind = passes[0].shape, passes[0].output_type
-    assert kind is not None
-    normalize, scale = resolve_scaling(
-        options.norm, options.inverse, options.normalize, shape[-1] * shape[-2]
-    )
-    kernel = get_plane_kernel(replace(passes[-1], normalize=normalize, scale=scale))
-    if kernel is None:
-        return False
-    require_room(buffers[0], math.prod(shape), kind, "output buffer")
-    for transform in passes[:-2]:
-        launch(name, transform, buffers, options)
-    if options.print_shader:
-        print_kernel(kernel)
-    kernel(*buffers, graph=options.graph)
-    return True
+    kernel = get_plane_kernel(planes)
+    if kernel is not None:
+        require_room(buffers[0], math.prod(shape), passes.kind, "output buffer")
+        axes = axes[:-2]
+    for axis in axes:
+        launch(name, passes.along(axis, options), buffers, options)
+    if kernel is not None:
+        if options.print_shader:
+            print_kernel(kernel)
+        kernel(*buffers, graph=options.graph)
 
 
 def transform_axes(buffer: Any, axes: Any, options: Options) -> None:

@@ -83,7 +83,7 @@ class _Pass:
             columns = self._across(columns)
         if plan.last:
             self._write_last(columns, target, scale)
-        elif plan.near == 1:
+        elif plan.stride == 1:
             self._write_rows(columns, target)
         else:
             self._write_columns(columns, target)
@@ -147,7 +147,7 @@ class _Pass:
 
     def _write_columns(self, columns: list[list[Any]], target: Any) -> None:
         plan = self._plan
-        behind = plan.near // plan.width
+        behind = plan.stride // plan.width
         remainder, inner = hold(self._group // behind), hold(self._group % behind)
         factors = self._factors(remainder, 0)
         columns = [_multiply_by_factors(each, factors) for each in columns]

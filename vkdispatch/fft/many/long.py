@@ -108,7 +108,7 @@ def _make_long_convolution(transform: Transform, ends: Ends) -> Program:
         raise ArgumentValueError(f"buffer_shape: lines of {length} values are too long to transform")
     around = Lines(lines.outer, padded, lines.inner)
 
-    def chirped(element: Element, value: Any) -> Any:
+    def multiply_chirp(element: Element, value: Any) -> Any:
         chirp = vc.constant_array(chirp_table(length, kind))[element.index]
         return hold(value * hold(conjugate_if(chirp, inverse)))
 
@@ -123,7 +123,7 @@ def _make_long_convolution(transform: Transform, ends: Ends) -> Program:
             value = vc.new_register(kind)
             if element.bounds[0] < length:
                 with guard([element.index < length]):
-                    value[:] = chirped(element, load(within(element)))
+                    value[:] = multiply_chirp(element, load(within(element)))
             return value
 
         return read
@@ -134,7 +134,7 @@ def _make_long_convolution(transform: Transform, ends: Ends) -> Program:
         def write(element: Element, value: Any) -> None:
             if element.bounds[0] < length:
                 with guard([element.index < length]):
-                    store(within(element), chirped(element, value))
+                    store(within(element), multiply_chirp(element, value))
 
         return write
 

@@ -89,18 +89,18 @@ def _make_pass_kernel(
     first, last = number == 0, number == len(factors) - 1
     length, done = factors[number], math.prod(factors[:number])
     rest = math.prod(factors[number + 1 :])
-    near = done * lines.inner
+    stride = done * lines.inner
     columns = None
     if ends.scale is not None:
-        columns = plan_columns(lines.outer, length, rest, near, (first, last), compute_type)
+        columns = plan_columns(lines.outer, length, rest, stride, (first, last), compute_type)
     if columns is not None:
         scale = ends.scale if last and ends.scale is not None else 1.0
         return make_column_kernel(f"{name}_pass{number + 1}of{len(factors)}", columns, inverse, scale)
     on_cpu = device_facts().cpu
-    staged = near == 1 and not last and not on_cpu
+    staged = stride == 1 and not last and not on_cpu
     registers = length if on_cpu and length <= max(tuning.CPU_LONGEST_OF_PASS) else None
     plan = plan_pass(
-        (lines.outer, length, rest * near), 1, compute_type, PassChoices(whole=staged, registers=registers)
+        (lines.outer, length, rest * stride), 1, compute_type, PassChoices(whole=staged, registers=registers)
     )
     if plan is None:
         raise AssertionError(f"no pass of {length} values")
@@ -110,7 +110,7 @@ def _make_pass_kernel(
 
     def body(kernel: LineKernel, *arguments: Any) -> None:
         *mine, start = arguments
-        place = PassPlace(kernel, lines, length, rest, near, start)
+        place = PassPlace(kernel, lines, length, rest, stride, start)
         if first:
             kernel.read(place.load_with(ends.load(mine[: len(types)])))
         else:
@@ -133,33 +133,35 @@ def _make_pass_kernel(
 class PassPlace:
     """The place of an invocation of a pass, in terms of the long line.
 
-    The pass transforms lines of `length` values, `rest * near` of them interleaved: `remainder` is the part
+    The pass transforms lines of `length` values, `rest * stride` of them interleaved: `remainder` is the part
     of the position that later passes transform, `inner` that of earlier passes and of the axes behind.
     """
 
     def __init__(
-        self, kernel: LineKernel, lines: Lines, length: int, rest: int, near: int, start: Any
+        self, kernel: LineKernel, lines: Lines, length: int, rest: int, stride: int, start: Any
     ) -> None:
         place = kernel.place
-        self.lines, self.length, self.rest, self.near = lines, length, rest, near
+        self.lines, self.length, self.rest, self.stride = lines, length, rest, stride
         self.column = place.inner
         self.outer = place.outer
         self.first = place.first  # in a buffer of this chunk
-        self.remainder = hold(self.column // near if near > 1 else self.column) if rest > 1 else 0
-        self.inner = hold(self.column % near) if near > 1 and rest > 1 else self.column if near > 1 else 0
+        self.remainder = hold(self.column // stride if stride > 1 else self.column) if rest > 1 else 0
+        self.inner = (
+            hold(self.column % stride) if stride > 1 and rest > 1 else self.column if stride > 1 else 0
+        )
         per_line = lines.length * lines.inner
         self.chunk_outer = hold(add(place.outer, start))
         self.origin = hold(add(multiply(self.chunk_outer, per_line), self.column))
 
     def local_index(self, entry: Entry) -> Any:
         """Return the flat index of a value before the pass, in a buffer of this chunk."""
-        step = self.rest * self.near
+        step = self.rest * self.stride
         base = add(self.first, multiply(entry.start, step))
         return add(hold(base), entry.offset * step)
 
     def load_with(self, load: Load) -> Callable[[Entry], Any]:
         """Return the function that reads a value of the first pass."""
-        step = self.rest * self.near
+        step = self.rest * self.stride
 
         def read(entry: Entry) -> Any:
             flat = add(hold(add(self.origin, multiply(entry.start, step))), entry.offset * step)
@@ -172,7 +174,7 @@ class PassPlace:
 
     def store_with(self, store: Store, done: int) -> Callable[[Entry, Any], None]:
         """Return the function that writes a value of the last pass."""
-        step = self.near
+        step = self.stride
 
         def write(entry: Entry, value: Any) -> None:
             flat = add(hold(add(self.origin, multiply(entry.start, step))), entry.offset * step)
@@ -194,8 +196,8 @@ class PassPlace:
     def transposed_index(self, entry: Entry) -> Any:
         """Return the flat index of a value after the pass, which moves its axis behind the remaining ones."""
         row = add(multiply(self.outer, self.rest), self.remainder)
-        base = add(multiply(add(multiply(row, self.length), entry.start), self.near), self.inner)
-        return add(hold(base), entry.offset * self.near)
+        base = add(multiply(add(multiply(row, self.length), entry.start), self.stride), self.inner)
+        return add(hold(base), entry.offset * self.stride)
 
 
 def _apply_twiddles(kernel: LineKernel, place: PassPlace, compute_type: DType, inverse: bool) -> None:

@@ -13,7 +13,7 @@ VECTORS: dict[int, DType] = {4: dvec4, 2: dvec2}
 
 @record
 class Columns:
-    """A pass over lines that are matrices of radix x rest x near values.
+    """A pass over lines that are matrices of radix x rest x stride values.
 
     Attributes
     ----------
@@ -21,8 +21,8 @@ class Columns:
         Lines that are transformed at once.
     radix
         Values of a column.
-    rest, near
-        Values that later passes transform, and values that earlier passes transformed.
+    rest, stride
+        Values that later passes transform; distance of the values that earlier passes transformed.
     first, last
         Whether the pass reads from the caller's buffer, and whether it writes to it.
     lanes
@@ -36,7 +36,7 @@ class Columns:
     outer: int
     radix: int
     rest: int
-    near: int
+    stride: int
     first: bool
     last: bool
     lanes: int
@@ -64,31 +64,31 @@ class Columns:
     @property
     def groups(self) -> int:
         """Groups of columns of a line."""
-        return self.rest * self.near // self.width
+        return self.rest * self.stride // self.width
 
 
 def plan_columns(
-    outer: int, radix: int, rest: int, near: int, ends: tuple[bool, bool], compute_type: DType
+    outer: int, radix: int, rest: int, stride: int, ends: tuple[bool, bool], compute_type: DType
 ) -> Columns | None:
     """Plan a pass; None where columns do not form vectors, or kernels do not run on a CPU."""
     facts = device_facts()
     if not suits_columns(facts, compute_type):
         return None
     first, last = ends
-    columns = rest * near
+    columns = rest * stride
     lanes = choose_lanes(facts, radix)
     rows = radix // lanes
     for width in VECTORS:
         if columns % width:
             continue
-        if last or near % width == 0:
-            return Columns(outer, radix, rest, near, first, last, lanes, width, width)
-        if near == 1:
+        if last or stride % width == 0:
+            return Columns(outer, radix, rest, stride, first, last, lanes, width, width)
+        if stride == 1:
             # columns are written as rows, one after another
             run = rows if lanes > 1 else rows * width
             words = next((words for words in VECTORS if run % words == 0), 0)
             if words:
-                return Columns(outer, radix, rest, near, first, last, lanes, width, words)
+                return Columns(outer, radix, rest, stride, first, last, lanes, width, words)
     return None
 
 

@@ -13,24 +13,24 @@ from vkdispatch.fft.plan.stages import Split
 from vkdispatch.fft.plan.transforms import Transform
 
 
-def plan_long_line(spec: Transform) -> Pass | None:
+def plan_long_line(transform: Transform) -> Pass | None:
     """Plan the pass of lines that fill the registers; None for other lines."""
-    maps = spec.input_map is not None or spec.output_map is not None
+    maps = transform.input_map is not None or transform.output_map is not None
     if (
         maps
-        or spec.r2c
-        or spec.separate
-        or spec.length not in tuning.LINES_OF_ALL_REGISTERS
+        or transform.r2c
+        or transform.separate
+        or transform.length not in tuning.LINES_OF_ALL_REGISTERS
         or device_facts().cpu
     ):
         return None
-    radices, threads = tuning.LINES_OF_ALL_REGISTERS[spec.length]
+    radices, threads = tuning.LINES_OF_ALL_REGISTERS[transform.length]
     context = get_context()
-    behind = math.prod(spec.shape[spec.axis + 1 :])
-    if behind > 1 or spec.compute_type is not complex64 or threads > context.max_invocations_along_x:
+    behind = math.prod(transform.shape[transform.axis + 1 :])
+    if behind > 1 or transform.compute_type is not complex64 or threads > context.max_invocations_along_x:
         return None
-    split = Split(spec.length, radices, threads)
-    return plan_pass(spec.shape, spec.axis, spec.compute_type, PassChoices(split=split))
+    split = Split(transform.length, radices, threads)
+    return plan_pass(transform.shape, transform.axis, transform.compute_type, PassChoices(split=split))
 
 
 def plan_convolved(shape: tuple[int, ...], axis: int, compute_type: DType) -> tuple[Pass, bool] | None:

@@ -35,7 +35,7 @@ class SharedLayout:
     parts: int = 1
     chunks: int = 1
 
-    def padded(self, position: Any) -> Any:
+    def place_of(self, position: Any) -> Any:
         """Return the place of a position of a line."""
         if not self.padding or isinstance(position, int):
             return position + (position // self.padding if self.padding else 0)

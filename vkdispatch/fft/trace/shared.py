@@ -107,7 +107,7 @@ class SharedLines:
             if stage.previous == 1 and layout.padding:
                 base = multiply(stage.butterfly(thread, turn), layout.step(stage.radix))
             else:
-                base = layout.padded(first)
+                base = layout.place_of(first)
             base = add(self.row, base)
             if layout.chunks > 1:
                 conditions.append(first // piece == chunk)
@@ -127,7 +127,7 @@ class SharedLines:
         per_chunk = stage.radix // layout.chunks
         step = layout.step(stage.butterflies)
         for turn in range(stage.rounds):
-            base = add(self.row, layout.padded(stage.butterfly(thread, turn)))
+            base = add(self.row, layout.place_of(stage.butterfly(thread, turn)))
             base = hold(base)
             for i in (
                 range(chunk * per_chunk, (chunk + 1) * per_chunk) if layout.chunks > 1 else range(stage.radix)
