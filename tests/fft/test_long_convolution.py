@@ -1,4 +1,4 @@
-"""Convolutions of several kernels: what is done where one workgroup cannot hold a line."""
+"""Convolutions in several kernels, of lines that no workgroup holds."""
 
 from __future__ import annotations
 

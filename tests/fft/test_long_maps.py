@@ -1,4 +1,4 @@
-"""Lines that no workgroup holds, and large primes: maps, ranges, real data and convolutions work as ever."""
+"""Long lines and large primes with maps, ranges, real data and convolutions."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_real(n: int) -> None:
     assert error(buffer.read_real(0), a) < 4 * bound(n)
 
 
-def test_a_graph_that_is_submitted_between_two_steps_of_a_call() -> None:
+def test_graph_submitted_between_two_steps_of_a_call() -> None:
     # as another thread may do at any time
     n = 8 * N  # several steps on every device
     a, b = complex_signal(3, n), complex_signal(3, n, seed=1)

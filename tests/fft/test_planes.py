@@ -75,7 +75,7 @@ def test_three_axes() -> None:
     assert error(buffer.read(0), signal) < 2 * bound(120)
 
 
-def test_back_without_normalization_in_a_graph() -> None:
+def test_inverse_without_normalization_in_a_graph() -> None:
     signal = complex_signal(7, 8, 8)
     buffer = filled(signal, vd.complex64)
     graph = vd.CommandGraph()
@@ -96,7 +96,7 @@ def test_columns_that_need_fewer_invocations_than_rows(shape: tuple[int, ...]) -
     _check(vd.fft.fft2, vd.fft.ifft2, *shape)
 
 
-def test_each_line_has_all_of_its_invocations() -> None:
+def test_invocations_of_each_line() -> None:
     for height in range(2, 34):
         for width in range(2, 34):
             plan = plan_planes(3, height, width, vd.complex64)
@@ -143,7 +143,7 @@ def test_convolutions_through_several_stages(size: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("staged", [False, True])
 @pytest.mark.parametrize("parts", [1, 2])
-def test_ways_through_memory(parts: int, staged: bool) -> None:
+def test_forms_of_exchange(parts: int, staged: bool) -> None:
     split = Split(16, (4, 4), 4)
     plan = plan_planes(
         3, 16, 16, vd.complex64, PlaneChoices(split, split, planes=2, parts=parts, staged=staged)
@@ -152,7 +152,7 @@ def test_ways_through_memory(parts: int, staged: bool) -> None:
     _check_plan(plan)
 
 
-def test_a_plane_that_memory_takes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_planes_exchanged_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     context = vd.get_context()
     split = Split(32, (8, 4), 4)
     monkeypatch.setattr(context, "max_shared_memory", 3000)
@@ -164,5 +164,5 @@ def test_a_plane_that_memory_takes_in_pieces(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("size", [(37, 8), (4096, 4096), (1, 8)])
-def test_what_two_passes_are_for(size: tuple[int, int]) -> None:
+def test_planes_that_take_two_passes(size: tuple[int, int]) -> None:
     assert plan_planes(3, *size, vd.complex64) is None

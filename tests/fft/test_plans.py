@@ -1,4 +1,4 @@
-"""Kernels as they are planned for GPUs and for CPUs, on whatever device there is, against NumPy."""
+"""Kernels planned for GPUs and for CPUs, on any device, against NumPy."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def test_plans_of_gpus(shape: tuple[int, ...], axis: int) -> None:
 # a part of a workgroup's lines, whole workgroups, a part of the last one
 @pytest.mark.parametrize("shape", [(1, 45), (32, 105), (67, 36), (3, 3, 42)])
 @pytest.mark.usefixtures("plans_of_gpus")
-def test_lines_written_in_one_piece(shape: tuple[int, ...]) -> None:
+def test_staged_lines(shape: tuple[int, ...]) -> None:
     plan = plan_staged(shape, len(shape) - 1, vd.complex64)
     assert plan is not None and plan.split.threads > 1
     _check(shape, len(shape) - 1)
 
 
 @pytest.mark.usefixtures("plans_of_gpus")
-def test_which_lines_are_written_in_one_piece() -> None:
+def test_lengths_of_staged_lines() -> None:
     plans = {n: plan_staged((40, n), 1, vd.complex64) for n in (16, 32, 49, 62, 63, 64, 105, 128, 210)}
     assert [n for n, plan in plans.items() if plan is not None] == [105]
     assert plan_staged((40, 105, 2), 1, vd.complex64) is None
@@ -62,7 +62,7 @@ def test_which_lines_are_written_in_one_piece() -> None:
 
 @pytest.mark.parametrize("count", [1, 32, 69])
 @pytest.mark.usefixtures("plans_of_gpus")
-def test_two_invocations_do_a_prime_line(count: int) -> None:
+def test_pairs_of_invocations_for_prime_lines(count: int) -> None:
     assert suits_pairs((count, 43), 1, vd.complex64)
     _check((count, 43), 1)
     kernel = vd.fft.make_fft_shader((count, 43))
@@ -70,7 +70,7 @@ def test_two_invocations_do_a_prime_line(count: int) -> None:
 
 
 @pytest.mark.usefixtures("plans_of_gpus")
-def test_two_invocations_scale_and_convert() -> None:
+def test_pairs_of_invocations_scale_and_convert() -> None:
     signal = complex_signal(3, 43)
     buffer = filled(signal, vd.complex64)
     vd.fft.fft(buffer, norm="ortho")
@@ -82,7 +82,7 @@ def test_two_invocations_scale_and_convert() -> None:
 
 
 @pytest.mark.usefixtures("plans_of_gpus")
-def test_where_two_invocations_do_a_line() -> None:
+def test_lengths_of_pairs_of_invocations() -> None:
     # 31 is too short, 37 of another kind, 83 too long
     lengths = [n for n in range(2, 200) if suits_pairs((5, n), 1, vd.complex64)]
     assert lengths == [43, 47, 59, 67, 71, 79]
@@ -91,7 +91,7 @@ def test_where_two_invocations_do_a_line() -> None:
 
 
 @pytest.mark.usefixtures("plans_of_gpus")
-def test_long_lines_compute_addresses_twice() -> None:
+def test_longest_lines_recompute_addresses() -> None:
     for length, twice in ((4096, False), (8192, True)):
         assert ("gl_NumWorkGroups" in vd.fft.make_fft_shader((2, length)).get_src().code) == twice
 
@@ -214,7 +214,7 @@ def test_workgroups_of_one_row(axis: int, threads: int, lines: int) -> None:
     assert not make_grid((24, 24), axis, threads, lines).flat
 
 
-def test_a_cpu_exchanges_as_rarely_as_it_can() -> None:
+def test_splits_of_cpus_have_the_fewest_exchanges() -> None:
     for length in (64, 100, 315, 512, 1155, 2048, 4096):
         found = choose_split(length, 16, 1024, 4096)
         assert found is not None

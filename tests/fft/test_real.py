@@ -1,4 +1,4 @@
-"""Real transforms of even lengths, which are complex ones of half the length, against NumPy."""
+"""Real transforms of even lengths, by complex transforms of half the length, against NumPy."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_other_types(kind: Any, shape: tuple[int, ...]) -> None:
     _check(vd.fft.rfft, vd.fft.irfft, *shape, kind=kind)
 
 
-def test_the_last_workgroup_has_fewer_lines_and_leaves_what_is_behind_them() -> None:
+def test_last_workgroup_with_fewer_lines_writes_nothing_else() -> None:
     count, length = 259, 32
     signal = real_signal(count, length)
     buffer = _filled(np.concatenate([signal, np.full((3, length), 7, np.float32)]), vd.complex64)
@@ -88,7 +88,7 @@ def test_the_last_workgroup_has_fewer_lines_and_leaves_what_is_behind_them() -> 
     assert np.array_equal(found[count:], before)
 
 
-def test_back_without_normalization() -> None:
+def test_inverse_without_normalization() -> None:
     signal = real_signal(4, 48)
     buffer = _filled(signal, vd.complex64)
     vd.fft.rfft(buffer)
@@ -114,7 +114,7 @@ def _check_plan(plan: Any, count: int, length: int, interpreted: bool = False) -
 @pytest.mark.parametrize("linear", [False, True])
 @pytest.mark.parametrize("staged", [False, True])
 @pytest.mark.parametrize("length", [16, 90])
-def test_ways_through_memory(length: int, staged: bool, linear: bool) -> None:
+def test_forms_of_exchange(length: int, staged: bool, linear: bool) -> None:
     half = plan_pass((37, length // 2), 1, vd.complex64, PassChoices(lines=8))
     plan = plan_real(37, length, vd.complex64, half=half, staged=staged, linear=linear)
     assert plan is not None and (plan.staged, plan.linear) == (staged, linear)
@@ -122,7 +122,7 @@ def test_ways_through_memory(length: int, staged: bool, linear: bool) -> None:
 
 
 @pytest.mark.parametrize("length", [128, 210, 420])
-def test_real_and_imaginary_parts_in_turn(length: int) -> None:
+def test_exchange_of_real_and_imaginary_parts_in_turn(length: int) -> None:
     half = plan_pass((19, length // 2), 1, vd.complex64, PassChoices(registers=16, lines=4, parts=2))
     plan = plan_real(19, length, vd.complex64, half=half, staged=True)
     assert plan is not None and plan.half.layout is not None
@@ -141,7 +141,7 @@ def test_lines_exchanged_in_pieces(chunks: int) -> None:
     _check_plan(plan, 3, 1024, interpreted=chunks == 4)
 
 
-def test_what_is_not_for_this_way() -> None:
+def test_lengths_and_types_without_a_real_plan() -> None:
     assert plan_real(3, 15, vd.complex64) is None
     assert plan_real(3, 16, vd.complex32) is None
     assert plan_real(3, 2 * 37, vd.complex64) is None

@@ -1,4 +1,4 @@
-"""The way back of a convolution: reversed radices, or where memory does not allow that, a shuffle."""
+"""The inverse transform of a convolution: with reversed radices, or after a shuffle."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vkdispatch.fft.plan.passes import plan_pass
 
 
 @pytest.fixture(params=[True, False], ids=["reversed", "shuffled"])
-def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _plans(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     vd.fft.cache_clear()
     if not request.param:
         monkeypatch.setattr(plans, "plan_inverse", lambda plan: plan)
@@ -23,9 +23,9 @@ def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
     vd.fft.cache_clear()
 
 
-@pytest.mark.usefixtures("_way")
+@pytest.mark.usefixtures("_plans")
 @pytest.mark.parametrize(("shape", "axis"), [((3, 210), 1), ((64, 5), 0), ((2, 2048), 1), ((2, 66, 3), 1)])
-def test_there_and_back(shape: tuple[int, ...], axis: int) -> None:
+def test_convolution_with_either_plan(shape: tuple[int, ...], axis: int) -> None:
     a, k = complex_signal(*shape), complex_signal(*shape, seed=1)
     truth = np.fft.ifft(np.fft.fft(a.astype(np.complex128), axis=axis) * np.conj(k), axis=axis)
     buffer, kernel = vd.asbuffer(a), vd.asbuffer(k)
@@ -36,8 +36,8 @@ def test_there_and_back(shape: tuple[int, ...], axis: int) -> None:
 def test_no_shuffle_is_needed() -> None:
     for length in (128, 210, 90):
         plan: Any = plan_pass((8, length), 1, vd.complex64)
-        back = plans.plan_inverse(plan)
-        assert back.split.radices == plan.split.radices[::-1] and back.grid == plan.grid
+        inverse = plans.plan_inverse(plan)
+        assert inverse.split.radices == plan.split.radices[::-1] and inverse.grid == plan.grid
         barriers = vd.fft.convolve_src((8, length)).code.count("barrier()")
         exchanges = len(plan.split.radices) - 1
         assert barriers <= (4 * exchanges - 1) * plan.layout.parts * plan.layout.chunks

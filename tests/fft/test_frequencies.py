@@ -20,7 +20,7 @@ def pairs() -> list[tuple[tuple[int, ...], Any]]:
 
 @pytest.mark.parametrize("name", ["fftshift", "ifftshift"])
 @pytest.mark.parametrize(("shape", "axes"), pairs())
-def test_like_numpy(name: str, shape: tuple[int, ...], axes: Any) -> None:
+def test_shifts(name: str, shape: tuple[int, ...], axes: Any) -> None:
     values = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
     ours, theirs = getattr(vd.fft, name), getattr(np.fft, name)
     wanted = theirs(values, axes)
