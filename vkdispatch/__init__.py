@@ -35,8 +35,8 @@ _NAMES = {
     "base.errors": (
         "ArgumentIndexError ArgumentTypeError ArgumentValueError AxisError BackendUnavailableError "
         "BoundsError CheckError ComponentError DeviceLostError DeviceTimeoutError KernelAssertionError "
-        "KernelWarning LoopLimitError NanError OutOfDeviceMemoryError OverlapError ShaderBuildError "
-        "UnsupportedError UsageError VkDispatchError VulkanError WaitTimeoutError"
+        "KernelWarning LoopLimitError MissingPackageError NanError OutOfDeviceMemoryError OverlapError "
+        "ShaderBuildError UnsupportedError UsageError VkDispatchError VulkanError WaitTimeoutError"
     ),
     "base.event": "Event ReadFuture record_event wait_event",
     "base.image": "Image Image1D Image2D Image2DArray Image3D Sampler",

@@ -62,11 +62,21 @@ def known_features() -> list[tuple[str, bool, str | None]]:
     By Vulkan's name, with whether the engine needs it, and the extension that it belongs to, if any.
     """
 
-def compile_glsl(source: str, path: str = "", vulkan_minor: int = 2) -> bytes:
+def compile_glsl(
+    source: str,
+    path: str = "",
+    vulkan_minor: int = 2,
+    preamble: str = "",
+    includes: Sequence[tuple[str, str, bool, str]] = (),
+    texts: Mapping[str, str] = ...,
+) -> bytes:
     """Compile a GLSL compute shader to SPIR-V. Raises ValueError with the compiler's whole log.
 
     `path` is that of its file: what messages call it, and what files that it includes are found beside.
-    Without it nothing can be included. The SPIR-V is that of Vulkan 1.0 to 1.3; source
+    `includes` has what each `#include` stands for, and replaces the file system: the name of the file that
+    has it ("" for the source), the name in it, whether that is in quotes, and the name in `texts` of what it
+    stands for, or else the reason why there is none. Without either nothing can be included. `preamble` is
+    read behind `#version`, and counts in no line number. The SPIR-V is that of Vulkan 1.0 to 1.3; source
     that asks for GL_NV_cooperative_matrix2 becomes that of 1.3. An interrupt ends the wait; the compiler
     then comes to its end on its own thread.
     """
@@ -478,6 +488,7 @@ class Plan:
         specialization: Sequence[tuple[int, bytes]] = (),
         cached: Sequence[bytes] = (),
         place: str = "",
+        uniform_blocks: Sequence[tuple[int, int, int]] = (),
     ) -> None:
         """Make the pipelines; `specialization` has the id and the bytes of constants to be replaced.
 
@@ -485,6 +496,9 @@ class Plan:
         b"" where that is not known; data of another driver is ignored. With no entry nothing is cached.
 
         `place` is where the kernel is defined, such as "heat.py:12", for errors.
+
+        `uniform_blocks` has binding, offset and size of blocks whose bytes come with each launch: behind the
+        push constants, in one block of arguments.
         """
 
     def new_cache_data(self) -> list[bytes]:
@@ -526,7 +540,8 @@ class CommandList:
         """Append a dispatch; returns the offset of its arguments inside an instance.
 
         The `argument_size` bytes travel as push constants, or, when `uniform_binding` >= 0, through uniform
-        memory bound there.
+        memory bound there. Those of a plan with `uniform_blocks` are all that these and its push constants
+        take.
         """
 
     def record_copy(
@@ -668,7 +683,8 @@ class BufferSlot(ArgumentSlot):
 
     shape_offset: gets the shape, as an ivec4 (of a wide launcher: four int64).
     planar: the kernel indexes it by two axes: the shape must have no third.
-    most_bytes: what a buffer may have; 0: any number.
+    least_bytes, most_bytes: what a buffer may have; most_bytes 0: any number.
+    uniform: bound as a uniform buffer, of which the kernel reaches `least_bytes`.
     address_offset: gets its address (uint64), by which it is reached in place of the binding.
     length_offset: gets its bytes (uint64).
     in_words: the kernel reaches its elements by words of 32 bits, of which the last is bound whole.
@@ -689,6 +705,8 @@ class BufferSlot(ArgumentSlot):
         in_words: bool = False,
         element: object = None,
         twin: object = None,
+        least_bytes: int = 0,
+        uniform: bool = False,
     ) -> None: ...
 
 class SamplerSlot(ArgumentSlot):

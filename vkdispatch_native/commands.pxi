@@ -10,9 +10,11 @@ cdef class Plan:
 
     def __init__(self, Engine engine not None, bytes spirv not None, binding_types, uint32_t push_constant_size,
                  str name not None, str entry_point not None="main", specialization=(), cached=(),
-                 str place not None=""):
+                 str place not None="", uniform_blocks=()):
         engine.open()
         cdef CppPlanRequest request
+        cdef CppUniformBlock block
+        cdef vector[CppUniformBlock] blocks
         cdef string where = place.encode("utf-8", "replace")
         cdef VkSpecializationMapEntry constant
         request.binding_types = binding_types
@@ -35,6 +37,11 @@ cdef class Plan:
             request.specialization.data.resize(constant.offset + constant.size)
             memcpy(&request.specialization.data[constant.offset], <const char*><bytes>value, constant.size)
             request.specialization.entries.push_back(constant)
+        for block.binding, block.offset, block.size in uniform_blocks:
+            if <uint64_t>block.offset + block.size > MAX_ARGUMENTS:
+                raise ValueError(f"uniform_blocks: binding {block.binding} lies beyond the {MAX_ARGUMENTS} bytes of "
+                                 "arguments that are possible")
+            blocks.push_back(block)
         self.engine = engine
         self.keep = engine.ptr
         _expect_threads()
@@ -43,6 +50,7 @@ cdef class Plan:
             creation.get().wait()
         self.ptr = creation.get().take()
         self.ptr.set_place(where)
+        self.ptr.set_uniform_blocks(blocks)
 
     def __dealloc__(self):
         if self.ptr != NULL:
@@ -134,9 +142,25 @@ cdef int _bind(Engine engine, CppPlan* plan, item, CppBinding* b) except -1:
     return 0
 
 
+cdef int _bind_blocks(CppPlan* plan, set bound) except -1:
+    """Add the bindings of a plan's own uniform blocks to those that are bound."""
+    cdef size_t i
+    for i in range(plan.uniform_blocks().size()):
+        if plan.uniform_blocks()[i].binding in bound:
+            raise ValueError(f"binding {plan.uniform_blocks()[i].binding}: values of each launch are bound there")
+        bound.add(plan.uniform_blocks()[i].binding)
+    return 0
+
+
 cdef int _check_arguments(CppPlan* plan, uint32_t size, int uniform_binding) except -1:
     """Raise ValueError unless a plan can take `size` bytes of arguments where they are to travel."""
-    if uniform_binding < 0:
+    if not plan.uniform_blocks().empty():
+        if uniform_binding >= 0:
+            raise ValueError(f"uniform_binding: {uniform_binding}; the plan says itself where its blocks are bound")
+        if size != plan.argument_size():
+            raise ValueError(f"argument_size: {size} bytes of arguments, the plan's push constants and uniform blocks "
+                             f"take {plan.argument_size()}")
+    elif uniform_binding < 0:
         if size > plan.push_constant_size() or size % 4 != 0:
             raise ValueError(f"argument_size: {size} bytes of arguments do not fit the plan's "
                              f"{plan.push_constant_size()} of push constants")
@@ -394,6 +418,7 @@ cdef class CommandList:
             if uniform_binding in bound:
                 raise ValueError(f"uniform_binding: {uniform_binding} is bound already")
             bound.add(uniform_binding)
+        _bind_blocks(p, bound)
         expected = set(range(p.binding_count()))
         if bound != expected:
             raise ValueError(f"the plan's bindings are {sorted(expected)}, bound are {sorted(bound)}")

@@ -163,9 +163,14 @@ cdef extern from "libs/background.hpp" namespace "vkd" nogil:
     void forget_background()
 
 cdef extern from "libs/glslang.hpp" namespace "vkd" nogil:
+    cdef cppclass CppDirective "vkd::GlslOptions::Directive":
+        CppDirective(string file, string name, cbool quoted) except +raise_error
     cdef cppclass GlslOptions "vkd::GlslOptions":
         string path
         int vulkan_minor
+        string preamble
+        cppmap[CppDirective, string] includes
+        cppmap[string, string] texts
     cdef cppclass CppCompilation "vkd::Compilation"(CppBackground):
         @staticmethod
         shared_ptr[CppCompilation] start(string source, GlslOptions options) except +raise_error
@@ -294,11 +299,18 @@ cdef extern from "stages/command.hpp" namespace "vkd" nogil:
     cdef cppclass CppMemory "vkd::Memory":
         byte* mapped()
         uint64_t address()
+    cdef cppclass CppUniformBlock "vkd::UniformBlock":
+        uint32_t binding
+        uint32_t offset
+        uint32_t size
     cdef cppclass CppPlan "vkd::Plan"(CppResource):
         size_t binding_count()
         int type(uint32_t binding)
         cbool refuses(uint32_t binding, const CppImage& image)
         void set_place(string place) except +raise_error
+        void set_uniform_blocks(vector[CppUniformBlock] blocks) except +raise_error
+        const vector[CppUniformBlock]& uniform_blocks()
+        uint32_t argument_size()
         uint32_t push_constant_size()
         uint64_t id()
         const vector[string]& new_cache_data()

@@ -11,7 +11,8 @@ cdef struct Slot:
     cbool has_shape
     cbool planar  # the kernel indexes it by two axes: its shape must have no third
     uint32_t size
-    uint64_t most  # bytes of a buffer; 0: any number
+    uint64_t least, most  # bytes of a buffer; most 0: any number
+    cbool uniform  # a buffer whose first `least` bytes are bound as a uniform block
     cbool addressed  # a buffer that is not bound: its address goes to address_offset
     uint32_t address_offset
     cbool has_length
@@ -38,12 +39,14 @@ cdef class BufferSlot(ArgumentSlot):
 
     def __cinit__(self, *, uint32_t binding, int shape_offset=-1, bint reads=True, bint writes=True,
                   bint planar=False, uint64_t most_bytes=0, int address_offset=-1, int length_offset=-1,
-                  bint in_words=False, element=None, twin=None):
+                  bint in_words=False, element=None, twin=None, uint64_t least_bytes=0, bint uniform=False):
+        if uniform and (least_bytes == 0 or writes or address_offset >= 0 or length_offset >= 0 or in_words):
+            raise ValueError("uniform: expected least_bytes, and a slot that is bound and only read")
         self.slot.kind = BUFFER_SLOT
         self.slot.binding = binding
         self.slot.has_shape, self.slot.offset = shape_offset >= 0, max(shape_offset, 0)
         self.slot.reads, self.slot.writes, self.slot.planar = reads, writes, planar
-        self.slot.most = most_bytes
+        self.slot.least, self.slot.most, self.slot.uniform = least_bytes, most_bytes, uniform
         self.slot.addressed, self.slot.address_offset = address_offset >= 0, max(address_offset, 0)
         self.slot.has_length, self.slot.length_offset = length_offset >= 0, max(length_offset, 0)
         self.slot.in_words = in_words
@@ -99,7 +102,9 @@ cdef uint64_t _end_of(const Slot& slot) noexcept:
 
 cdef uint32_t _descriptor_of(const Slot& slot) noexcept:
     """The VkDescriptorType that a slot is bound as."""
-    return STORAGE_BUFFER if slot.kind == BUFFER_SLOT else SAMPLED_IMAGE if slot.kind == SAMPLER_SLOT else STORAGE_IMAGE
+    if slot.kind == BUFFER_SLOT:
+        return UNIFORM_BUFFER if slot.uniform else STORAGE_BUFFER
+    return SAMPLED_IMAGE if slot.kind == SAMPLER_SLOT else STORAGE_IMAGE
 
 
 cdef bint _pack_scalar(char code, char* target, object value):
@@ -206,6 +211,7 @@ cdef class Launcher:
         if plan.open().binding_count() > MAX_BINDINGS:
             raise ValueError(f"{plan.open().binding_count()} bound buffers and images are more than {MAX_BINDINGS}")
         bound = {uniform_binding} if uniform_binding >= 0 else set()
+        _bind_blocks(plan.open(), bound)
         kinds = {}  # binding -> VK_DESCRIPTOR_TYPE_*
         for item in described:
             if not isinstance(item, ArgumentSlot) or (<ArgumentSlot>item).slot.kind == NO_SLOT:
@@ -223,6 +229,9 @@ cdef class Launcher:
                         raise ValueError(f"slots: binding {slot.binding} is bound twice")
                     bound.add(slot.binding)
                     kinds[slot.binding] = _descriptor_of(slot)
+            if slot.uniform and slot.least > engine.open().limits().uniform_range:
+                raise ValueError(f"slots: a uniform block of {slot.least} bytes, the device takes "
+                                 f"{engine.open().limits().uniform_range}")
             bound_slots.push_back(slot)
         if resources > MAX_BINDINGS:
             raise ValueError(f"slots: {resources} buffers and images are more than {MAX_BINDINGS}")
@@ -381,9 +390,11 @@ cdef class Launcher:
                     if <PyObject*>kind != slot.element and <PyObject*>kind != slot.twin:
                         return False
                 length = buffer.ptr.size()
-                if slot.most > 0 and length > slot.most:
+                if length < slot.least or (slot.most > 0 and length > slot.most):
                     return False
-                if not slot.addressed and length > engine.limits().storage_range:
+                if slot.uniform:
+                    length = slot.least
+                elif not slot.addressed and length > engine.limits().storage_range:
                     return False
                 if slot.addressed and buffer.ptr.memory(0).address() == 0:
                     return False

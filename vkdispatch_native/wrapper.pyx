@@ -18,6 +18,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t,
 from libc.string cimport memcpy, memset
 from libcpp cimport bool as cbool
 from libcpp.atomic cimport atomic
+from libcpp.map cimport map as cppmap
 from libcpp.memory cimport shared_ptr
 from libcpp.pair cimport pair
 from libcpp.string cimport string
@@ -292,11 +293,19 @@ def _forget_background():
     forget_background()
 
 
-def compile_glsl(str source not None, str path not None="", int vulkan_minor=2):
+def compile_glsl(str source not None, str path not None="", int vulkan_minor=2, str preamble not None="",
+                 includes=(), texts={}):
     cdef string text = source.encode()
     cdef GlslOptions options
     options.path = path.encode("utf-8", "surrogateescape")
     options.vulkan_minor = vulkan_minor
+    options.preamble = preamble.encode()
+    for place, name, quoted, target in includes:
+        options.includes[CppDirective(place.encode(), name.encode(), quoted)] = target.encode()
+    for name, content in texts.items():
+        if not name or not name.isprintable() or '"' in name:
+            raise ValueError(f"texts: {name!r} cannot be the name of a file that is included")
+        options.texts[name.encode()] = content.encode()
     _expect_threads()
     cdef shared_ptr[CppCompilation] compilation = CppCompilation.start(text, options)
     with nogil:

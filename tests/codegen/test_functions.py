@@ -103,7 +103,8 @@ def test_numbers_are_folded(name, value):
     with np.errstate(all="ignore"):
         expected = UNARY[name](np.float64(value))
     assert type(result) is (int if name == "abs" and isinstance(value, int) else float)
-    np.testing.assert_equal(result, float(expected))
+    # Python's and NumPy's functions may differ in the last place
+    np.testing.assert_array_max_ulp(result, float(expected), 1)
 
 
 def test_other_numbers_are_folded():

@@ -321,9 +321,20 @@ def test_an_empty_algorithm(manager: kp.Manager) -> None:
         with pytest.raises(RuntimeError, match="algorithm: it has no tensors or no code"):
             manager.sequence().record(kp.OpAlgoDispatch(empty))
         empty.destroy()
-    for arguments in ((), ([tensor],)):
-        with pytest.raises(TypeError):
-            manager.algorithm(*arguments)  # type: ignore[call-arg]
+
+
+def test_an_algorithm_of_no_arguments_is_empty_until_it_is_rebuilt(manager: kp.Manager) -> None:
+    tensor = manager.tensor([1, 2], kp.MemoryTypes.host)
+    algorithm = manager.algorithm()
+    assert not algorithm.is_init() and algorithm.get_mem_objects() == []
+    with pytest.raises(RuntimeError, match="algorithm: it has no tensors or no code"):
+        manager.sequence().record(kp.OpAlgoDispatch(algorithm))
+    algorithm.rebuild([tensor], ADD_ONE)
+    assert algorithm.is_init() and algorithm.get_workgroup() == (2, 1, 1)
+    manager.sequence().eval(kp.OpAlgoDispatch(algorithm))
+    assert tensor.data().tolist() == [2, 3]
+    algorithm.rebuild()
+    assert not algorithm.is_init()
 
 
 def test_destroyed(manager: kp.Manager) -> None:

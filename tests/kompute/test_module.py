@@ -77,7 +77,7 @@ def test_star_import_brings_the_members(run_python: Callable[..., subprocess.Com
     assert (done.stdout, done.returncode) == ("[1.0, 2.0]\n", 0), done.stderr
 
 
-@pytest.mark.parametrize("name", ["OpBase", "Memory", "Tensor", "Image", "Algorithm", "Sequence"])
+@pytest.mark.parametrize("name", ["OpBase", "Memory", "Image", "Algorithm", "Sequence"])
 def test_what_only_a_manager_makes_has_no_constructor(name: str) -> None:
     for arguments in ((), (1, 2)):
         with pytest.raises(TypeError, match=f"kp.{name} has no constructor"):
@@ -113,7 +113,7 @@ def test_objects_are_opaque(manager: kp.Manager) -> None:
                 refused(each)
 
 
-def test_tensors_are_no_sequences(manager: kp.Manager) -> None:
+def test_tensors_of_a_manager_are_no_sequences(manager: kp.Manager) -> None:
     tensor = manager.tensor([1, 2, 3])
     for refused in (iter, memoryview, lambda given: given[0]):
         with pytest.raises(TypeError):

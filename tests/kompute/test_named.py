@@ -96,17 +96,29 @@ def test_the_documented_log_level(modules: Any) -> None:
 
 def test_named_sequences(manager: kp.Manager) -> None:
     one = manager.create_sequence("one")
-    assert manager.create_sequence("one") is one and manager.get_create_sequence("one") is one
-    assert manager.create_sequence("other") is not one
-    assert manager.create_sequence() is manager.create_sequence() is not one
+    assert manager.get_create_sequence("one") is one
+    assert manager.create_sequence("one") is not one  # a name stays with the first
+    assert manager.get_create_sequence("one") is one
+    other = manager.get_create_sequence("other")
+    assert other is not one and manager.get_create_sequence("other") is other
+    assert manager.create_sequence() is not manager.create_sequence(name="", queueIndex=0)
     with pytest.raises(TypeError, match="name: expected text"):
         manager.create_sequence(3)  # type: ignore[arg-type]
     with pytest.raises(RuntimeError, match="queue_index"):
-        manager.create_sequence("far", 99)
+        manager.create_sequence("far", queueIndex=99)
     with pytest.raises(RuntimeError, match="there is no sequence 'nobody'"):
-        manager.eval_await("nobody")
+        manager.eval_await(sequenceName="nobody", waitFor=0)
     with pytest.raises(RuntimeError, match="there is no sequence"):
         manager.eval_await_def()
+
+
+def test_waiting_for_what_does_not_run(manager: kp.Manager, caplog: pytest.LogCaptureFixture) -> None:
+    tensor = manager.build_tensor([1])
+    manager.eval_tensor_sync_local_def([tensor])
+    manager.eval_await_def(waitFor=1)
+    manager.eval_tensor_sync_local([tensor], "name")
+    manager.eval_await("name")
+    assert not caplog.records
 
 
 def test_begin_and_end(manager: kp.Manager) -> None:
@@ -114,8 +126,24 @@ def test_begin_and_end(manager: kp.Manager) -> None:
     assert not sequence.is_recording()
     assert sequence.begin() is sequence and sequence.is_recording()
     sequence.begin()
-    assert sequence.end() is sequence and not sequence.is_recording()
+    assert sequence.is_rec() and sequence.init() is None  # type: ignore[func-returns-value]
+    assert sequence.end() is sequence and not sequence.is_recording() and not sequence.is_rec()
     sequence.eval()
+
+
+def test_begin_drops_what_was_recorded_before(manager: kp.Manager) -> None:
+    a, b = manager.build_tensor([1, 2]), manager.build_tensor([3, 4])
+    sequence = manager.create_sequence().begin()
+    sequence.record_tensor_copy([a, b])
+    sequence.end().eval()
+    assert b.data().tolist() == [1, 2]
+    b.set_data([5, 6])
+    sequence.begin().record_tensor_sync_device([b]).end().eval()  # the copy's part on the host is not done
+    assert b.data().tolist() == [5, 6]
+    sequence.rerecord()
+    sequence.eval()
+    manager.eval_tensor_sync_local_def([b])
+    assert b.data().tolist() == [5, 6]
 
 
 def test_built_tensors_are_on_the_device(manager: kp.Manager) -> None:
@@ -123,7 +151,9 @@ def test_built_tensors_are_on_the_device(manager: kp.Manager) -> None:
     tensor.data()[:] = 0
     manager.sequence().eval(kp.OpSyncLocal([tensor]))
     assert tensor.data().tolist() == [1, 2, 3]
-    assert manager.build_tensor([1], kp.MemoryTypes.host).memory_type() is kp.MemoryTypes.host
+    assert manager.build_tensor(data=[1], tensorType=kp.staging).tensor_type() is kp.TensorTypes.staging
+    with pytest.raises(TypeError, match=r"tensorType: expected a member of kp.MemoryTypes, got 1"):
+        manager.build_tensor([1], 1)  # type: ignore[arg-type]
 
 
 def test_records(manager: kp.Manager, tmp_path: Path) -> None:
@@ -136,8 +166,8 @@ def test_records(manager: kp.Manager, tmp_path: Path) -> None:
     for same in (
         sequence.record_tensor_sync_device([a]),
         sequence.record_algo_data([a, b, c], kp.compile_glsl(PRODUCT)),
-        sequence.record_algo_data([a, b, d], bytearray(kp.compile_glsl(SUM)), (1, 1, 1)),
-        sequence.record_algo_file([a, b, e], tmp_path / "sum.spv"),
+        sequence.record_algo_data(tensors=[a, b, d], bytes=kp.compile_glsl(SUM), work_group=(1, 1, 1)),
+        sequence.record_algo_file(tensors=[a, b, e], file_path=tmp_path / "sum.spv", work_group=(0, 0, 0)),
         sequence.record_algo_file([a, b, f], str(tmp_path / "sum.comp"), (2, 0, 0), [], []),
         sequence.record_algo_mult([a, a, g]),
         sequence.record_tensor_copy([a, b]),
@@ -158,13 +188,14 @@ FORMS = ["eval_{}", "eval_{}_def", "eval_async_{}", "eval_async_{}_def"]
 def evaluate(manager: kp.Manager, form: str, operation: str, *arguments: Any) -> None:
     """Call a method of the Manager, and wait if it does not."""
     is_named, is_async = not form.endswith("_def"), "async" in form
+    tensors, *others = arguments
     method = getattr(manager, form.format(operation))
-    assert method(*arguments, *(["name"] if is_named else [])) is None
+    assert method(tensors, *(["name"] if is_named else []), *others) is None
     if is_async:
         if is_named:
-            assert manager.create_sequence("name").is_running()
+            assert manager.get_create_sequence("name").is_running()
             manager.eval_await("name")
-            assert not manager.create_sequence("name").is_running()
+            assert not manager.get_create_sequence("name").is_running()
         else:
             manager.eval_await_def(10**10)
 
@@ -189,14 +220,55 @@ def test_evaluations(manager: kp.Manager, form: str, tmp_path: Path) -> None:
     evaluate(manager, form, "tensor_copy", [c, a, b])
     evaluate(manager, form, "tensor_sync_local", [a, b])
     assert a.data().tolist() == b.data().tolist() == [4, 9]
+    evaluate(manager, form, "algo_lro", [a, b, c], SUM)
+    assert c.data().tolist() == [8, 18]  # without another operation
+    made = kp.Tensor([1, 2, 3])
+    evaluate(manager, form, "tensor_create", [made])
+    evaluate(manager, form, "algo_str", [made], ADD_ONE)
+    evaluate(manager, form, "tensor_sync_local", [made])
+    assert made.data().tolist() == [2, 3, 4]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("operation", ["algo_str", "algo_data"])
+def test_shaders_in_any_form(manager: kp.Manager, form: str, operation: str) -> None:
+    tensor = manager.build_tensor([0, 0])
+    spirv = kp.compile_glsl(ADD_ONE)
+    shaders: list[Any] = [
+        *(ADD_ONE, list(ADD_ONE), ADD_ONE.encode(), list(ADD_ONE.encode())),
+        *(spirv, bytearray(spirv), memoryview(spirv), list(spirv), spirv.decode("latin-1")),
+        list(spirv.decode("latin-1")),
+    ]
+    for shader in shaders:
+        evaluate(manager, form, operation, [tensor], shader)
+    evaluate(manager, form, operation, [tensor], ADD_ONE, (1, 1, 1))
+    evaluate(manager, form, "tensor_sync_local", [tensor])
+    assert tensor.data().tolist() == [len(shaders) + 1, len(shaders)]
+
+
+def test_left_right_out(manager: kp.Manager) -> None:
+    a, b, c, short = (manager.build_tensor(data) for data in ([1, 2], [3, 4], [0, 0], [0]))
+    sequence = manager.create_sequence().begin()
+    sequence.record_algo_lro([a, b, c], kp.compile_glsl(SUM)).end().eval()
+    assert c.data().tolist() == [4, 6]
+    sequence.begin().record_algo_lro(tensors=[a, b, c], shader=PRODUCT, work_group=(1, 1, 1)).end().eval()
+    assert c.data().tolist() == [3, 6]
+    for wrong in ([a, b], [a, b, c, a], [a, b, short], [short, b, c]):
+        with pytest.raises(RuntimeError, match=r"algo_lro: expected left, right and out|the code uses"):
+            manager.eval_algo_lro_def(wrong, SUM)
+    for call in (manager.eval_algo_lro_def, sequence.record_algo_lro):
+        with pytest.raises(RuntimeError, match="left, right and out need a shader"):
+            call([a, b, c])
+    with pytest.raises(TypeError, match="shader: expected SPIR-V or GLSL"):
+        manager.eval_algo_lro_def([a, b, c], 3)
 
 
 def test_an_evaluation_replaces_what_its_sequence_held(manager: kp.Manager) -> None:
     tensor = manager.build_tensor([0])
     for _ in range(3):
-        manager.eval_algo_data([tensor], ADD_ONE, "name")
+        manager.eval_algo_data([tensor], "name", ADD_ONE)
     manager.eval_tensor_sync_local([tensor], "name")
-    manager.create_sequence("name").eval()
+    manager.get_create_sequence("name").eval()
     assert tensor.data().tolist() == [3]
 
 
@@ -206,22 +278,25 @@ def test_calls_that_are_wrong(manager: kp.Manager, tmp_path: Path) -> None:
         for form in FORMS:
             with pytest.raises(TypeError):
                 getattr(manager, form.format(operation))()
-        with pytest.raises(TypeError, match="sequence_name: expected the name of a sequence"):
+        with pytest.raises(TypeError, match="sequenceName: expected the name of a sequence"):
             getattr(manager, f"eval_{operation}")([tensor])
         with pytest.raises(TypeError):
             getattr(manager, f"eval_{operation}_def")(tensor, tensor, 3)
     sequence = manager.sequence()
     for call in (manager.eval_algo_data_def, sequence.record_algo_data):
         for data in ([300], ["a"], None, 3):
-            with pytest.raises(TypeError, match=r"(data|spirv): expected the bytes"):
+            with pytest.raises(
+                TypeError if data != ["a"] else RuntimeError, match=r"bytes: |does not compile"
+            ):
                 call([tensor], data)
-        with pytest.raises(RuntimeError, match="spirv"):
-            call([tensor], [1, 2, 3])
+        for neither in ([1, 2, 3], b"\xff" * 8):
+            with pytest.raises(RuntimeError, match="bytes: neither a SPIR-V module nor GLSL text"):
+                call([tensor], neither)
     (tmp_path / "neither").write_bytes(b"\xff\xfe\0")
     for call in (manager.eval_algo_file_def, sequence.record_algo_file):
         with pytest.raises(FileNotFoundError):
             call([tensor], tmp_path / "nothing")
-        with pytest.raises(TypeError, match="path: expected the path"):
+        with pytest.raises(TypeError, match="file_path: expected the path"):
             call([tensor], 3)
         with pytest.raises(RuntimeError, match="neither a SPIR-V module nor GLSL text"):
             call([tensor], tmp_path / "neither")

@@ -208,6 +208,131 @@ def test_images_and_uniforms_are_not_mixed_up(engine: native.Engine) -> None:
         commands.record(uniform, [(None, 1, 0, 0, True, True)], (1, 1, 1), 16, 0)
 
 
+BLOCKS = """#version 450
+layout(push_constant) uniform P { float p; };
+layout(binding = 0) buffer Data { float data[]; };
+layout(binding = 1) uniform A { float a; };
+layout(binding = 2) uniform B { vec4 b[4]; };
+void main() { data[0] = p + a + b[3].w; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("blocks", "text"),
+    [
+        ([(0, 16, 16)], "binding 0 of the plan is no uniform buffer"),
+        ([(3, 16, 16)], "binding 3 of the plan is no uniform buffer"),
+        ([(1, 16, 16), (1, 32, 16)], "binding 1 is there twice"),
+        ([(1, 0, 16)], "binding 1 has no bytes behind the push constants"),
+        ([(1, 16, 0)], "binding 1 has no bytes"),
+        ([(1, 16384, 16)], "binding 1 lies beyond the 16384 bytes"),
+        ([(1, 2**32 - 16, 16)], "binding 1 lies beyond"),
+    ],
+)
+def test_wrong_uniform_blocks(engine: native.Engine, blocks: list[tuple[int, int, int]], text: str) -> None:
+    spirv = native.compile_glsl(BLOCKS)
+    with pytest.raises(ValueError, match=text):
+        native.Plan(engine, spirv, [1, 3, 3], 4, "blocks", uniform_blocks=blocks)
+
+
+def test_wrong_items_of_uniform_blocks(engine: native.Engine) -> None:
+    spirv = native.compile_glsl(BLOCKS)
+    for blocks, error in (
+        ([(1, 16)], ValueError),
+        ([(1, -16, 16)], OverflowError),
+        ([(1, 16, "16")], TypeError),
+        (5, TypeError),
+        ([5], TypeError),
+    ):
+        with pytest.raises(error):
+            native.Plan(engine, spirv, [1, 3, 3], 4, "blocks", uniform_blocks=blocks)  # type: ignore[arg-type]
+
+
+def test_launches_of_plans_with_uniform_blocks(engine: native.Engine) -> None:
+    spirv = native.compile_glsl(BLOCKS)
+    plan = native.Plan(engine, spirv, [1, 3, 3], 4, "blocks", uniform_blocks=[(2, 32, 64), (1, 16, 16)])
+    data, table = Array(engine, np.zeros(1, np.float32)), Array(engine, np.arange(16, dtype=np.float32))
+    slots = [BUFFER, *(native.ScalarSlot(offset=offset, code="f") for offset in (0, 16, 92))]
+    given: dict[str, Any] = {"slots": slots, "argument_size": 96, "exec_offset": -1}
+    assert launcher(engine, plan, **given).launch((data, 1.0, 2.0, 3.0), 1, True)
+    assert data.read().tolist() == [6]
+    for changes, text in (
+        ({"argument_size": 92}, "take 96"),
+        ({"argument_size": 112}, "take 96"),
+        ({"uniform_binding": 1}, "the plan says itself where its blocks are bound"),
+        ({"slots": [*slots, native.BufferSlot(binding=1, writes=False)]}, "binding 1 is bound twice"),
+        ({"slots": slots[1:]}, r"they bind \[1, 2\], the plan has 3"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            launcher(engine, plan, **given | changes)
+    commands = native.CommandList(engine)
+    bindings = [(data._native, 0, 0, 0, True, True), (table._native, 1, 0, 0, True, False)]
+    for bound, size, uniform, text in (
+        (bindings, 96, -1, "binding 1: values of each launch are bound there"),
+        (bindings[:1], 4, -1, "take 96"),
+        (bindings[:1], 96, 1, "binding 1: values"),
+        ([], 96, -1, r"bound are \[1, 2\]"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            commands.record(plan, bound, (1, 1, 1), size, uniform)
+    assert commands.record(plan, bindings[:1], (1, 1, 1), 96) == 0
+    arguments = np.zeros(24, np.float32)
+    arguments[[0, 4, 23]] = 10, 20, 30
+    commands.submit(0, arguments.tobytes(), 1)
+    assert data.read().tolist() == [60]
+    # and with a buffer at one of the two
+    mixed = native.Plan(engine, spirv, [1, 3, 3], 4, "blocks", uniform_blocks=[(1, 16, 16)])
+    uniform = native.BufferSlot(binding=2, writes=False, uniform=True, least_bytes=64)
+    given = {"slots": [*slots[:3], uniform], "argument_size": 32, "exec_offset": -1}
+    made = launcher(engine, mixed, **given)
+    assert made.launch((data, 1.0, 2.0, table), 1, True)
+    assert data.read().tolist() == [18]
+    assert not made.launch((data, 1.0, 2.0, data), 1, True)  # too small
+    for wrong, text in (
+        (native.BufferSlot(binding=2, writes=False), "binding 2 of the plan is of another kind"),
+        (native.BufferSlot(binding=2, writes=False, uniform=True, least_bytes=1 << 40), "the device takes"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            launcher(engine, mixed, **given | {"slots": [*slots[:3], wrong]})
+
+
+def test_wrong_slots_of_uniform_buffers() -> None:
+    for options in (
+        {"least_bytes": 0, "writes": False},
+        {"least_bytes": 16},
+        {"least_bytes": 16, "in_words": True},
+    ):
+        with pytest.raises(ValueError, match="uniform: expected least_bytes"):
+            native.BufferSlot(binding=0, uniform=True, **options)  # type: ignore[arg-type]
+
+
+def test_wrong_includes() -> None:
+    source = '#version 450\n#include "a"\nvoid main() {}\n'
+    extension = "#extension GL_GOOGLE_include_directive : enable\n"
+
+    def compiled(includes: Any = (), texts: Any = None, preamble: Any = extension) -> bytes:
+        return native.compile_glsl(source, preamble=preamble, includes=includes, texts=texts or {})
+
+    assert compiled([("", "a", True, "name")], {"name": "\n"})
+    for includes, texts, error, text in (
+        ([("", "a", True, "why there is none")], {}, ValueError, "why there is none for header name: a"),
+        ([("", "b", True, "name")], {"name": "\n"}, ValueError, "it is not to be found for header name: a"),
+        ([], {}, ValueError, "#include"),
+        ([("", "a", True)], {}, ValueError, "unpack"),
+        ([("", "a", True, None)], {}, AttributeError, "encode"),
+        ([("", "a", True, "\ud800")], {}, ValueError, "surrogates"),
+        ([("", "a", True, "x")], {'x"': "\n"}, ValueError, "cannot be the name of a file"),
+        ([("", "a", True, "")], {"": "\n"}, ValueError, "cannot be the name of a file"),
+        (5, {}, TypeError, "iter"),
+    ):
+        with pytest.raises(error, match=text):
+            compiled(includes, texts)
+    with pytest.raises(TypeError):
+        compiled(preamble=None)
+    with pytest.raises(ValueError, match="#include"):
+        compiled(preamble="")
+
+
 def test_sizes_that_wrap(engine: native.Engine) -> None:
     array = Array(engine, np.zeros(4, np.float32))
     plan, _ = affine_launcher(engine)

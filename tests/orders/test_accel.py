@@ -50,7 +50,7 @@ def gate() -> Any:
     made = Gate()
     yield made
     made.gate[0] = 99
-    made.accel.stop(60)
+    made.accel.stop(timeout=60)
 
 
 def test_runs_go_on_beside_python_in_order(gate: Gate) -> None:
@@ -72,10 +72,11 @@ def test_runs_go_on_beside_python_in_order(gate: Gate) -> None:
     assert gate.log.tolist()[:4] == [0, 1, 2, -1]
     assert not gate.accel.isbusy()
     assert "idle" in repr(gate.accel)
-    # ids go on after a stop, and those of before are gone
+    # ids go on after a stop, and those of before are over
     assert gate.accel.run() == 3
-    with pytest.raises(vd.ArgumentValueError, match="no run 0 since the last stop; runs there are: 3"):
-        gate.accel.wait(0)
+    gate.accel.wait(0)
+    with pytest.raises(vd.ArgumentValueError, match="there is no run 4; run has returned 0 to 3"):
+        gate.accel.wait(4)
 
 
 def test_a_run_of_another_channel_overtakes() -> None:
@@ -100,7 +101,7 @@ def test_a_run_of_another_channel_overtakes() -> None:
 
 def test_a_run_has_a_time_of_its_own(gate: Gate) -> None:
     run_id = gate.accel.run(timeout=0.02)
-    for call in (lambda: gate.accel.wait(run_id), gate.accel.stop, lambda: gate.accel.stop(10)):
+    for call in (lambda: gate.accel.wait(run_id), gate.accel.stop, lambda: gate.accel.stop(timeout=10)):
         with pytest.raises(vd.WaitTimeoutError):
             call()
     gate.gate[0] = 1
@@ -114,7 +115,7 @@ def test_a_run_has_a_time_of_its_own(gate: Gate) -> None:
 
 @pytest.mark.parametrize(
     "told",
-    [lambda a: a.wait(0), lambda a: a.stop(), lambda a: a.output, lambda a: a.__exit__(None, None, None)],
+    [lambda a: a.wait(0), lambda a: a.stop(), lambda a: a.output[0], lambda a: a.__exit__(None, None, None)],
 )
 def test_failures_reach_who_waits(told: Callable[[Accel], object]) -> None:
     y = np.zeros(1)
@@ -149,7 +150,7 @@ def test_every_wait_for_a_run_says_how_it_ended() -> None:
     accel.stop()  # for those who have not waited
 
 
-@pytest.mark.parametrize("end", [lambda accel: accel.stop(), lambda accel: accel.output])
+@pytest.mark.parametrize("end", [lambda accel: accel.stop(), lambda accel: accel.output[0]])
 def test_an_interrupt_loses_no_outputs(
     monkeypatch: pytest.MonkeyPatch, end: Callable[[Accel], object]
 ) -> None:
@@ -193,7 +194,8 @@ def test_numbers_may_be_those_of_numpy() -> None:
     accel = Accel(FINE, COPY, y, kind="cpp", verify=np.float32(0))
     run_id = accel.run(np.int64(2), device=np.int32(0), channel=np.uint8(1), timeout=np.float32(60))
     accel.wait(np.int64(run_id), timeout=np.int64(60))
-    accel.stop(np.float64(60))
+    accel.stop(np.int64(run_id), np.True_, np.float64(60))
+    accel.stop(timeout=np.float64(60))
 
 
 def test_an_error_of_the_block_comes_first() -> None:
@@ -251,7 +253,8 @@ def test_buffers_of_devices_are_arguments_too() -> None:
     with Accel(x, Order(ADD_ONE), y, kind="cpp") as accel:
         accel.run()
         accel.run()
-        assert accel.output is y
+        np.testing.assert_array_equal(accel.output.read(0), y.read(0))
+        assert isinstance(accel.output, vd.Buffer)
     assert y.read(0).tolist() == [1, 3, 5, 7, 9, 11]
     text = 'set_argnames("p", "s")\n[cpp]\nfor (int i = 0; i < p.shape[0]; i++) s(i) = p(i, 0) * p(i, 1);\n'
     with Accel(pairs, Order(text), sums) as accel:
@@ -385,7 +388,7 @@ FINE = np.zeros(3)
         (lambda: Accel(COPY, COPY), TypeError, "expected one Order.*got 2"),
         (lambda: Accel(FINE, FINE, COPY, FINE), ValueError, r"names 1 inputs \(x\), and 2 are given before"),
         (lambda: Accel(FINE, COPY), ValueError, r"names 1 outputs \(y\), and 0 are given after"),
-        (lambda: Accel(FINE, COPY, [0, 0]), TypeError, "output 'y' .* expected a NumPy array.*got list"),
+        (lambda: Accel(FINE, COPY, (0, 0)), TypeError, "output 'y' .* expected a NumPy array.*got tuple"),
         (lambda: Accel(FINE, COPY, 3), TypeError, "output 'y' .* expected a NumPy array"),
         (lambda: Accel(FINE, COPY, np.float64(1)), TypeError, "output 'y' .* expected a NumPy array"),
         (lambda: Accel(FINE, COPY, READ_ONLY), ValueError, "output 'y' .* read-only"),
@@ -409,6 +412,7 @@ FINE = np.zeros(3)
             "compile: .* is no command: no closing",
         ),
         (lambda: Accel(FINE, COPY, FINE, kind="CPP"), ValueError, "no model 'CPP'; did you mean cpp"),
+        (lambda: Accel(FINE, COPY, FINE, debug=1), TypeError, "debug: expected True or False, got 1"),
         (lambda: Accel(FINE, COPY, FINE, verify=10**400), ValueError, "verify: expected an error"),
         (lambda: Accel(FINE, COPY, FINE, verify="yes"), TypeError, "verify: expected True, False or"),
         (lambda: Accel(FINE, COPY, FINE, verify=-1), ValueError, "verify: expected an error"),
@@ -452,12 +456,42 @@ def test_wrong_arguments_of_an_accel(make: Any, kind: type[Exception], said: str
         (lambda a: a.run(channel=0.0), TypeError, "channel: expected an int"),
         (lambda a: a.run(timeout=-1), ValueError, "timeout: expected seconds"),
         (lambda a: a.run(timeout="1"), TypeError, "timeout: expected seconds"),
-        (lambda a: a.stop("1"), TypeError, "timeout: expected seconds"),
-        (lambda a: a.stop(float("nan")), ValueError, "timeout: expected seconds"),
-        (lambda a: a.wait(0), ValueError, "no run 0 .* runs there are: none"),
-        (lambda a: a.wait("0"), ValueError, "no run '0'"),
-        (lambda a: a.wait([]), ValueError, "no run"),
-        (lambda a: a.wait(False), ValueError, "no run False"),
+        (lambda a: a.stop(timeout="1"), TypeError, "timeout: expected seconds"),
+        (lambda a: a.stop(timeout=float("nan")), ValueError, "timeout: expected seconds"),
+        (
+            lambda a: a.stop(60),
+            ValueError,
+            "run_id: there is no run 60; run has returned none yet, .*timeout=",
+        ),
+        (lambda a: a.stop(0.5), TypeError, "run_id: expected what run returned"),
+        (lambda a: a.stop(output=3), TypeError, "output: expected a list or tuple .* got int"),
+        (lambda a: a.stop(output=[FINE, FINE]), ValueError, r"output: expected 1 \(y\), got 2"),
+        (
+            lambda a: a.stop(output=np.zeros(4)),
+            ValueError,
+            r"output\[0\], for 'y': expected the shape \(3,\)",
+        ),
+        (lambda a: a.stop(output=np.zeros(3, int)), TypeError, "int64 cannot hold all results of float64"),
+        (lambda a: a.stop(output=READ_ONLY), ValueError, "output.*read-only"),
+        (lambda a: a.wait(0), ValueError, "run_id: there is no run 0; run has returned none yet"),
+        (lambda a: a.wait("0"), TypeError, "run_id: expected what run returned.*'0'"),
+        (lambda a: a.wait([]), ValueError, "run_id: an empty list names no run"),
+        (lambda a: a.wait([None, 0]), TypeError, "run_id: expected what run returned"),
+        (lambda a: a.wait(False), TypeError, "run_id: expected what run returned.*False"),
+        (lambda a: a.output(), ValueError, "run_id: there is no run 0"),
+        (lambda a: a.output(None, force=2), TypeError, "force: expected True or False, got 2"),
+        (lambda a: a.output(None, timeout="1"), TypeError, "timeout: expected seconds"),
+        (lambda a: a.output(None, output=FINE.reshape(3, 1)), ValueError, "output.*expected the shape"),
+        (lambda a: a.run(inputs=FINE), TypeError, "inputs: expected a list or tuple .* x, got ndarray"),
+        (lambda a: a.run(inputs=[]), ValueError, r"inputs: expected 1 \(x\), got 0"),
+        (lambda a: a.run(inputs=["text"]), TypeError, r"inputs\[0\], 'x': .* no type for the dtype"),
+        (lambda a: a.run(outputs=[FINE, FINE]), ValueError, r"outputs: expected 1 \(y\), got 2"),
+        (
+            lambda a: a.run(outputs=[(0, 0)]),
+            TypeError,
+            r"outputs\[0\], 'y': expected a NumPy array or a list",
+        ),
+        (lambda a: a.run(outputs=[READ_ONLY]), ValueError, r"outputs\[0\], 'y': this array is read-only"),
         (lambda a: a.swap(None), TypeError, "kind: expected the name"),
         (lambda a: a.swap("fortran"), ValueError, "fortran is not in the order"),
         (lambda a: a.race(0), ValueError, "nobody runs"),

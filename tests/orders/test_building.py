@@ -296,6 +296,126 @@ def test_compilers_are_taken_in_turn(tmp_path: Path) -> None:
         assert FINE[0] == value
 
 
+def test_a_vendor_stands_for_its_compilers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = """[cpp, openmp_cpp]
+    accelpy_out0(0) = VALUE;
+[fortran, openmp_fortran]
+    accelpy_out0(1) = VALUE
+"""
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    for kind in ("cpp", "openmp_cpp", "fortran", "openmp_fortran"):
+        require(kind)
+        for compile_, value in (
+            ("gnu -DVALUE=2", 2),
+            (["gnu {default} -O1 -DVALUE=3"], 3),
+            # those that are not here are passed over
+            (["cray -DVALUE=4", "gnu -DVALUE=5"], 5),
+        ):
+            with Accel(Order(text), FINE, kind=kind, compile=compile_) as accel:  # type: ignore[arg-type]
+                accel.run()
+            assert FINE[0] == value
+            assert accel._program.description.startswith("gfortran" if "fortran" in kind else "g++")
+    # in a section's header too
+    chosen = "[cpp: compile='gnu -DVALUE=12']\naccelpy_out0(0) = VALUE;\n"
+    with Accel(Order(chosen), FINE) as accel:
+        accel.run()
+    assert FINE[0] == 12
+    # a path is a program, whatever its name
+    _script(tmp_path / "gnu", f'exec {shutil.which("g++")} -DVALUE=14 "$@"')
+    with Accel(Order(text), FINE, kind="cpp", compile=str(tmp_path / "gnu")) as accel:
+        accel.run()
+    assert FINE[0] == 14
+
+
+# Words of vendors that g++ and gfortran know by others.
+_WORDS = {"-eZ": "-cpp", "-fpp": "-cpp", "-qsuffix=cpp=F90": "-cpp", "omp,noacc": "-fopenmp", "-h": ""}
+_WORDS |= {
+    "-ffree": "-ffree-form",
+    "-free": "-ffree-form",
+    "-qfree=f90": "-ffree-form",
+    "-qsmp=omp": "-fopenmp",
+}
+_WORDS |= {"-qpic": "-fPIC", "-qmkshrobj": "-shared", "-qopenmp": "-fopenmp", "-mp": "-fopenmp"}
+
+
+@pytest.mark.parametrize(
+    ("vendor", "kind", "name", "version", "told"),
+    [
+        ("cray", "fortran", "ftn", "Cray Fortran : Version 15.0.1", "-eZ -ffree -fPIC -shared"),
+        ("cray", "openmp_fortran", "crayftn", "Cray Fortran : Version 15.0.1", "-h omp,noacc"),
+        (
+            "ibm",
+            "openmp_fortran",
+            "xlf2003_r",
+            "IBM XL Fortran for Linux, V16.1.1",
+            "-qpic -qmkshrobj -qsmp=omp",
+        ),
+        ("intel", "fortran", "ifx", "ifx (IFX) 2024.1.0, Intel Corporation", "-fpp -free"),
+        ("cray", "cpp", "CC", "Cray clang version 15.0.1", "-fPIC"),
+        ("amd", "openmp_cpp", "clang++", "AMD clang version 17.0.0", "-fopenmp"),
+        ("ibm", "cpp", "ibm-clang++_r", "IBM Open XL C/C++ 17.1.1, clang version 15.0.0", "-fPIC"),
+        ("nvidia", "openmp_cpp", "nvc++", "nvc++ 24.5-1, NVIDIA Compilers and Tools", "-mp"),
+        ("pgi", "cpp", "pgc++", "pgc++ 20.4-0, PGI Compilers and Tools", "-fPIC"),
+        ("intel", "openmp_cpp", "icpc", "icpc (ICC) 2021.4.0, Intel Corporation", "-qopenmp"),
+    ],
+)
+def test_compilers_of_vendors(
+    vendor: str,
+    kind: str,
+    name: str,
+    version: str,
+    told: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each vendor's compiler is a script that has g++ or gfortran do it, and keeps what it was told."""
+    require(kind)
+    fortran = kind.endswith("fortran")
+    real = f"{shutil.which('gfortran')} -ffree-line-length-none" if fortran else shutil.which("g++")
+    cases = "".join(f'{word}) words="$words {ours}";;\n' for word, ours in _WORDS.items())
+    _script(
+        tmp_path / name,
+        f"""[ "$1" = --version ] && {{ echo "{version}"; exit 0; }}
+echo "$@" >"{tmp_path}/told"
+words=
+for word in "$@"; do
+case "$word" in {cases}*) words="$words $word";; esac
+done
+exec {real} $words""",
+    )
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    body = "accelpy_out0(1) = 5" if fortran else "accelpy_out0(0) = 5;"
+    FINE[0] = 0
+    with Accel(Order(f"[{kind}]\n{body}\n"), FINE, compile=f"{vendor} -DSAID") as accel:
+        accel.run()
+    assert FINE[0] == 5
+    assert name in accel._program.description
+    assert {*told.split(), "-DSAID"} <= set((tmp_path / "told").read_text().split())
+
+
+def test_vendors_without_a_compiler_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    text = "[cpp, fortran, hip, cuda, glsl]\n"
+    for kind, command, said in (
+        ("cpp", "cray", "compile: there is no program CC, crayCC here"),
+        (
+            "fortran",
+            ["ibm -O2", "pgi"],
+            "compile: there is no program xlf2008_r, .*, pgfortran, nvfortran here",
+        ),
+        ("hip", "gnu", "compile: gnu has no compiler for HIP"),
+        (
+            "cuda",
+            ["intel", "cray"],
+            "intel has no compiler for CUDA\n *compile: cray has no compiler for CUDA",
+        ),
+        ("glsl", "gnu", "compile: gnu was named, and this model is compiled without a program"),
+    ):
+        assert re.search(said, _failure(text, kind=kind, compile=command))
+    _script(tmp_path / "CC", "echo something else")
+    assert "something else) is no compiler of cray" in _failure(text, kind="cpp", compile="cray")
+
+
 def test_the_environment_names_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "g++ -DVALUE=21")
     with Accel(Order("[cpp]\naccelpy_out0(0) = VALUE;\n"), FINE) as accel:

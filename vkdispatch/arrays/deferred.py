@@ -16,11 +16,11 @@ from weakref import WeakSet
 import numpy as np
 
 import vkdispatch.codegen as vc
-import vkdispatch_native as native
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, int64, is_signed_dtype, uint32, uint64
 from vkdispatch.base.errors import VkDispatchError, describe_place
+from vkdispatch.base.native_module import native
 from vkdispatch.shader.observation import checks_of
 
 if TYPE_CHECKING:

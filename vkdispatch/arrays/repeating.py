@@ -11,9 +11,9 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-import vkdispatch_native as native
 from vkdispatch.base.buffer import Buffer, layout_of
 from vkdispatch.base.context import Context
+from vkdispatch.base.native_module import native
 from vkdispatch.base.rfft_buffer import RFFTBuffer
 from vkdispatch.execution_pipeline.command_graph import current
 from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap

@@ -5,9 +5,6 @@ import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar, overload
 
-import numpy as np
-
-import vkdispatch_native as native
 from vkdispatch.base import dtype
 from vkdispatch.base.aliases import names_elsewhere
 from vkdispatch.base.context import Context, as_int, checked_queue
@@ -30,8 +27,10 @@ from vkdispatch.base.host_data import (
     octets_of,
     plain_array,
 )
+from vkdispatch.base.host_numpy import np
 from vkdispatch.base.host_protocols import HostProtocols
 from vkdispatch.base.listing import internal
+from vkdispatch.base.native_module import native
 from vkdispatch.base.pinned import pinned_array
 from vkdispatch.base.showing import described_buffer
 from vkdispatch.base.signal import Signal

@@ -3,7 +3,6 @@
 import operator
 from collections.abc import Callable, Sequence
 
-import vkdispatch_native as native
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context, as_int, checked_queue, elsewhere
 from vkdispatch.base.cuda_capture import require_cuda
@@ -11,6 +10,7 @@ from vkdispatch.base.descriptor_set import DescriptorSet
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.listing import internal
+from vkdispatch.base.native_module import native
 
 ALL_QUEUES = -2
 ANY_QUEUE = -1

@@ -3,12 +3,17 @@
 import os
 import sys
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-import vkdispatch_native as native
 from vkdispatch.base import disk_cache, init
+from vkdispatch.base.absent import is_absent
 from vkdispatch.base.bfloat16 import MARK, with_bfloat16
 from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.errors import ShaderBuildError
+from vkdispatch.base.native_module import native
+
+if TYPE_CHECKING:
+    from vkdispatch.base.surroundings import Surroundings
 
 _SPIRV = "spirv"
 _PIPELINE = "pipeline"
@@ -19,7 +24,17 @@ _identity = ""
 _program_noted = False
 
 
-def compile_glsl(source: str, name: str, with_lines: Callable[[], str] | None = None) -> bytes:
+def can_compile() -> bool:
+    """Whether there is a compiler, which is part of the native module."""
+    return not is_absent(native)
+
+
+def compile_glsl(
+    source: str,
+    name: str,
+    with_lines: Callable[[], str] | None = None,
+    surroundings: "Surroundings | None" = None,
+) -> bytes:
     """Compile a compute shader to SPIR-V, without a device.
 
     Parameters
@@ -30,19 +45,30 @@ def compile_glsl(source: str, name: str, with_lines: Callable[[], str] | None = 
         What messages call it.
     with_lines
         Returns the source with #line directives, where it is to be compiled: they are for messages alone.
+    surroundings
+        What it includes, and the macros that are defined for it.
 
     Raises
     ------
     ShaderBuildError
         The compiler refused it; the whole log is in the message.
     """
-    key = f"{_compiler()}\n{_without_lines(source)}"
+    if surroundings is None:
+        key = f"{_compiler()}\n{_without_lines(source)}"
+    else:
+        key = f"{_compiler()}\n{surroundings.key}\n{source}"
     code = disk_cache.load(_SPIRV, key)
     if code is None:
         try:
-            code = native.compile_glsl(with_lines() if with_lines else source)
+            if surroundings is None:
+                code = native.compile_glsl(with_lines() if with_lines else source)
+            else:
+                preamble, includes, texts = surroundings.preamble, surroundings.includes, surroundings.texts
+                code = native.compile_glsl(source, preamble=preamble, includes=includes, texts=texts)
         except ValueError as error:
             log = str(error).strip()
+            if surroundings is not None:
+                log = surroundings.explained(log)
             raise ShaderBuildError(
                 f"the GLSL of {name!r} does not compile:\n{log}", shader_source=source, compiler_log=log
             ) from error
@@ -117,7 +143,7 @@ def expect_kernels() -> None:
     global _kernels_expected
     if not _kernels_expected:
         _kernels_expected = True
-        if native.is_initialized():
+        if init.is_initialized() and init.is_vulkan():
             _prepare()
 
 

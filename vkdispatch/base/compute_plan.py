@@ -4,11 +4,11 @@ import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import vkdispatch_native as native
 from vkdispatch.base.compiler import compile_glsl, load_pipelines, pipeline_keys, store_pipelines
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.handle import Handle
+from vkdispatch.base.native_module import native
 
 if TYPE_CHECKING:
     from vkdispatch.base.spirv import Module
@@ -48,6 +48,7 @@ class ComputePlan(Handle):
         specialization: Sequence[tuple[int, bytes]] = (),
         context: Context | None = None,
         place: str | None = None,
+        uniform_blocks: Sequence[tuple[int, int, int]] = (),
     ) -> None:
         """Compile `shader_source`, or take it as compiled already.
 
@@ -73,6 +74,9 @@ class ComputePlan(Handle):
             Where it is to run; None: the current context.
         place
             Where the kernel is defined, such as "kernel.py:12", for errors.
+        uniform_blocks
+            Binding, offset and bytes of uniform blocks whose values come with each launch, behind the push
+            constants in one block of arguments.
 
         Raises
         ------
@@ -117,6 +121,7 @@ class ComputePlan(Handle):
                 specialization,
                 load_pipelines(keys),
                 place or "",
+                uniform_blocks,
             )
         except ValueError as error:
             raise ArgumentValueError(f"{self.shader_name}: {error}") from None

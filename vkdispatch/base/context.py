@@ -9,7 +9,6 @@ from _thread import RLock, _local
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import vkdispatch_native as native
 from vkdispatch.base.aliases import names_elsewhere
 from vkdispatch.base.choosing import as_int as as_int
 from vkdispatch.base.choosing import automatic_devices, choose_families, explicit_devices, refuse_unusable
@@ -34,6 +33,7 @@ from vkdispatch.base.init import (
     is_vulkan,
 )
 from vkdispatch.base.listing import Listed, internal
+from vkdispatch.base.native_module import native
 from vkdispatch.base.timeouts import as_nanoseconds, batch_timeout
 from vkdispatch.base.unshared import Unshared
 

@@ -3,7 +3,7 @@
 from contextlib import AbstractContextManager
 from typing import Any
 
-from vkdispatch.base.errors import UsageError, not_part_of_this
+from vkdispatch.base.errors import UsageError, explain_backend
 from vkdispatch.base.record import field, record
 
 
@@ -29,7 +29,7 @@ class CUDAGraphCapture:
 
 def require_cuda(what: str, instead: str) -> UsageError:
     """Return the error for a use of CUDA; there is no CUDA backend, whatever else is active."""
-    return UsageError(f"{what}: {not_part_of_this('cuda')}; {instead}")
+    return UsageError(f"{what}: {explain_backend('cuda')}; {instead}")
 
 
 def cuda_graph_capture(cuda_stream: Any = None) -> AbstractContextManager[CUDAGraphCapture]:

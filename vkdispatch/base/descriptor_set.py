@@ -3,13 +3,13 @@
 import operator
 from typing import TYPE_CHECKING
 
-import vkdispatch_native as native
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import elsewhere
 from vkdispatch.base.cuda_capture import require_cuda
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.handle import Handle
+from vkdispatch.base.native_module import native
 
 # Only who has images imports them.
 if TYPE_CHECKING:

@@ -8,12 +8,13 @@ component.
 # ruff: noqa: N801
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
-import numpy as np
-
+from vkdispatch.base.absent import require
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import record
 
 if TYPE_CHECKING:
@@ -146,6 +147,13 @@ class _Array(dtype):
     """Array of one invocation: of `child_count` values of `child_type`."""
 
     dimentions = 1
+
+
+class _Placed(dtype):
+    """Scalars or complex numbers, of `child_type`, that lie at strides of bytes: values of a block."""
+
+    dimentions = 1
+    strides: ClassVar[tuple[int, ...]]
 
 
 class bool_(_Scalar, glsl="bool", size=1, fmt="%d"):
@@ -361,7 +369,6 @@ _NUMPY_TYPES: dict[DType, type[Any]] = {
     complex64: np.complex64,
     complex128: np.complex128,
 }
-_FROM_NUMPY: dict[np.dtype[Any], DType] = {np.dtype(host): kind for kind, host in _NUMPY_TYPES.items()}
 
 
 # These questions are asked a hundred times for each line of a kernel.
@@ -470,6 +477,11 @@ def is_array(kind: DType) -> bool:
     return kind not in _CATEGORIES and is_dtype(kind) and issubclass(kind, _Array)
 
 
+def is_placed(kind: DType) -> bool:
+    """Whether `kind` is the type of a value whose components lie at strides of its own."""
+    return kind not in _CATEGORIES and is_dtype(kind) and issubclass(kind, _Placed)
+
+
 # ---- making dtypes of dtypes ---------------------------------------------------------------------
 
 
@@ -546,6 +558,35 @@ def array_type(kind: DType, count: int) -> DType:
             "shape": shape,
             "numpy_shape": shape,
             "true_numpy_shape": shape,
+        },
+    )
+
+
+@_remembered
+def placed_type(name: str, kind: DType, shape: tuple[int, ...], strides: tuple[int, ...]) -> DType:
+    """Type of a value of a block in memory: an array of `shape` of scalars or complex numbers of type `kind`.
+
+    `strides` has the bytes from one to the next along each axis, of a complex type also from the real to the
+    imaginary parts. A value ends with its last component: what pads that is not part of it.
+    """
+    counts = (*shape, 2) if is_complex(kind) else shape
+    last = sum((count - 1) * stride for count, stride in zip(counts, strides, strict=True))
+    scalar = component_type(kind)
+    return type(
+        name,
+        (_Placed,),
+        {
+            "name": name,
+            "glsl_type": kind.glsl_type,
+            "item_size": last + scalar.item_size,
+            "format_str": kind.format_str,
+            "child_type": kind,
+            "child_count": math.prod(shape),
+            "scalar": scalar,
+            "shape": counts,
+            "numpy_shape": shape,
+            "true_numpy_shape": shape,
+            "strides": strides,
         },
     )
 
@@ -653,6 +694,11 @@ def cross_multiply_type(dtype1: DType, dtype2: DType) -> DType:
 # ---- NumPy and memory ----------------------------------------------------------------------------
 
 
+@functools.cache
+def _kinds_of_numpy() -> "dict[np.dtype[Any], DType]":
+    return {np.dtype(host): kind for kind, host in _NUMPY_TYPES.items()}
+
+
 def from_numpy_dtype(dtype: Any, name: str = "") -> DType:
     """Return the dtype of a NumPy dtype, type or name, or of a `HostDtype`.
 
@@ -665,7 +711,7 @@ def from_numpy_dtype(dtype: Any, name: str = "") -> DType:
         return _OF_NAME[called]
     try:
         # np.dtype(None) would be float64
-        kind = None if dtype is None else _FROM_NUMPY.get(np.dtype(dtype))
+        kind = None if dtype is None else _kinds_of_numpy().get(np.dtype(dtype))
     except TypeError:
         kind = None
     if kind is None:
@@ -677,10 +723,11 @@ def from_numpy_dtype(dtype: Any, name: str = "") -> DType:
     return kind
 
 
+@_remembered
 def to_numpy_dtype(shader_type: DType) -> Any:
     """NumPy type of a scalar or complex dtype, or the `HostDtype` of complex32 and bfloat16.
 
-    Raises ValueError for others.
+    Raises ValueError for others, ImportError without NumPy.
     """
     if shader_type is complex32:
         return COMPLEX32_HOST
@@ -690,6 +737,7 @@ def to_numpy_dtype(shader_type: DType) -> Any:
         raise ArgumentValueError(
             f"{shader_type.name} has no NumPy dtype; only scalar and complex types have one"
         )
+    require(np)
     return _NUMPY_TYPES[shader_type]
 
 

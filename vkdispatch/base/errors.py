@@ -139,9 +139,13 @@ class ShaderBuildError(VkDispatchError, RuntimeError):
         self.compiler_log = compiler_log
 
 
-def not_part_of_this(backend: str) -> str:
+def explain_backend(backend: str) -> str:
     """Say that there is no such backend here, for messages."""
     return f"the {backend!r} backend is not part of this package, and Vulkan reaches the same device"
+
+
+class MissingPackageError(VkDispatchError, ImportError):
+    """A Python package that this needs is not installed."""
 
 
 class BackendUnavailableError(VkDispatchError, ImportError):

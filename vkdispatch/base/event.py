@@ -8,13 +8,12 @@ from _thread import allocate_lock
 from collections.abc import Callable, Generator
 from typing import Any, Generic, TypeVar
 
-import numpy as np
-
 from vkdispatch.base.context import Context, checked_queue, elsewhere, get_context
 from vkdispatch.base.errors import (
     ArgumentTypeError,
     WaitTimeoutError,
 )
+from vkdispatch.base.host_numpy import np
 from vkdispatch.base.listing import Listed
 from vkdispatch.base.logging import log_error
 from vkdispatch.base.timeouts import checked_timeout

@@ -3,9 +3,8 @@
 import math
 from typing import Any
 
-import numpy as np
-
-import vkdispatch_native as native
+from vkdispatch.base.host_numpy import np
+from vkdispatch.base.native_module import native
 
 Array = np.ndarray[Any, Any]
 

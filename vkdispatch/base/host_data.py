@@ -5,11 +5,10 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
-import numpy as np
-
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.host_numpy import np
 from vkdispatch.base.packing import component_dtype, contiguous, from_bfloat16, to_bfloat16
 from vkdispatch.base.record import record
 from vkdispatch.base.structures import as_structure, is_structure

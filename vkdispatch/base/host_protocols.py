@@ -5,9 +5,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.host_numpy import np
 
 Array = np.ndarray[Any, Any]
 

@@ -4,9 +4,6 @@ import math
 import operator
 from typing import Any, NoReturn
 
-import numpy as np
-
-import vkdispatch_native as native
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.context import Context, as_int, checked_queue
 from vkdispatch.base.dtype import DType
@@ -14,6 +11,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, Unsupp
 from vkdispatch.base.fresh import fresh_array
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.host_data import Casting, check_casting, choice, fit, plain_array, raw_octets
+from vkdispatch.base.host_numpy import np
 from vkdispatch.base.image_format import (
     AddressMode,
     BorderColor,
@@ -25,6 +23,7 @@ from vkdispatch.base.image_format import (
     select_format,
 )
 from vkdispatch.base.mipmaps import level_count, level_shape, mip_chain
+from vkdispatch.base.native_module import native
 from vkdispatch.base.sampling import SamplerSettings, checked_settings
 
 Array = np.ndarray[Any, Any]

@@ -2,11 +2,10 @@
 
 from enum import Enum
 
-import numpy as np
-
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.base.host_numpy import np
 
 
 class Filter(Enum):

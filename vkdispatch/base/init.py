@@ -5,20 +5,18 @@ from _thread import RLock
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import vkdispatch_native as native
 from vkdispatch.base.aliases import names_elsewhere
 from vkdispatch.base.devices import DeviceInfo, matrix_product
 from vkdispatch.base.environment import read_switch
 from vkdispatch.base.errors import (
     ArgumentValueError,
     BackendUnavailableError,
-    DeviceLostError,
-    DeviceTimeoutError,
     OutOfDeviceMemoryError,
     UsageError,
     VulkanError,
-    not_part_of_this,
+    explain_backend,
 )
+from vkdispatch.base.native_module import native
 
 if TYPE_CHECKING:
     from vkdispatch.base.logging import LogLevel
@@ -36,8 +34,6 @@ _lock = RLock()
 _active_backend: str | None = None
 _devices: list[DeviceInfo] | None = None
 _debug = False
-
-native.set_error_types(VulkanError, DeviceLostError, OutOfDeviceMemoryError, DeviceTimeoutError)
 
 
 def initialize(
@@ -75,7 +71,7 @@ def initialize(
         name = _backend_name(backend)
         if _active_backend is not None:
             if name != _active_backend:
-                hint = f"; {not_part_of_this(name)}" if name in _NOT_BUILT else ""
+                hint = f"; {explain_backend(name)}" if name in _NOT_BUILT else ""
                 raise UsageError(
                     f"backend: already initialised with {_active_backend!r}, cannot change to {name!r}{hint}"
                 )
@@ -83,7 +79,7 @@ def initialize(
         if name in _NOT_BUILT:
             raise BackendUnavailableError(
                 name,
-                f"{_backend_source(backend)}: {not_part_of_this(name)}; use 'vulkan', or 'dummy' to run "
+                f"{_backend_source(backend)}: {explain_backend(name)}; use 'vulkan', or 'dummy' to run "
                 "nothing",
             )
         if log_level is not None:

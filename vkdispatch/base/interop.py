@@ -4,10 +4,10 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import vkdispatch_native as native
 from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from vkdispatch.base.init import device_info
+from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record
 
 # VK_API_VERSION_1_2: what the engine's own instance is made for, and somebody else's has to be.

@@ -6,7 +6,7 @@ arithmetic here is that of a linear blit (nearest for integers), the same on eve
 
 from typing import Any
 
-import numpy as np
+from vkdispatch.base.host_numpy import np
 
 Array = np.ndarray[Any, Any]
 

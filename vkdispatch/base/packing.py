@@ -4,30 +4,11 @@ import struct
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.host_numpy import np
 
-_COMPONENTS: dict[DType, np.dtype[Any]] = {
-    kind: np.dtype(dtype.to_numpy_dtype(kind))
-    for kind in (
-        dtype.int16,
-        dtype.uint16,
-        dtype.int32,
-        dtype.uint32,
-        dtype.int64,
-        dtype.uint64,
-        dtype.float16,
-        dtype.float32,
-        dtype.float64,
-        dtype.bool_,
-        dtype.int8,
-        dtype.uint8,
-    )
-}
-_COMPONENTS[dtype.bfloat16] = np.dtype(np.uint16)
 # Letters of the `struct` module.
 SCALAR_CODES: dict[DType, str] = {
     dtype.int16: "h",
@@ -55,8 +36,12 @@ _MOST_EXACT: dict[DType, int] = {dtype.float16: 1 << 11, dtype.float32: 1 << 24,
 
 
 def component_dtype(kind: DType) -> np.dtype[Any]:
-    """Return the NumPy dtype of one component (complex: of its real part)."""
-    return _COMPONENTS[dtype.component_type(kind)]
+    """Return the NumPy dtype of one component (complex: of its real part; bfloat16: of its bits)."""
+    component = dtype.component_type(kind)
+    found: np.dtype[Any] = np.dtype(
+        dtype.to_numpy_dtype(dtype.uint16 if component is dtype.bfloat16 else component)
+    )
+    return found
 
 
 def to_bfloat16(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
@@ -106,6 +91,8 @@ def pack(kind: DType, value: object, argument: str) -> bytes:
         array = array.reshape(())
     if array.shape != shape:
         raise ArgumentValueError(f"{argument}: {_wanted(kind, 1)}, got {_given(value)}")
+    if dtype.is_placed(kind):
+        return _placed(kind, array[np.newaxis], argument)
     return _as_components(kind, array, argument).tobytes()
 
 
@@ -150,7 +137,19 @@ def pack_rows(kind: DType, value: object, rows: int, argument: str) -> bytes:
         # 0.1.0 refuses one vector for several rows, and programs may rely on it
         repeated = f"; [value] * {rows} gives each of the {rows} the same" if array.shape == shape else ""
         raise ArgumentValueError(f"{argument}: {_wanted(kind, rows)}, got {_given(value)}{repeated}")
+    if dtype.is_placed(kind):
+        return _placed(kind, array, argument)
     return _as_components(kind, array, argument).tobytes()
+
+
+def _placed(kind: DType, rows: "np.ndarray[Any, Any]", argument: str) -> bytes:
+    """Return rows of values one after another, each with its components where the type has them."""
+    assert kind.child_type is not None and issubclass(kind, dtype._Placed)
+    components = _as_components(kind.child_type, rows, argument)
+    packed = np.zeros((len(rows), kind.item_size), np.uint8)
+    strides = (kind.item_size, *kind.strides)
+    np.ndarray(components.shape, components.dtype, packed, 0, strides)[...] = components
+    return packed.tobytes()
 
 
 def contiguous(view: memoryview) -> memoryview:

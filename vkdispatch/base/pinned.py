@@ -3,11 +3,10 @@
 import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-import vkdispatch_native as native
 from vkdispatch.base.context import Context, as_int, get_context
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OutOfDeviceMemoryError
+from vkdispatch.base.host_numpy import np
+from vkdispatch.base.native_module import native
 
 if TYPE_CHECKING:  # a third of the import that we allow ourselves
     from numpy.typing import DTypeLike

@@ -3,10 +3,9 @@
 import math
 from typing import Any
 
-import numpy as np
-
 from vkdispatch.base.dtype import DType, float32, int32, uint32
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.host_numpy import np
 from vkdispatch.base.image_format import AddressMode, BorderColor, Filter, host_dtype
 from vkdispatch.base.record import record
 

@@ -4,10 +4,9 @@ import itertools
 import math
 from typing import Any, Protocol
 
-import numpy as np
-
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType
+from vkdispatch.base.host_numpy import np
 from vkdispatch.base.structures import is_structure
 
 Array = np.ndarray[Any, Any]

@@ -199,7 +199,7 @@ def _check_structure(module: Module, bound: int, argument: str) -> None:
         )
 
     defined, types = _definitions(module, bound, refuse)
-    _check_types(module, types, refuse)
+    _check_types(module, types, refuse, argument)
     for instruction in module.of(*_ABOUT_IDENTIFIERS):
         if not instruction.operands or instruction.operands[0] not in defined:
             raise refuse(instruction, "is about an identifier that is not defined")
@@ -263,14 +263,22 @@ def _definitions(module: Module, bound: int, refuse: _Refuse) -> tuple[set[int],
     return defined, types
 
 
-def _check_types(module: Module, types: set[int], refuse: _Refuse) -> None:
+def _check_types(module: Module, types: set[int], refuse: _Refuse, argument: str) -> None:
     """Refuse types that are made of what comes later, or of no types."""
     earlier: set[int] = set()
+    forward = {
+        instruction.operands[0] for instruction in module.of(TYPE_FORWARD_POINTER) if instruction.operands
+    }
     for instruction in module.of(*_MADE_OF_TYPES):
         operands = instruction.operands
         first, count = _MADE_OF_TYPES[instruction.opcode]
         for word in operands[first : None if count is None else first + count]:
             if word in types and word not in earlier:
+                if word in forward:
+                    raise ArgumentValueError(
+                        f"{argument}: it has pointers in a block (buffer_reference), which are not "
+                        "supported: bind the buffers themselves"
+                    )
                 raise refuse(instruction, f"is made of identifier {word}, which comes later")
             if word not in types:
                 raise refuse(instruction, f"is made of identifier {word}, which is no type")

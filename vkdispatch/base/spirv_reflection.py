@@ -7,7 +7,7 @@ from typing import SupportsIndex
 
 from vkdispatch.base import spirv
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.base.record import field, record
+from vkdispatch.base.record import field, record, replace
 from vkdispatch.base.spirv import Instruction, Module
 
 _STORAGE_UNIFORM_CONSTANT, _STORAGE_UNIFORM, _STORAGE_WORKGROUP = 0, 2, 4
@@ -16,7 +16,8 @@ _SPEC_ID, _BLOCK, _BUFFER_BLOCK, _ROW_MAJOR, _ARRAY_STRIDE, _MATRIX_STRIDE, _BUI
 _NON_WRITABLE, _NON_READABLE, _BINDING, _DESCRIPTOR_SET, _OFFSET = 24, 25, 33, 34, 35
 _LOCAL_SIZE, _LOCAL_SIZE_ID = 17, 38
 _WORKGROUP_SIZE = 25
-_SAMPLED, _STORAGE_IMAGE = 1, 2
+_STORAGE_IMAGE = 2
+_THREE_AXES, _OF_BUFFER, _SUBPASS = 2, 5, 6  # dimensions of images
 
 Value = bool | int | float
 
@@ -39,6 +40,12 @@ class Type:
         Of a struct: (name, byte offset, type) of each.
     read_only, write_only
         Of a struct: whether all its members are decorated so.
+    signed
+        Of an int.
+    row_major
+        Of a matrix: whether rows, rather than columns, lie `stride` bytes apart.
+    name
+        Of a struct: as the source called it, or empty.
     """
 
     kind: str
@@ -49,6 +56,9 @@ class Type:
     members: tuple[tuple[str, int, "Type"], ...] = ()
     read_only: bool = False
     write_only: bool = False
+    signed: bool = False
+    row_major: bool = False
+    name: str = ""
 
     @property
     def size(self) -> int:
@@ -61,11 +71,14 @@ class Type:
             return 0
         if self.kind == "vector":
             return self.count * self.element.size
+        if self.row_major:
+            return self.element.count * self.stride
         return self.count * (self.stride or self.element.size)
 
     def __str__(self) -> str:
         if self.kind in ("float", "int", "bool"):
-            return f"{self.kind}{self.width or ''}"
+            unsigned = "u" if self.kind == "int" and not self.signed else ""
+            return f"{unsigned}{self.kind}{self.width or ''}"
         if self.kind == "array":
             return f"{self.element}[{self.count or ''}]"
         if self.element is not None:
@@ -82,11 +95,18 @@ class Resource:
     set, binding
         Where it is bound.
     kind
-        "storage buffer", "uniform buffer", "sampled image", "storage image" or "other".
+        "storage buffer", "uniform buffer", "sampled image" (with its sampler) or "storage image"; or what
+        is not bound here: "texture without a sampler", "sampler without a texture", "texel buffer",
+        "subpass input", "multisampled image", "cube or rectangle image", "array of ..." any of these,
+        "other resource".
     name
-        As the source called it, or empty.
+        As the source called it, or its block; or empty.
     type
         Of a buffer: its block.
+    axes
+        Of an image: how many, less that of its layers.
+    layered
+        Of an image: whether it has layers.
     readable, writable
         Not decorated otherwise.
     set_at, binding_at
@@ -102,6 +122,8 @@ class Resource:
     writable: bool
     set_at: int
     binding_at: int
+    axes: int = 0
+    layered: bool = False
 
 
 @record
@@ -165,6 +187,8 @@ class Interface:
         By set and binding.
     push_constants
         The block, or None.
+    push_name
+        As the source called the push constants, or empty; their block has a name of its own.
     spec_constants
         By id.
     shared_bytes
@@ -181,6 +205,7 @@ class Interface:
     spec_constants: Mapping[int, SpecConstant]
     shared_bytes: int
     capabilities: frozenset[int]
+    push_name: str = ""
 
 
 def reflect(
@@ -221,7 +246,11 @@ class _Reader:
         self.signed: set[int] = set()
         self.pointers: dict[int, int] = {}
         self.structs: dict[int, Instruction] = {}
-        self.images: dict[int, int] = {}
+        # Of images: dimension, whether it has layers, whether it is multisampled, how it is used.
+        self.images: dict[int, tuple[int, bool, bool, int]] = {}
+        self.samplers: set[int] = set()
+        self.combined: dict[int, int] = {}
+        self.elements: dict[int, int] = {}
         self.constants: dict[int, Value] = {}
         self.composites: dict[int, Sequence[int]] = {}
         self.spec_constants: dict[int, SpecConstant] = {}
@@ -272,7 +301,8 @@ class _Reader:
         elif opcode in (spirv.TYPE_INT, spirv.TYPE_FLOAT):
             if rest[0] not in (8, 16, 32, 64):
                 raise self.refuse(f"malformed SPIR-V: a type of {rest[0]} bits")
-            made = Type("int" if opcode == spirv.TYPE_INT else "float", rest[0])
+            signed = opcode == spirv.TYPE_INT and bool(rest[1])
+            made = Type("int" if opcode == spirv.TYPE_INT else "float", rest[0], signed=signed)
             if opcode == spirv.TYPE_INT and rest[1]:
                 self.signed.add(result)
         elif opcode == spirv.TYPE_VECTOR:
@@ -283,12 +313,17 @@ class _Reader:
             stride = self._own(result, _ARRAY_STRIDE) or 0
             count = int(self.constants.get(rest[1], 0)) if opcode == spirv.TYPE_ARRAY else 0
             made = Type("array", count=count, element=self.types[rest[0]], stride=stride)
+            self.elements[result] = rest[0]
         elif opcode == spirv.TYPE_STRUCT:
             made = self._struct(result, rest)
         elif opcode in (spirv.TYPE_IMAGE, spirv.TYPE_SAMPLED_IMAGE, spirv.TYPE_SAMPLER):
             made = Type("image")
             if opcode == spirv.TYPE_IMAGE:
-                self.images[result] = rest[5]
+                self.images[result] = (rest[1], bool(rest[3]), bool(rest[4]), rest[5])
+            elif opcode == spirv.TYPE_SAMPLED_IMAGE:
+                self.combined[result] = rest[0]
+            else:
+                self.samplers.add(result)
         elif opcode == spirv.TYPE_POINTER:
             made = Type("pointer", 64)
             self.pointers[result] = rest[1]
@@ -305,8 +340,8 @@ class _Reader:
         for index, member in enumerate(members):
             decorations = entry.members.get(index, {})
             kind = self.types[member]
-            if kind.kind == "matrix" and _MATRIX_STRIDE in decorations:
-                kind = Type("matrix", 0, kind.count, kind.element, decorations[_MATRIX_STRIDE][0])
+            if _MATRIX_STRIDE in decorations:
+                kind = _with_strides(kind, decorations[_MATRIX_STRIDE][0], _ROW_MAJOR in decorations)
             offset = decorations[_OFFSET][0] if _OFFSET in decorations else 0 if laid_out else end
             end = offset + kind.size
             made.append((self.member_names.get((identifier, index), ""), offset, kind))
@@ -316,6 +351,7 @@ class _Reader:
             members=tuple(made),
             read_only=bool(every) and all(_NON_WRITABLE in decorations for decorations in every),
             write_only=bool(every) and all(_NON_READABLE in decorations for decorations in every),
+            name=self.names.get(identifier, ""),
         )
 
     def _note_constant(self, opcode: int, operands: Sequence[int]) -> None:
@@ -370,6 +406,12 @@ class _Reader:
                 return a * b
             case (134 | 135, [int(a), int(b)]) if a >= 0 and b > 0:
                 return a // b
+            case (137 | 138 | 139, [int(a), int(b)]) if a >= 0 and b > 0:
+                return a % b
+            case (194 | 195, [int(a), int(b)]) if a >= 0 and 0 <= b < 64:
+                return a >> b
+            case (196, [int(a), int(b)]) if a >= 0 and 0 <= b < 32:
+                return (a << b) & 0xFFFFFFFF
         return None
 
     # -- the outcome
@@ -378,6 +420,7 @@ class _Reader:
         function = self._entry(entry_point)
         local_size, ids = self._local_size(function)
         push_constants: Type | None = None
+        push_name = ""
         resources = []
         shared = 0
         for variable, pointer, storage in self.variables:
@@ -386,7 +429,7 @@ class _Reader:
                 raise self.refuse(f"malformed SPIR-V: variable {variable} is of no pointer type")
             kind = self.types[pointee]
             if storage == _STORAGE_PUSH_CONSTANT:
-                push_constants = kind
+                push_constants, push_name = kind, self.names.get(variable, "")
             elif storage == _STORAGE_WORKGROUP:
                 shared += kind.size
             elif storage in (_STORAGE_UNIFORM_CONSTANT, _STORAGE_UNIFORM, _STORAGE_BUFFER):
@@ -403,6 +446,7 @@ class _Reader:
             frozenset(
                 word for instruction in self.module.of(spirv.CAPABILITY) for word in instruction.operands
             ),
+            push_name,
         )
 
     def _entry(self, entry_point: str) -> int:
@@ -464,6 +508,7 @@ class _Reader:
         (number, *_), binding_at = entry.own[_BINDING]
         in_set, set_at = entry.own.get(_DESCRIPTOR_SET, ((0,), -1))
         what, readable, writable = self._what(storage, pointee, kind)
+        axes, layered, *_ = self.images.get(self.combined.get(pointee, pointee), (-1, False))
         return Resource(
             in_set[0] if in_set else 0,
             number,
@@ -474,20 +519,49 @@ class _Reader:
             writable and _NON_WRITABLE not in entry.own,
             set_at,
             binding_at,
+            axes + 1,
+            layered,
         )
 
     def _what(self, storage: int, pointee: int, kind: Type) -> tuple[str, bool, bool]:
         """Return the kind of a resource, and whether its type lets it be read and written."""
+        if kind.kind == "array":
+            element = self.elements[pointee]
+            return f"array of {self._what(storage, element, self.types[element])[0]}s", True, True
         if storage == _STORAGE_UNIFORM_CONSTANT:
-            if self.images.get(pointee) == _STORAGE_IMAGE:
-                return "storage image", True, True
-            return ("sampled image" if kind.kind == "image" else "other"), True, False
+            return self._what_image(pointee), True, self.images.get(pointee, (0,))[-1] == _STORAGE_IMAGE
         buffer = storage == _STORAGE_BUFFER or self._own(pointee, _BUFFER_BLOCK) is not None
         if kind.kind != "struct":
-            return "other", True, True
+            return "other resource", True, True
         if not buffer:
             return "uniform buffer", True, False
         return "storage buffer", not kind.write_only, not kind.read_only
+
+    def _what_image(self, pointee: int) -> str:
+        if pointee in self.samplers:
+            return "sampler without a texture"
+        image = self.images.get(self.combined.get(pointee, pointee))
+        if image is None:
+            return "other resource"
+        dimension, _, multisampled, use = image
+        if dimension == _OF_BUFFER:
+            return "texel buffer"
+        if dimension == _SUBPASS:
+            return "subpass input"
+        if multisampled or dimension > _THREE_AXES:
+            return "multisampled image" if multisampled else "cube or rectangle image"
+        if pointee in self.combined:
+            return "sampled image"
+        return "storage image" if use == _STORAGE_IMAGE else "texture without a sampler"
+
+
+def _with_strides(kind: Type, stride: int, row_major: bool) -> Type:
+    """Return a type with the matrices in it laid out: those of an array too."""
+    if kind.kind == "matrix":
+        return replace(kind, stride=stride, row_major=row_major)
+    if kind.kind == "array" and kind.element is not None:
+        return replace(kind, element=_with_strides(kind.element, stride, row_major))
+    return kind
 
 
 def rebound(module: Module, places: Mapping[tuple[int, int], int], interface: Interface) -> bytes:

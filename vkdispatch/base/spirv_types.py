@@ -175,7 +175,10 @@ class _Checker(ImageChecks, SharingChecks):
             endless = any(self._endless(member) for member in members[:-1])
             if opcode != spirv.TYPE_STRUCT:
                 endless = self._endless(members[0])
-            self._require(instruction, not endless, "has something without an end before its own end")
+            what = "has something without an end before its own end"
+            if endless and opcode == spirv.TYPE_ARRAY and self._is(members[0], spirv.TYPE_STRUCT):
+                what = "is an array of buffers, which is not supported"
+            self._require(instruction, not endless, what)
         if opcode == spirv.TYPE_ARRAY:
             length = operands[2]
             positive = self.integers.get(length, 1) > 0

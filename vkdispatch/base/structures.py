@@ -6,15 +6,19 @@ import typing
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-import numpy as np
-
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.host_numpy import np
 
 
 class _Made(type):
     """Class of the structures, which are made as programs run: a pickle has their fields."""
+
+    @property
+    def host(cls) -> "np.dtype[Any]":
+        """The NumPy dtype."""
+        return _host_dtype(cls)
 
 
 class Structure(dtype.dtype, metaclass=_Made):
@@ -26,13 +30,10 @@ class Structure(dtype.dtype, metaclass=_Made):
         Name, dtype and byte offset of each field, in order.
     alignment
         What the offset of a structure in another one is a multiple of.
-    host
-        The NumPy dtype.
     """
 
     fields: ClassVar[tuple[tuple[str, DType, int], ...]]
     alignment: ClassVar[int]
-    host: ClassVar[np.dtype[Any]]
 
 
 def is_structure(kind: object) -> typing.TypeGuard[type[Structure]]:
@@ -66,14 +67,6 @@ def structure(fields: tuple[tuple[str, DType], ...]) -> type[Structure]:
         placed.append((name, kind, offset))
         end, most = offset + kind.item_size, max(most, alignment)
     size = -(-end // most) * most
-    host = np.dtype(
-        {
-            "names": [name for name, _, _ in placed],
-            "formats": [_host_format(kind) for _, kind, _ in placed],
-            "offsets": [offset for _, _, offset in placed],
-            "itemsize": size,
-        }
-    )
     text = ", ".join(f"{name}: {kind.name}" for name, kind in fields)
     made: Any = _Made(
         "Structure",
@@ -93,7 +86,6 @@ def structure(fields: tuple[tuple[str, DType], ...]) -> type[Structure]:
             "true_numpy_shape": (),
             "fields": tuple(placed),
             "alignment": most,
-            "host": host,
         },
     )
     return made  # type: ignore[no-any-return]
@@ -106,6 +98,18 @@ def _reduced(kind: type[Any]) -> "str | tuple[Any, ...]":
 
 
 copyreg.pickle(_Made, _reduced)
+
+
+@functools.cache
+def _host_dtype(kind: Any) -> "np.dtype[Any]":
+    return np.dtype(
+        {
+            "names": [name for name, _, _ in kind.fields],
+            "formats": [_host_format(field) for _, field, _ in kind.fields],
+            "offsets": [offset for _, _, offset in kind.fields],
+            "itemsize": kind.item_size,
+        }
+    )
 
 
 def _host_format(kind: DType) -> Any:

@@ -2,9 +2,9 @@
 
 import time
 
-import vkdispatch_native as native
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import UnsupportedError
+from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record
 
 

@@ -6,17 +6,19 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
-import vkdispatch_native as native
 from vkdispatch.base import disk_cache, untrusted_child
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ShaderBuildError, UnsupportedError
+from vkdispatch.base.native_module import native
 
 if TYPE_CHECKING:
     import subprocess
+
+    from vkdispatch.base.surroundings import Surroundings
 
 SECONDS = 10
 """Processor time that a compiler may take."""
@@ -39,7 +41,7 @@ _NO_FILES = {"MESA_SHADER_CACHE_DISABLE": "true", "__GL_SHADER_DISK_CACHE": "0"}
 _passed: set[bytes] = set()
 
 
-def compile_untrusted(source: str, name: str) -> bytes:
+def compile_untrusted(source: str, name: str, surroundings: "Surroundings | None" = None) -> bytes:
     """Compile the GLSL of a compute shader, in a child process; the result is not checked yet.
 
     Raises
@@ -53,10 +55,16 @@ def compile_untrusted(source: str, name: str) -> bytes:
             f"the GLSL of {name!r} has {len(text)} bytes; untrusted code may have {LONGEST_SOURCE}",
             shader_source=source,
         )
-    key = f"untrusted\n{native.compiler_identity()}\n{source}"
+    key = f"untrusted\n{native.compiler_identity()}\n{surroundings.key if surroundings else ''}\n{source}"
     code = disk_cache.load("spirv", key)
     if code is None:
-        code = _run("compile", text, f"the GLSL of {name!r}", source)
+        request: dict[str, Any] = {"source": source}
+        if surroundings is not None:
+            request["preamble"] = surroundings.preamble
+            request["includes"] = surroundings.includes
+            request["texts"] = dict(surroundings.texts)
+        explained = surroundings.explained if surroundings is not None else None
+        code = _run("compile", json.dumps(request).encode(), f"the GLSL of {name!r}", source, explained)
         disk_cache.store("spirv", key, code)
     return code
 
@@ -95,8 +103,10 @@ def check_pipeline(
             _passed.add(digest)
 
 
-def _run(what: str, data: bytes, about: str, source: str) -> bytes:
-    """Return what the child process writes."""
+def _run(
+    what: str, data: bytes, about: str, source: str, explained: Callable[[str], str] | None = None
+) -> bytes:
+    """Return what the child process writes; `explained` makes what it says readable."""
     # here, as few programs need them
     import subprocess
     import tempfile
@@ -125,6 +135,7 @@ def _run(what: str, data: bytes, about: str, source: str) -> bytes:
             process.wait()
         reason = reason or _reason(process.returncode)
         said = _read(log, _LONGEST_LOG).decode("utf-8", "replace").strip()
+        said = explained(said) if explained else said
         if process.returncode == untrusted_child.REFUSED:
             verb = "does not compile" if what == "compile" else "is refused"
             raise ShaderBuildError(f"{about} {verb}:\n{said}", shader_source=source, compiler_log=said)

@@ -32,7 +32,7 @@ def _limit(seconds: int, memory: int | None) -> None:
 
 
 def _compile(native: Any, data: bytes) -> None:
-    sys.stdout.buffer.write(native.compile_glsl(data.decode()))
+    sys.stdout.buffer.write(native.compile_glsl(**json.loads(data)))
 
 
 def _create(native: Any, data: bytes) -> None:

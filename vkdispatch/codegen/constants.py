@@ -3,10 +3,9 @@
 import math
 from typing import Any
 
-import numpy as np
-
 from vkdispatch.base.dtype import DType, from_numpy_dtype
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen.location import located
 
 _MOST_AXES = 3

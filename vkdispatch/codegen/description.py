@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.errors import UnsupportedError, not_part_of_this
+from vkdispatch.base.errors import UnsupportedError, explain_backend
 from vkdispatch.base.record import field, record, replace
 from vkdispatch.codegen.analysis import resource_access
 from vkdispatch.codegen.backends import CodeGenBackend, GLSLBackend
@@ -111,6 +111,12 @@ class ShaderArgumentInfo:
         Whether a buffer of any other dtype may be given, whose bytes are taken for elements of `dtype`.
     unsigned
         Whether all that indexes the buffer is uint32, so that it may have nearly 2**32 elements.
+    least_bytes
+        What a buffer must have at least.
+    uniform
+        Whether the buffer is bound as a uniform block.
+    mapping
+        Whether a dictionary by the names of `fields` may be given too, with bound variables in it.
     """
 
     name: str
@@ -127,6 +133,9 @@ class ShaderArgumentInfo:
     planar: bool = False
     reinterpreted: bool = False
     unsigned: bool = False
+    least_bytes: int = 0
+    uniform: bool = False
+    mapping: bool = False
 
 
 @record(sealed=True)
@@ -218,7 +227,7 @@ class ShaderDescription:
     def _text(self, variant: Variant) -> GlslText:
         if not isinstance(self.backend, GLSLBackend):
             raise UnsupportedError(
-                f"{self.name}: {not_part_of_this(self.backend.name)}; call vc.set_codegen_backend(None) "
+                f"{self.name}: {explain_backend(self.backend.name)}; call vc.set_codegen_backend(None) "
                 "before the kernel is defined"
             )
         if variant not in self._texts:

@@ -1,7 +1,5 @@
 """Division with Python's meaning: the quotient is rounded down, the remainder has the sign of the divisor."""
 
-import numpy as np
-
 from vkdispatch.base.dtype import (
     DType,
     bool_,
@@ -19,6 +17,7 @@ from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.helpers import HALF_MODULO, HALF_QUOTIENT
 from vkdispatch.codegen.ir import Expr, Op
 from vkdispatch.codegen.location import located
+from vkdispatch.codegen.numbers import rounded
 
 
 def floor_quotient(a: ex.Operand, b: ex.Operand) -> Expr:
@@ -95,5 +94,5 @@ def _of_halves(kind: DType, a: Expr, b: Expr, function: str) -> Expr:
 def _single(value: Expr) -> Expr:
     if value.op is Op.LITERAL and isinstance(value.value, float):
         # a number takes part as a half
-        return ex.literal(float(np.float16(value.value)), float32)
+        return ex.literal(rounded(value.value, float16), float32)
     return ex.cast(value, float32)

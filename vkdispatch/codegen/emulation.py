@@ -8,8 +8,6 @@ a sum, product, quotient or root of halves that is rounded to a float and then t
 import re
 from collections.abc import Callable, Iterable
 
-import numpy as np
-
 from vkdispatch.base.dtype import (
     DType,
     bool_,
@@ -30,6 +28,7 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.codegen.analysis import contents, usage
 from vkdispatch.codegen.ir import Expr, Kernel, Op
+from vkdispatch.codegen.numbers import rounded
 from vkdispatch.codegen.variant import FLOAT16, INT16, INT64
 
 # What each feature is for.
@@ -346,8 +345,7 @@ def literal(value: float, kind: DType, write: Callable[[float, DType], str]) -> 
     if _is_long(kind):
         return f"uvec2({int(value) & 0xFFFFFFFF}u, {int(value) >> 32 & 0xFFFFFFFF}u)"
     if kind is float16:
-        with np.errstate(over="ignore"):
-            return write(float(np.float16(value)), float32)
+        return write(rounded(float(value), float16), float32)
     return write(value, int32 if kind is int16 else uint32)
 
 

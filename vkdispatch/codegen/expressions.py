@@ -8,8 +8,6 @@ float beside integers is a float32. One that the type does not hold is an error.
 from collections.abc import Sequence
 from typing import Any, TypeGuard
 
-import numpy as np
-
 from vkdispatch.base.dtype import (
     DType,
     bfloat16,
@@ -36,6 +34,7 @@ from vkdispatch.base.dtype import (
     uint64,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError, VkDispatchError
+from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen.attributes import COMPONENTS
 from vkdispatch.codegen.helpers import own_name
 from vkdispatch.codegen.ir import Argument, Expr, Op, Register, Value

@@ -4,8 +4,6 @@ import math
 import re
 from collections.abc import Callable
 
-import numpy as np
-
 from vkdispatch.base.dtype import (
     DType,
     bfloat16,
@@ -43,6 +41,7 @@ from vkdispatch.codegen.ir import (
 from vkdispatch.codegen.lanes import goes_by_lanes, write_by_lanes
 from vkdispatch.codegen.names import legal_name
 from vkdispatch.codegen.naming import NamingPlan
+from vkdispatch.codegen.numbers import digits, rounded
 from vkdispatch.codegen.packing import Packing
 
 # ---- tables --------------------------------------------------------------------------------------
@@ -190,13 +189,13 @@ def _float_text(value: float, kind: DType) -> str:
         bits = "0x7FC00000u" if math.isnan(value) else "0x7F800000u" if value > 0 else "0xFF800000u"
         text = f"uintBitsToFloat({bits})"
         return text if kind is float32 else f"{kind.glsl_type}({text})"
-    digits = repr(value)
-    if kind is float32 and len(digits) > _SHORT and float(np.float32(value)) == value:
+    text = repr(value)
+    if kind is float32 and len(text) > _SHORT and rounded(value, float32) == value:
         # a value that came from float32 is written with float32's shorter digits
-        digits = min(digits, str(np.float32(value)), key=len)
-    if not any(letter in digits for letter in ".e"):
-        digits += ".0"
-    return digits + _SUFFIXES[kind]
+        text = min(text, digits(value, float32), key=len)
+    if not any(letter in text for letter in ".e"):
+        text += ".0"
+    return text + _SUFFIXES[kind]
 
 
 # ---- expressions ---------------------------------------------------------------------------------

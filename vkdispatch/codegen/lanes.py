@@ -4,17 +4,17 @@ A sum, or its like, of which a device has no operation goes through the invocati
 come to the same number of rounds, and what an inactive one would give is left out.
 """
 
+import math
 import re
 from collections.abc import Callable
 
-import numpy as np
-
-from vkdispatch.base.dtype import DType, bool_, component_type, int64, is_float_dtype, to_numpy_dtype
+from vkdispatch.base.dtype import DType, bool_, component_type, int64, is_float_dtype
 from vkdispatch.base.record import replace
 from vkdispatch.codegen import emulation
 from vkdispatch.codegen.analysis import Usage, contents
 from vkdispatch.codegen.extensions import subgroup_class
 from vkdispatch.codegen.ir import Expr, Kernel, Op
+from vkdispatch.codegen.numbers import bounds
 
 # Classes of operations that can be written with those of the classes "ballot" and "shuffle".
 REPLACED = frozenset(("arithmetic", "clustered", "quad", "shuffle_relative", "vote"))
@@ -127,9 +127,9 @@ def _neutral(operation: str, kind: DType) -> float:
     if operation not in ("Min", "Max"):
         return {"Mul": 1, "And": 1 if kind is bool_ else -1}.get(operation, 0)
     if is_float_dtype(kind):
-        return np.inf if operation == "Min" else -np.inf
-    limits = np.iinfo(to_numpy_dtype(kind))
-    return limits.max if operation == "Min" else limits.min
+        return math.inf if operation == "Min" else -math.inf
+    low, high = bounds(kind)
+    return high if operation == "Min" else low
 
 
 def _rule(operation: str, kind: DType, lacks: frozenset[str]) -> str:

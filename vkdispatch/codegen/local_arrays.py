@@ -2,10 +2,9 @@
 
 from typing import Any
 
-import numpy as np
-
 from vkdispatch.base.dtype import DType, array_type, int32
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.ir import Expr, Op
 from vkdispatch.codegen.location import here, located

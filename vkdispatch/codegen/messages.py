@@ -4,8 +4,6 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from vkdispatch.base.dtype import (
     DType,
     bool_,
@@ -22,6 +20,8 @@ from vkdispatch.base.dtype import (
     is_signed_dtype,
     uint64,
 )
+from vkdispatch.base.host_numpy import np
+from vkdispatch.codegen.numbers import digits, rounded
 
 PERCENT, BRACES = "%", "{}"
 
@@ -37,10 +37,10 @@ class _Single(float):
 
     __slots__ = ("_text",)
 
-    def __new__(cls, value: "np.floating[Any]") -> "_Single":
-        """Keep the digits of the narrow type."""
-        made = super().__new__(cls, float(value))
-        made._text = str(value)
+    def __new__(cls, value: float, kind: DType) -> "_Single":
+        """Round to the narrow type, and keep its digits."""
+        made = super().__new__(cls, rounded(float(value), kind))
+        made._text = digits(float(made), kind)
         return made
 
     _text: str
@@ -107,7 +107,7 @@ def _host_scalar(kind: DType, value: Any) -> bool | int | float:
     if kind is bool_:
         return bool(value)
     if kind is float16 or kind is float32:
-        return _Single(np.float16(value) if kind is float16 else np.float32(value))
+        return _Single(value, kind)
     return float(value) if is_float_dtype(kind) else int(value)
 
 

@@ -1,9 +1,9 @@
 """Python numbers beside GPU types: which type holds which number, and how comparisons with them come out."""
 
 import math
+import struct
+import sys
 from collections.abc import Sequence
-
-import numpy as np
 
 from vkdispatch.base.dtype import (
     DType,
@@ -15,13 +15,24 @@ from vkdispatch.base.dtype import (
     int64,
     is_float_dtype,
     is_signed_dtype,
-    to_numpy_dtype,
     uint32,
     uint64,
 )
 
 # Numbers of this magnitude round to infinity.
 _TOO_LARGE: dict[DType, float] = {float16: 65520.0, float32: 2.0**128 - 2.0**103, float64: math.inf}
+_LARGEST: dict[DType, float] = {
+    float16: 65504.0,
+    float32: 2.0**128 - 2.0**104,
+    float64: sys.float_info.max,
+}
+_LEAST_NORMAL: dict[DType, float] = {float16: 2.0**-14, float32: 2.0**-126}
+# The bytes of a float type, and those of a signed integer of its size.
+_BYTES: dict[DType, tuple[struct.Struct, struct.Struct]] = {
+    float16: (struct.Struct("<e"), struct.Struct("<h")),
+    float32: (struct.Struct("<f"), struct.Struct("<i")),
+    float64: (struct.Struct("<d"), struct.Struct("<q")),
+}
 # What a comparison is with its sides swapped.
 MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
@@ -45,6 +56,32 @@ def fits(value: float, kind: DType) -> bool:
             return False
     low, high = bounds(kind)
     return low <= value <= high
+
+
+def rounded(value: float, kind: DType) -> float:
+    """Return the nearest number of a float type, ties to even: infinity beyond the largest ones."""
+    if kind is float64:
+        return value
+    form, _ = _BYTES[kind]
+    try:
+        return form.unpack(form.pack(value))[0]  # type: ignore[no-any-return]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def digits(value: float, kind: DType) -> str:
+    """Return the shortest decimal, as Python writes numbers, that the float type `kind` reads as `value`.
+
+    `value` is a number of that type.
+    """
+    if kind is float64 or not math.isfinite(value):
+        return repr(value)
+    # A decimal of `few` digits survives a normal number, so that fewer need no trial; `most` always do.
+    few, most = (3, 5) if kind is float16 else (6, 9)
+    if abs(value) < _LEAST_NORMAL[kind]:
+        few = 1
+    shorter = (float(f"{value:.{count}g}") for count in range(few, most))
+    return repr(next((near for near in shorter if rounded(near, kind) == value), float(f"{value:.{most}g}")))
 
 
 def is_finite(value: float) -> bool:
@@ -116,7 +153,7 @@ def _with_float(symbol: str, kind: DType, number: float) -> bool | tuple[str, fl
 
 
 def _around(infinity: float, kind: DType) -> tuple[float, float]:
-    largest = math.copysign(float(np.finfo(to_numpy_dtype(kind)).max), infinity)
+    largest = math.copysign(_LARGEST[kind], infinity)
     return (largest, infinity) if infinity > 0 else (infinity, largest)
 
 
@@ -124,14 +161,17 @@ def _neighbours(number: int, kind: DType) -> tuple[float, float]:
     """Largest number of a float type that is not above an int, and smallest that is not below."""
     if not fits(number, kind):
         return _around(math.inf if number > 0 else -math.inf, kind)
-    host = to_numpy_dtype(kind)
-    nearest = host(float(number))
-    if not np.isfinite(nearest):
-        return _around(float(nearest), kind)
+    nearest = rounded(float(number), kind)
+    if not math.isfinite(nearest):
+        return _around(nearest, kind)
     if int(nearest) == number:
-        return float(nearest), float(nearest)
-    other = np.nextafter(nearest, host(-math.inf if int(nearest) > number else math.inf))
-    low, high = sorted((float(nearest), float(other)))
+        return nearest, nearest
+    # the next number of the type is the next integer of its size; no integer lies beside 0
+    form, whole = _BYTES[kind]
+    outwards = (int(nearest) < number) == (nearest > 0)
+    (bits,) = whole.unpack(form.pack(nearest))
+    (other,) = form.unpack(whole.pack(bits + (1 if outwards else -1)))
+    low, high = sorted((nearest, other))
     return low, high
 
 

@@ -8,10 +8,9 @@ from functools import partial
 from types import CodeType, FrameType
 from typing import Any, NoReturn, Self
 
-import numpy as np
-
 from vkdispatch.base.dtype import is_complex, is_integer_dtype
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.division import floor_quotient, floor_remainder
 from vkdispatch.codegen.ir import Expr, ShaderFlags

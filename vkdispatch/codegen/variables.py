@@ -7,8 +7,6 @@ registers are storage: `r += x` changes a register, and a name that holds anythi
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from vkdispatch.base.dtype import (
     DType,
     bool_,
@@ -31,6 +29,7 @@ from vkdispatch.base.errors import (
     ComponentError,
     VkDispatchError,
 )
+from vkdispatch.base.host_numpy import np
 from vkdispatch.base.structures import is_structure
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.attributes import COMPONENTS, is_swizzle, unknown_attribute

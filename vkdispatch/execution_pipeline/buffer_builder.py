@@ -4,11 +4,10 @@ import enum
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentValueError, UsageError
+from vkdispatch.base.host_numpy import np
 from vkdispatch.base.packing import pack_rows
 from vkdispatch.base.record import record
 

@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE, CommandList, Rows, checked_instances
 from vkdispatch.base.compute_plan import ComputePlan
@@ -17,6 +15,7 @@ from vkdispatch.base.descriptor_set import Binding, DescriptorSet
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, CheckError, UsageError
 from vkdispatch.base.handle import Handle
+from vkdispatch.base.host_numpy import np
 from vkdispatch.base.listing import internal
 from vkdispatch.base.packing import pack, pack_rows
 from vkdispatch.base.record import record

@@ -6,8 +6,6 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import uint32
@@ -19,6 +17,7 @@ from vkdispatch.base.errors import (
     LoopLimitError,
     NanError,
 )
+from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import record
 from vkdispatch.codegen import diagnostics as words
 from vkdispatch.codegen.diagnostics import (

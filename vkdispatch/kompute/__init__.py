@@ -1,9 +1,9 @@
 """Kompute's Python module on vkdispatch: `import vkdispatch.kompute as kp`.
 
-Programs for kp 0.9, for its main branch, and for the module before 0.7 run as they are. What crashes or races
-there raises an exception here, or is put in order. A tensor's memory is a `vd.Buffer`, an algorithm takes
-SPIR-V, GLSL or a traced kernel, a sequence is a `vd.CommandGraph`; see the page "Programs for Kompute" of the
-documentation.
+Programs for kp 0.5 to 0.9 and for its main branch run as they are; `kp.use` chooses a generation where these
+disagree. What crashes or races there raises an exception here, or is put in order. A tensor's memory is a
+`vd.Buffer`, an algorithm takes SPIR-V, GLSL or a traced kernel, a sequence is a `vd.CommandGraph`; see the
+page "Programs for Kompute" of the documentation.
 
 The Manager is imported here, as no program does without; another name brings the module that it lives in when
 it is first asked for.
@@ -29,12 +29,14 @@ _NAMES = {
     "algorithm": "Algorithm",
     "enums": "DataTypes MemoryTypes",
     "errors": "KomputeError",
+    "generations": "use",
     "glsl": "compile_glsl",
     "log": "log_level",
     "manager": "Manager",
-    "memory": "Image Memory Tensor",
+    "memory": "Image ListTensor Memory Tensor",
     "operations": "OpAlgoDispatch OpBase OpCopy OpMemoryBarrier OpMult OpSyncDevice OpSyncLocal",
     "sequence": "Sequence",
+    "shader": "Shader",
 }
 # Names in 0.9.0, and what they are called now.
 _OLDER = {
@@ -46,7 +48,7 @@ _OLDER = {
 # Members of the enumerations, by their own names: `kp.host`, `kp.float`. They hide built-ins from here on.
 _MEMBERS = {
     "DataTypes": "bool int uint float double custom short ushort char uchar",
-    "MemoryTypes": "device host storage deviceAndHost",
+    "MemoryTypes": "device host storage deviceAndHost staging",
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 _CLASSES = {name: kind for kind, names in _MEMBERS.items() for name in names.split()}

@@ -4,10 +4,11 @@ from vkdispatch.kompute.algorithm import Algorithm
 from vkdispatch.kompute.enums import DataTypes, MemoryTypes
 from vkdispatch.kompute.enums import MemoryTypes as TensorTypes
 from vkdispatch.kompute.errors import KomputeError
+from vkdispatch.kompute.generations import use
 from vkdispatch.kompute.glsl import compile_glsl
 from vkdispatch.kompute.log import log_level
 from vkdispatch.kompute.manager import Manager
-from vkdispatch.kompute.memory import Image, Memory, Tensor
+from vkdispatch.kompute.memory import Image, ListTensor, Memory, Tensor
 from vkdispatch.kompute.operations import (
     OpAlgoDispatch,
     OpBase,
@@ -21,6 +22,7 @@ from vkdispatch.kompute.operations import OpCopy as OpTensorCopy
 from vkdispatch.kompute.operations import OpSyncDevice as OpTensorSyncDevice
 from vkdispatch.kompute.operations import OpSyncLocal as OpTensorSyncLocal
 from vkdispatch.kompute.sequence import Sequence
+from vkdispatch.kompute.shader import Shader
 
 __version__: str
 
@@ -28,6 +30,7 @@ device: MemoryTypes
 host: MemoryTypes
 storage: MemoryTypes
 deviceAndHost: MemoryTypes  # noqa: N816  (a public name)
+staging: MemoryTypes
 
 bool: DataTypes
 int: DataTypes
@@ -45,6 +48,7 @@ __all__ = [
     "DataTypes",
     "Image",
     "KomputeError",
+    "ListTensor",
     "Manager",
     "Memory",
     "MemoryTypes",
@@ -59,6 +63,7 @@ __all__ = [
     "OpTensorSyncDevice",
     "OpTensorSyncLocal",
     "Sequence",
+    "Shader",
     "Tensor",
     "TensorTypes",
     "__version__",
@@ -74,8 +79,10 @@ __all__ = [
     "int",
     "log_level",
     "short",
+    "staging",
     "storage",
     "uchar",
     "uint",
+    "use",
     "ushort",
 ]

@@ -8,6 +8,7 @@ import numpy as np
 
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError
+from vkdispatch.kompute import log
 from vkdispatch.kompute.constants import as_constants, kept
 from vkdispatch.kompute.errors import KomputeError
 from vkdispatch.kompute.memory import Memory
@@ -27,16 +28,28 @@ class Algorithm(Opaque):
     Without memory or code it is empty: `is_init()` is False, and it can only be given to OpMult or `rebuild`.
     """
 
-    __slots__ = ("_built", "_code", "_context", "_memories", "_push", "_spec", "_workgroup")
+    __slots__ = (
+        "_asked",
+        "_bound",
+        "_built",
+        "_code",
+        "_context",
+        "_memories",
+        "_push",
+        "_spec",
+        "_workgroup",
+    )
 
     _made_by = "kp.Manager.algorithm"
     _context: Context
     _memories: tuple[Memory, ...]
+    _bound: list[tuple[Memory, Any]]  # each with the native memory that was bound
     _code: Any  # SPIR-V bytes, GLSL text, or a vd.ShaderFunction
     _built: "Dispatchable | None"
     _push: Array
     _spec: Any
     _workgroup: Groups
+    _asked: Groups  # as given, where zeros mean the size of the first memory
 
     def get_mem_objects(self) -> list[Memory]:
         """Return the tensors and images that it is bound to."""
@@ -51,11 +64,12 @@ class Algorithm(Opaque):
     def destroy(self) -> None:
         """Free the pipeline as soon as the device is done with it. Idempotent."""
         self._built = None
+        log.debug("algorithm destroyed")
 
     def rebuild(
         self,
-        tensors: Sequence[Memory],
-        spirv: Any,
+        tensors: Sequence[Memory] = (),
+        spirv: Any = b"",
         workgroup: Sequence[int] = (0, 0, 0),
         spec_consts: Any = (),
         push_consts: Any = (),
@@ -68,10 +82,11 @@ class Algorithm(Opaque):
 
     def set_workgroup(self, workgroup: Sequence[int]) -> None:
         """Have what is recorded from now on dispatch as many workgroups; raises as `kp.Manager.algorithm`."""
-        groups = _groups(_checked_workgroup(workgroup), self._memories)
+        asked = _checked_workgroup(workgroup)
+        groups = _groups(asked, self._memories)
         if self._built is not None:
             self._built = self._built.regrouped(groups)
-        self._workgroup = groups
+        self._workgroup, self._asked = groups, asked
 
     def get_workgroup(self) -> Groups:
         """Return how many workgroups a dispatch has."""
@@ -125,8 +140,15 @@ class Algorithm(Opaque):
 
             chosen = groups if counts[0] else None
             built, push = build(context, memories, spirv, chosen, spec_consts, push_consts)
-        self._context, self._memories, self._code, self._workgroup = context, memories, spirv, groups
+        self._context, self._memories, self._code = context, memories, spirv
+        self._workgroup, self._asked = groups, counts
         self._built, self._push, self._spec = built, push, spec_consts
+        self._bound = [(memory, memory._native) for memory in memories]
+        if built is not None:
+            log.debug(
+                "algorithm built: number of tensors and images %d, workgroups %s, push constants %d bytes",
+                *(len(memories), groups, push.nbytes),
+            )
 
     def _dispatched(self) -> "Dispatchable":
         """Return what is dispatched.
@@ -138,8 +160,19 @@ class Algorithm(Opaque):
             raise KomputeError(
                 "algorithm: it has no tensors or no code, or was destroyed: nothing to dispatch"
             )
-        for memory in self._memories:
-            memory._require()
+        for memory, native in self._bound:
+            if not memory._initialized:
+                memory._require()
+            if memory._native is not native:  # the memory was rebuilt
+                return self._rebound()
+        return built
+
+    def _rebound(self) -> "Dispatchable":
+        """Bind the memory anew. Raises RuntimeError where the code does not fit it any more."""
+        push = self._push
+        self._set_up(self._context, self._memories, self._code, self._asked, self._spec, push)
+        built = self._built
+        assert built is not None
         return built
 
     def _constants(self, given: Any) -> Array:

@@ -14,7 +14,7 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.kompute.algorithm import NO_CONSTANTS, Algorithm
 from vkdispatch.kompute.building import Dispatchable
 from vkdispatch.kompute.errors import KomputeError
-from vkdispatch.kompute.memory import Image, Memory
+from vkdispatch.kompute.memory import Image, Memory, Tensor
 
 Array = np.ndarray[Any, Any]
 # Dispatches that are run one by one, though they could be one, before they are made one: the pipeline for
@@ -157,6 +157,12 @@ class Commands:
             )
         if isinstance(target, Image) and target._follows_host:
             self._copy_image(target, to_image=False)
+
+    def fill(self, tensor: Tensor, block: Any) -> None:
+        """Copy host memory of as many bytes to a tensor."""
+        self._check(tensor)
+        buffer, size = tensor._native, tensor._byte_size
+        self._add(lambda graph: graph.record_copy(block, buffer, size))
 
     def barrier(self) -> None:
         """Let all commands so far finish, and be seen, before any that follows."""

@@ -27,17 +27,21 @@ class _Numbered(metaclass=_Kind):
     __slots__ = ("name", "value")
 
     _names: ClassVar[tuple[str, ...]]
+    # Names that a number had once, beside the one that it has now.
+    _older: ClassVar[dict[str, int]] = {}
 
     name: str
     value: int
 
     def __init_subclass__(cls) -> None:
         cls.__members__ = {}
-        for value, name in enumerate(cls._names):
+        numbered = [(name, value) for value, name in enumerate(cls._names)]
+        for name, value in [*numbered, *cls._older.items()]:
             member = object.__new__(cls)
             object.__setattr__(member, "name", name)
             object.__setattr__(member, "value", value)
-            cls.__members__[name] = member
+            if name not in cls._older:
+                cls.__members__[name] = member
             setattr(cls, name, member)
 
     def __new__(cls, value: object) -> Any:
@@ -59,7 +63,7 @@ class _Numbered(metaclass=_Kind):
         return self.value
 
     def __reduce__(self) -> Any:
-        return type(self), (self.value,)
+        return getattr, (type(self), self.name)
 
     def __repr__(self) -> str:
         return f"<{self}: {self.value}>"
@@ -73,16 +77,18 @@ class MemoryTypes(_Numbered):
 
     `device`: on the device, with a copy on the host; OpSyncDevice and OpSyncLocal copy between the two.
     `host`: in memory of the host, which the device reaches. `storage`: on the device alone.
-    `deviceAndHost`: on the device, within reach of the host.
+    `deviceAndHost`: on the device, within reach of the host. `staging` is what 0.5 and 0.6 call `host`.
     """
 
     __slots__ = ()
     _names = ("device", "host", "storage", "deviceAndHost")
+    _older: ClassVar = {"staging": 1}
 
     device: ClassVar["MemoryTypes"]
     host: ClassVar["MemoryTypes"]
     storage: ClassVar["MemoryTypes"]
     deviceAndHost: ClassVar["MemoryTypes"]  # noqa: N815  (a public name)
+    staging: ClassVar["MemoryTypes"]
 
 
 class DataTypes(_Numbered):

@@ -6,14 +6,21 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import logging
 
-# TRACE, which is ours, to ERROR: numbers of the module logging.
-_LEVELS = (5, 10, 20, 30, 40)
+TRACE, DEBUG = 5, 10  # TRACE is ours; the others are numbers of the module logging
+_LEVELS = (TRACE, DEBUG, 20, 30, 40)
+
+# The lowest of our levels that is let through: what is done often looks at this before it calls `trace` or
+# `debug`. Each line logged elsewhere, such as for an object that is made, sees whether it still holds.
+lowest = 100
+_known: "logging.Logger | None" = None
 
 
 def logger() -> "logging.Logger":
     """Return the logger, and see to it, as Kompute does, that what it lets through is seen."""
     import logging
 
+    if logging.getLevelName(TRACE) == f"Level {TRACE}":
+        logging.addLevelName(TRACE, "TRACE")
     logging.basicConfig()
     return logging.getLogger("kp")
 
@@ -26,6 +33,9 @@ def get_ready() -> None:
 
 def log_level(level: int) -> None:
     """Choose what the logger "kp" lets through: 0 all, 1 debug, 2 info, 3 warnings, 4 errors.
+
+    Debug lines tell of managers, memory, algorithms and sequences that are made and destroyed, and of
+    evaluations; with 0, of each operation that is recorded as well.
 
     Raises
     ------
@@ -44,11 +54,40 @@ def log_level(level: int) -> None:
             f"level: expected 0 (trace), 1 (debug), 2 (info), 3 (warnings) or 4 (errors), got {level!r}"
         )
     logger().setLevel(_LEVELS[level])
+    _look()
+
+
+def _look() -> None:
+    """Note which level is let through."""
+    global lowest, _known
+    if _known is None:
+        # Without the module there is nobody who could have asked for lines below the level of a warning.
+        if "logging" not in sys.modules:
+            return
+        import logging
+
+        _known = logging.getLogger("kp")
+    enabled = _known.isEnabledFor
+    lowest = (TRACE if enabled(TRACE) else DEBUG) if enabled(DEBUG) else 100
+
+
+def trace(message: str, *values: object) -> None:
+    """Log at level TRACE."""
+    _look()
+    if lowest <= TRACE:
+        logger().log(TRACE, message, *values)
+
+
+def debug(message: str, *values: object) -> None:
+    """Log at level DEBUG."""
+    _look()
+    if lowest <= DEBUG:
+        logger().debug(message, *values)
 
 
 def info(message: str, *values: object) -> None:
     """Log at level INFO."""
-    # Without the module there is nobody who could have asked for lines below the level of a warning.
+    _look()
     if "logging" in sys.modules:
         logger().info(message, *values)
 

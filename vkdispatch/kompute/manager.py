@@ -13,13 +13,14 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.errors import ArgumentTypeError, VkDispatchError
 from vkdispatch.base.init import get_devices
-from vkdispatch.kompute import log
+from vkdispatch.kompute import generations, log
 from vkdispatch.kompute.enums import MemoryTypes
 from vkdispatch.kompute.errors import KomputeError
 from vkdispatch.kompute.memory import (
     _FORMATS,
     TENSOR_TYPES,
     Image,
+    ListTensor,
     Tensor,
     as_floats,
     as_typed,
@@ -28,7 +29,7 @@ from vkdispatch.kompute.memory import (
     make_tensor,
     tensor_on,
 )
-from vkdispatch.kompute.named_operations import NamedEvaluations
+from vkdispatch.kompute.named_operations import NamedEvaluations, Place
 
 if TYPE_CHECKING:
     from vkdispatch.kompute.algorithm import Algorithm
@@ -52,7 +53,8 @@ class _Owned:
 
     def free(self) -> None:
         """Destroy sequences, then algorithms, then memory, then the context if nobody else has it."""
-        objects = sorted(self.objects, key=lambda made: _ORDER.index(type(made).__name__))
+        objects = sorted(self.objects, key=_rank)
+        log.debug("manager destroyed: number of its objects %d", len(objects))
         self.objects = weakref.WeakSet()
         self.named = {}
         with contextlib.ExitStack() as ends:  # all of them, whatever one says of work that failed
@@ -63,6 +65,11 @@ class _Owned:
 
 
 _ORDER = ("Sequence", "Algorithm", "Tensor", "Image")
+
+
+def _rank(made: object) -> int:
+    """Return a place in the order of what is destroyed, by names: not every class has been loaded."""
+    return next(_ORDER.index(kind.__name__) for kind in type(made).__mro__ if kind.__name__ in _ORDER)
 
 
 class Manager(NamedEvaluations):
@@ -119,6 +126,8 @@ class Manager(NamedEvaluations):
         self._owned: _Owned | None = _Owned(context, is_own)
         self._finalizer = weakref.finalize(self, self._owned.free)
         log.info("using device %d: %s", index, context.device_infos[0].device_name)
+        kind = "its own" if is_own else "a shared"
+        log.debug("manager made: number of queues %d, %s context", context.queue_count, kind)
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         """Refuse to be pickled or copied: one Manager answers for its objects. Raises TypeError."""
@@ -271,8 +280,8 @@ class Manager(NamedEvaluations):
 
     def algorithm(
         self,
-        tensors: Any,
-        spirv: Any,
+        tensors: Any = (),
+        spirv: Any = b"",
         workgroup: Any = (0, 0, 0),
         spec_consts: Any = (),
         push_consts: Any = (),
@@ -332,6 +341,11 @@ class Manager(NamedEvaluations):
         RuntimeError
             There is no such queue, or the device has no timestamps.
         """
+        return self._sequence(queue_index, total_timestamps)
+
+    def _sequence(
+        self, queue_index: int, total_timestamps: int, kind: "type[Sequence] | None" = None
+    ) -> "Sequence":
         context = self._context()
         queue, count = _index("queue_index", queue_index), _index("total_timestamps", total_timestamps)
         if queue >= context.queue_count:
@@ -340,18 +354,21 @@ class Manager(NamedEvaluations):
             raise KomputeError("total_timestamps: this device has no timestamps")
         from vkdispatch.kompute.sequence import make_sequence
 
-        return self._keep(make_sequence(context, queue, count))
+        owners = self._alive().objects
+        made = make_sequence(context, queue, count, owners, kind)
+        owners.add(made)
+        return made
 
     # -- as before 0.7
 
-    def build_tensor(self, data: Any, tensor_type: MemoryTypes = _DEVICE_TYPE) -> Tensor:
-        """Make a tensor of float32 that the device has at once; raises as `tensor`."""
-        made = self.tensor(data, tensor_type)
-        self.eval_tensor_sync_device_def([made])
+    def build_tensor(self, data: Any, tensorType: MemoryTypes = _DEVICE_TYPE) -> ListTensor:  # noqa: N803
+        """Make a `kp.Tensor(data)` and give it device memory with its data; raises as it."""
+        made = ListTensor(data, checked_memory_type(tensorType, "tensorType"))
+        self.eval_tensor_create_def([made])
         return made
 
-    def create_sequence(self, name: str = "DEFAULT", queue_index: int = 0) -> "Sequence":
-        """Make a sequence of a name, or return the one that has it; the Manager keeps it.
+    def create_sequence(self, name: str = "", queueIndex: int = 0) -> "Sequence":  # noqa: N803
+        """Make a sequence, and keep it under its name if it has one that no other sequence has.
 
         Raises
         ------
@@ -360,26 +377,40 @@ class Manager(NamedEvaluations):
         """
         if not isinstance(name, str):
             raise ArgumentTypeError(f"name: expected text, got {name!r}")
-        named = self._alive().named
-        if name not in named:
-            named[name] = self.sequence(queue_index)
-        return named[name]
+        made = self._made_by_name(queueIndex)
+        if name:
+            self._alive().named.setdefault(name, made)
+        return made
 
-    get_create_sequence = create_sequence
+    def get_create_sequence(self, name: str) -> "Sequence":
+        """Return the sequence of a name, which is made if there is none; raises as `create_sequence`."""
+        return self._alive().named.get(name) or self.create_sequence(name)
 
-    def eval_await(self, sequence_name: str, wait_for: int | None = None) -> None:
-        """Wait for the sequence of a name, `wait_for` nanoseconds at most.
+    def _made_by_name(self, queue_index: int = 0) -> "Sequence":
+        """Return a new sequence, of the generation in use."""
+        if not generations.is_before_0_7():
+            return self.sequence(queue_index)
+        from vkdispatch.kompute.named_sequence import NamedSequence
+
+        return self._sequence(queue_index, 0, NamedSequence)
+
+    def eval_await(self, sequenceName: str, waitFor: int | None = None) -> None:  # noqa: N803
+        """Wait for the sequence of a name, if it is running, `waitFor` nanoseconds at most.
 
         Raises RuntimeError if there is none.
         """
-        sequence = self._alive().named.get(sequence_name)
+        sequence = self._alive().named.get(sequenceName)
         if sequence is None:
-            raise KomputeError(f"sequence_name: there is no sequence {sequence_name!r}")
-        sequence.eval_await(wait_for)
+            raise KomputeError(f"sequenceName: there is no sequence {sequenceName!r}")
+        if sequence.is_running():
+            sequence.eval_await(waitFor)
 
-    def eval_await_def(self, wait_for: int | None = None) -> None:
-        """Wait for what the last `eval_async_..._def` started. Raises RuntimeError if there was none."""
-        self.eval_await("", wait_for)
+    def eval_await_def(self, waitFor: int | None = None) -> None:  # noqa: N803
+        """Wait for what the last `eval_async_..._def` started, if it runs.
+
+        Raises RuntimeError if there was no `eval_..._def`.
+        """
+        self.eval_await("", waitFor)
 
     def _evaluate(self, name: str | None, op: "OpBase", *, waits: bool) -> None:
         """Run an operation in the sequence of a name, or with None in a new one.
@@ -387,13 +418,18 @@ class Manager(NamedEvaluations):
         `eval_await_def` waits for the new one. If the operation raises an error, no new sequence is kept.
         """
         named = self._alive().named
-        sequence = (None if name is None else named.get(name)) or self.sequence()
+        sequence = (None if name is None else named.get(name)) or self._made_by_name()
         if waits:
             sequence.eval(op)
         else:
             sequence.eval_async(op)
-        if name is not None or not waits:
+        if name is None and waits:
+            named.setdefault("", sequence)  # what was started before is still to be waited for
+        else:
             named[name or ""] = sequence
+
+    def _place(self) -> Place:
+        return Place(self._context(), self._alive().objects)
 
     # -- devices
 

@@ -1,13 +1,16 @@
 """Tensors and images: device memory, and the view that the host has of it."""
 
 import math
+import operator
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
-import vkdispatch_native as native
 from vkdispatch.base.context import Context
-from vkdispatch.base.errors import ArgumentTypeError, OutOfDeviceMemoryError
+from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, OutOfDeviceMemoryError
+from vkdispatch.base.native_module import native
+from vkdispatch.kompute import generations, log
 from vkdispatch.kompute.enums import DataTypes, MemoryTypes
 from vkdispatch.kompute.errors import KomputeError
 from vkdispatch.kompute.opaque import Opaque
@@ -17,7 +20,11 @@ Array = np.ndarray[Any, Any]
 _MOST_BYTES = 1 << 62
 _STORAGE_IMAGE = 0x2  # VkFormatFeatureFlagBits
 _VIEW_2D = 1
-_HOST_KINDS = {MemoryTypes.host: "host", MemoryTypes.deviceAndHost: "device_host"}
+_HOST_KINDS = {
+    MemoryTypes.host: "host",
+    MemoryTypes.staging: "host",
+    MemoryTypes.deviceAndHost: "device_host",
+}
 
 TENSOR_TYPES = {
     "bool": DataTypes.bool,
@@ -150,6 +157,7 @@ class Memory(Opaque):
             self._initialized = False
             if not self._is_borrowed:
                 self._native.destroy()
+            log.debug("%s destroyed: number of elements %d", self._noun(), self._size)
 
     def _require(self) -> None:
         """Raise RuntimeError where this was destroyed."""
@@ -169,10 +177,10 @@ class Memory(Opaque):
         return self._memory_type is MemoryTypes.device
 
 
-def checked_memory_type(given: object) -> MemoryTypes:
+def checked_memory_type(given: object, argument: str = "memory_type") -> MemoryTypes:
     """Return a memory type. Raises TypeError for anything else, numbers included."""
     if not isinstance(given, MemoryTypes):
-        raise ArgumentTypeError(f"memory_type: expected a member of kp.MemoryTypes, got {given!r}")
+        raise ArgumentTypeError(f"{argument}: expected a member of kp.MemoryTypes, got {given!r}")
     return given
 
 
@@ -186,6 +194,14 @@ def as_floats(argument: str, data: object) -> Array:
     """
     try:
         return np.asarray(data).astype(np.float32).ravel()
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ArgumentTypeError(f"{argument}: expected numbers, got {type(data).__name__}: {error}") from None
+
+
+def as_elements(argument: str, data: object, dtype: "np.dtype[Any]") -> Array:
+    """Return what NumPy makes of `data` as a flat array of a dtype. Raises TypeError for no numbers."""
+    try:
+        return np.asarray(data).ravel().astype(dtype, copy=False)
     except (TypeError, ValueError, OverflowError) as error:
         raise ArgumentTypeError(f"{argument}: expected numbers, got {type(data).__name__}: {error}") from None
 
@@ -217,12 +233,58 @@ def _out_of_memory(size: int, error: Exception) -> KomputeError:
 
 
 class Tensor(Memory):
-    """An array in device memory, flat, of elements of one type."""
+    """An array in device memory, flat, of elements of one type.
 
-    __slots__ = ("_buffer",)
+    `kp.Manager.tensor` and `tensor_t` make one. `kp.Tensor(data)` makes one without a Manager, as in 0.5 and
+    0.6: see `kp.ListTensor`.
+    """
+
+    __slots__ = ("_buffer", "_retired")
 
     _made_by = "kp.Manager.tensor or tensor_t"
     _buffer: Any  # the vd.Buffer on this memory, once somebody asked for it
+    _retired: tuple[Any, ...]  # host memory of before `rebuild`, which arrays of `data` may be on
+
+    def __new__(cls, *_: object, **__: object) -> "ListTensor":
+        """Make a `kp.ListTensor` where a program calls the class."""
+        return object.__new__(ListTensor if cls is Tensor else cls)
+
+    def rebuild(self, data: object, memory_type: MemoryTypes | None = None) -> None:
+        """Take other data, of any number of elements, into memory of its own; the dtype stays.
+
+        Algorithms use the new memory from the next `record` on. What was recorded before has to be recorded
+        again, by `kp.Sequence.rerecord` for example; evaluating it raises an error. Arrays of `data()` from
+        before keep the old values, and their memory is freed with the tensor.
+
+        Parameters
+        ----------
+        data
+            Numbers, or an array. As after `kp.Manager.tensor`, the device has them after an OpSyncDevice.
+        memory_type
+            Where they lie. None: where they lay.
+
+        Raises
+        ------
+        TypeError
+            `data` are no numbers, or `memory_type` is none.
+        RuntimeError
+            `data` is empty, there is no memory left, or the tensor was destroyed or is on a `vd.Buffer`.
+        """
+        self._require()
+        if self._is_borrowed:
+            raise KomputeError("rebuild: the memory of this kp.Tensor is that of a vd.Buffer")
+        kind = self._memory_type if memory_type is None else checked_memory_type(memory_type)
+        made = make_tensor(self._context, as_elements("data", data, self._dtype), self._dtype, kind)
+        before = self._native
+        self._take_over(made)
+        before.destroy()
+
+    def _take_over(self, made: "Tensor") -> None:
+        """Become what another tensor is, which nobody else has."""
+        if self._block is not None:
+            self._retired = (*self._retired, self._block)
+        for name in (*Memory.__slots__, "_buffer"):
+            setattr(self, name, getattr(made, name))
 
     @property
     def buffer(self) -> Any:
@@ -253,19 +315,20 @@ class Tensor(Memory):
         RuntimeError
             The tensor has no view, or `data` has another number of elements.
         """
-        view = self.data()
-        try:
-            values = np.asarray(data).ravel().astype(view.dtype, copy=False)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise ArgumentTypeError(f"data: expected numbers, got {type(data).__name__}: {error}") from None
+        view = self._host_values()
+        values = as_elements("data", data, view.dtype)
         if values.size != view.size:
             raise KomputeError(f"data: expected {view.size} elements, got {values.size}")
         view[:] = values
 
     def vector(self) -> list[Any]:
         """Return the host's view as a list. Raises as `data`."""
-        values: list[Any] = self.data().tolist()
+        values: list[Any] = self._host_values().tolist()
         return values
+
+    def _host_values(self) -> Array:
+        """Return what the host has, to be read and written."""
+        return Memory.data(self)
 
 
 def make_tensor(context: Context, data: "Array | int", dtype: Any, memory_type: MemoryTypes) -> Tensor:
@@ -283,9 +346,9 @@ def make_tensor(context: Context, data: "Array | int", dtype: Any, memory_type: 
     length = size * kind.itemsize
     if length > _MOST_BYTES:
         raise KomputeError(f"data: {length} bytes are more memory than any device has")
-    made = Tensor.__new__(Tensor)
+    made: Tensor = object.__new__(Tensor)
     made._set_up(context, kind, size, memory_type)
-    made._buffer = None
+    made._buffer, made._retired = None, ()
     engine = context._native
     try:
         if memory_type in _HOST_KINDS:
@@ -298,6 +361,7 @@ def make_tensor(context: Context, data: "Array | int", dtype: Any, memory_type: 
         raise _out_of_memory(length, error) from None
     if made._interface:
         np.asarray(made)[:] = 0 if isinstance(data, int) else data
+    log.debug("tensor made: number of elements %d, %s, %s, %d bytes", size, kind, memory_type, length)
     return made
 
 
@@ -306,14 +370,174 @@ def tensor_on(buffer: Any, kind: "np.dtype[Any]") -> Tensor:
 
     The host's view starts with what the buffer has.
     """
-    made = Tensor.__new__(Tensor)
+    made: Tensor = object.__new__(Tensor)
     made._set_up(buffer.context, kind, buffer.mem_size // kind.itemsize, MemoryTypes.device)
-    made._buffer = buffer
+    made._buffer, made._retired = buffer, ()
     made._native = buffer._native
     made._is_borrowed = True
     made._host_block("upload")
     buffer._native.read_into(0, np.asarray(made).view(np.uint8))
+    log.debug("tensor made on a vd.Buffer: number of elements %d, %s", made._size, kind)
     return made
+
+
+class ListTensor(Tensor):
+    """A tensor of float32 that is made without a Manager: `kp.Tensor(data)`, as in 0.5 and 0.6.
+
+    The host has its values from the start. `eval_tensor_create_def([tensor])` of a Manager gives it device
+    memory and copies them there. When that Manager ends, the device memory goes and the values stay.
+
+    It is used like a list: `tensor[i]`, `tensor[i] = value`, `iter`, `in`, `reversed`, `len`. `data()`
+    returns an array, and a list where `kp.use("0.6")` was called before it was made.
+    """
+
+    __slots__ = ("_gives_list", "_values")
+
+    _values: Array | None  # what the host has, where no device memory has a view
+
+    def __init__(self, data: object, tensor_type: MemoryTypes = MemoryTypes.device) -> None:
+        """Take data.
+
+        Parameters
+        ----------
+        data
+            What NumPy can turn into float32, flattened in C order.
+        tensor_type
+            Where the device memory is to lie.
+
+        Raises
+        ------
+        TypeError
+            `data` are no numbers, or `tensor_type` is none.
+        RuntimeError
+            `data` is empty.
+        """
+        values = as_floats("data", data)
+        if not values.size:
+            raise KomputeError("data: a tensor needs at least one element, got none")
+        self._memory_type = checked_memory_type(tensor_type, "tensor_type")
+        self._data_type, self._dtype, self._size = DataTypes.float, values.dtype, values.size
+        self._values = values
+        self._gives_list = generations.is_before_0_7()
+        self._initialized = self._is_borrowed = False
+        self._block = self._buffer = None
+        self._interface, self._retired = {}, ()
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """What the host has, for NumPy; read-only while there is no device memory."""
+        if self._values is None:
+            return self._interface
+        values = self._values
+        return {
+            "version": 3,
+            "shape": values.shape,
+            "typestr": values.dtype.str,
+            "data": values.tobytes(),
+        }
+
+    def data(self) -> Any:
+        """Return what the host has: an array, or a list after `kp.use("0.6")`.
+
+        The array is on the memory that operations copy from and to. While there is no device memory, it is a
+        read-only copy.
+        """
+        return self._host_values().tolist() if self._gives_list else np.asarray(self)
+
+    def numpy(self) -> Array:
+        """Return what the host has as a new array."""
+        return self._host_values().copy()
+
+    def __getitem__(self, index: int) -> float:
+        """Return an element. Raises IndexError and TypeError as a list."""
+        return float(self._host_values()[self._index(index)])
+
+    def __setitem__(self, index: int, value: float) -> None:
+        """Set an element of what the host has. Raises IndexError and TypeError as a list."""
+        position = self._index(index)
+        try:
+            self._host_values()[position] = float(value)
+        except (TypeError, ValueError) as error:
+            raise ArgumentTypeError(f"value: expected a number, got {value!r}: {error}") from None
+
+    def __iter__(self) -> Iterator[float]:
+        return iter(self.vector())
+
+    def __contains__(self, value: object) -> bool:
+        """Whether a number, rounded to float32, is among the elements. Raises TypeError for anything else."""
+        return bool((self._host_values() == as_floats("value", value)).any())
+
+    def __reversed__(self) -> list[float]:
+        return self.vector()[::-1]
+
+    def size(self) -> int:
+        """Return the number of elements."""
+        return self._size
+
+    def map_data_from_host(self) -> None:
+        """Copy what the host has to the device, at once.
+
+        Raises RuntimeError without device memory, and where it is of type `storage`.
+        """
+        self._require()
+        require_transfers([self])
+        if self._is_staged:
+            self._native.write(0, np.asarray(self).view(np.uint8))
+
+    def map_data_into_host(self) -> None:
+        """Copy what the device has to the host, at once; raises as `map_data_from_host`."""
+        self._require()
+        require_transfers([self])
+        if self._is_staged:
+            self._native.read_into(0, np.asarray(self).view(np.uint8))
+
+    def rebuild(self, data: object, memory_type: MemoryTypes | None = None) -> None:
+        """Take other data, of any number of elements; as `kp.Tensor.rebuild`."""
+        super().rebuild(data, memory_type)
+        on_host = self._memory_type is MemoryTypes.storage
+        self._values = as_floats("data", data) if on_host else None
+
+    def destroy(self) -> None:
+        """Free the device memory as soon as the device is done with it; the values stay. Idempotent."""
+        if self._initialized and self._values is None:
+            self._values = np.array(np.asarray(self))
+        super().destroy()
+
+    def _index(self, index: object) -> int:
+        try:
+            position = operator.index(index)  # type: ignore[arg-type]
+        except TypeError:
+            raise ArgumentTypeError(f"index: expected an int, got {index!r}") from None
+        if not -self._size <= position < self._size:
+            raise ArgumentIndexError(f"index: {position} is beyond the {self._size} elements of this tensor")
+        return position
+
+    def _host_values(self) -> Array:
+        return np.asarray(self) if self._values is None else self._values
+
+    def _require(self) -> None:
+        if not self._initialized:
+            raise KomputeError(
+                "this kp.Tensor has no device memory: give it some with "
+                "manager.eval_tensor_create_def([tensor])"
+            )
+
+    def _noun(self) -> str:
+        return "kp.Tensor"
+
+
+def require_transfers(tensors: Sequence[Memory]) -> None:
+    """Raise RuntimeError where a tensor is of type `storage`, which 0.5 and 0.6 do not copy from or to."""
+    for tensor in tensors:
+        if tensor._memory_type is MemoryTypes.storage:
+            raise KomputeError("tensors: one is of type storage, which is not copied from or to the host")
+
+
+def upload_block(context: Context, values: Array) -> Any:
+    """Return host memory with these values, for copies to the device."""
+    block: Any = native.HostBlock(context._native, 0, values.nbytes, "upload")
+    np.frombuffer(block, values.dtype)[:] = values
+    return block
 
 
 # -- images
@@ -390,4 +614,12 @@ def make_image(
         raise KomputeError(f"width, height: {error}") from None
     if made._interface:
         np.asarray(made)[:] = data[:size]
+    log.debug(
+        "image made: %d x %d texels, number of channels %d, %s, %s",
+        width,
+        height,
+        channels,
+        name,
+        memory_type,
+    )
     return made

@@ -1,136 +1,254 @@
 """Operations by name, as Kompute's Python module had them before 0.7: `sq.record_algo_data` and the like."""
 
 import os
+import weakref
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.kompute.errors import KomputeError
 
 if TYPE_CHECKING:
+    from vkdispatch.kompute.algorithm import Algorithm
     from vkdispatch.kompute.memory import Memory
     from vkdispatch.kompute.operations import OpBase
 
-_R = TypeVar("_R", bound="NamedRecords")
 Workgroup = Sequence[int]
 _BY_SIZE = (0, 0, 0)
+_SPIRV = (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")
 
 
-def tensor_sync_device(context: Context, tensors: "Sequence[Memory]") -> "OpBase":
+class Place(NamedTuple):
+    """Where an operation is to run, and the set of what ends with the Manager there."""
+
+    context: Context
+    owners: "weakref.WeakSet[Any]"
+
+
+def tensor_create(place: Place, tensors: Any) -> "OpBase":
+    """Return the operation that gives tensors device memory and their data."""
+    from vkdispatch.kompute.operations import OpTensorCreate
+
+    return OpTensorCreate(place.context, place.owners, tensors)
+
+
+def tensor_sync_device(place: Place, tensors: "Sequence[Memory]") -> "OpBase":
     """Return an OpSyncDevice."""
     from vkdispatch.kompute.operations import OpSyncDevice
 
-    return OpSyncDevice(tensors)
+    return _transfer(OpSyncDevice, tensors)
 
 
-def tensor_sync_local(context: Context, tensors: "Sequence[Memory]") -> "OpBase":
+def tensor_sync_local(place: Place, tensors: "Sequence[Memory]") -> "OpBase":
     """Return an OpSyncLocal."""
     from vkdispatch.kompute.operations import OpSyncLocal
 
-    return OpSyncLocal(tensors)
+    return _transfer(OpSyncLocal, tensors)
 
 
-def tensor_copy(context: Context, tensors: "Sequence[Memory]") -> "OpBase":
+def tensor_copy(place: Place, tensors: "Sequence[Memory]") -> "OpBase":
     """Return an OpCopy."""
     from vkdispatch.kompute.operations import OpCopy
 
-    return OpCopy(tensors)
+    return _transfer(OpCopy, tensors)
+
+
+def _transfer(operation: "Callable[[Sequence[Memory]], OpBase]", tensors: "Sequence[Memory]") -> "OpBase":
+    from vkdispatch.kompute.memory import require_transfers
+
+    made = operation(tensors)
+    require_transfers(tensors)
+    return made
 
 
 def algo_data(
-    context: Context,
+    place: Place,
     tensors: "Sequence[Memory]",
-    data: Any,
-    workgroup: Workgroup = _BY_SIZE,
+    bytes: Any,
+    work_group: Workgroup = _BY_SIZE,
     spec_consts: Any = (),
     push_consts: Any = (),
 ) -> "OpBase":
     """Return the dispatch of SPIR-V, GLSL or a traced kernel on tensors."""
-    from vkdispatch.kompute.algorithm import make_algorithm
     from vkdispatch.kompute.operations import OpAlgoDispatch
 
-    code = data
-    if isinstance(data, (bytearray, memoryview, list)):
-        try:
-            code = bytes(data)
-        except (TypeError, ValueError) as error:
-            raise ArgumentTypeError(f"data: expected the bytes of a SPIR-V module: {error}") from None
-    return OpAlgoDispatch(make_algorithm(context, tensors, code, workgroup, spec_consts, push_consts))
+    code = _code("bytes", bytes)
+    return OpAlgoDispatch(_algorithm(place, tensors, code, work_group, spec_consts, push_consts))
 
 
 def algo_file(
-    context: Context,
+    place: Place,
     tensors: "Sequence[Memory]",
-    path: "str | os.PathLike[str]",
-    workgroup: Workgroup = _BY_SIZE,
+    file_path: "str | os.PathLike[str]",
+    work_group: Workgroup = _BY_SIZE,
     spec_consts: Any = (),
     push_consts: Any = (),
 ) -> "OpBase":
     """Return the dispatch of the SPIR-V, or the GLSL, that a file holds."""
-    if not isinstance(path, (str, os.PathLike)):
-        raise ArgumentTypeError(f"path: expected the path of a SPIR-V or GLSL file, got {path!r}")
-    with open(path, "rb") as file:
-        code = file.read()
-    if code[:4] in (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03"):
-        return algo_data(context, tensors, code, workgroup, spec_consts, push_consts)
-    try:
-        text = code.decode()
-    except UnicodeDecodeError:
-        raise KomputeError(f"path: {path} is neither a SPIR-V module nor GLSL text") from None
-    return algo_data(context, tensors, text, workgroup, spec_consts, push_consts)
+    if not isinstance(file_path, (str, os.PathLike)):
+        raise ArgumentTypeError(f"file_path: expected the path of a SPIR-V or GLSL file, got {file_path!r}")
+    with open(file_path, "rb") as file:
+        code = _code("file_path", file.read())
+    return algo_data(place, tensors, code, work_group, spec_consts, push_consts)
 
 
-def algo_mult(context: Context, tensors: "Sequence[Memory]") -> "OpBase":
+def algo_mult(place: Place, tensors: "Sequence[Memory]") -> "OpBase":
     """Return an OpMult."""
-    from vkdispatch.kompute.algorithm import make_algorithm
     from vkdispatch.kompute.operations import OpMult
 
-    return OpMult(tensors, make_algorithm(context, (), b"", _BY_SIZE, (), ()))
+    return OpMult(tensors, _algorithm(place, (), b""))
+
+
+def algo_lro(
+    place: Place,
+    tensors: "Sequence[Memory]",
+    shader: Any = None,
+    work_group: Workgroup = _BY_SIZE,
+    spec_consts: Any = (),
+    push_consts: Any = (),
+) -> "OpBase":
+    """Return the dispatch of a shader on left, right and out, with out copied to the host."""
+    from vkdispatch.kompute.operations import OpAlgoLro
+
+    if shader is None:
+        raise KomputeError("shader: left, right and out need a shader: SPIR-V, GLSL or a traced kernel")
+    code = _code("shader", shader)
+    return OpAlgoLro(tensors, _algorithm(place, tensors, code, work_group, spec_consts, push_consts))
+
+
+def _algorithm(
+    place: Place,
+    tensors: "Sequence[Memory]",
+    code: Any,
+    work_group: Workgroup = _BY_SIZE,
+    spec_consts: Any = (),
+    push_consts: Any = (),
+) -> "Algorithm":
+    from vkdispatch.kompute.algorithm import make_algorithm
+
+    return make_algorithm(place.context, tensors, code, work_group, spec_consts, push_consts)
+
+
+def _code(argument: str, given: Any) -> Any:
+    """Return SPIR-V as bytes, GLSL as text, a traced kernel as it is.
+
+    Parameters
+    ----------
+    given
+        Either in bytes, text, or a list of bytes or characters.
+
+    Raises
+    ------
+    TypeError
+        It is something else.
+    RuntimeError
+        Bytes are neither.
+    """
+    if isinstance(given, list) and given and all(isinstance(item, str) for item in given):
+        given = "".join(given)
+    if isinstance(given, (bytearray, memoryview, list)):
+        try:
+            given = bytes(given)
+        except (TypeError, ValueError) as error:
+            raise ArgumentTypeError(
+                f"{argument}: expected SPIR-V or GLSL: bytes, text or a list of characters: {error}"
+            ) from None
+    if isinstance(given, str):
+        is_spirv = given.startswith(tuple(mark.decode("latin-1") for mark in _SPIRV))
+        return given.encode("latin-1", "replace") if is_spirv else given
+    if not isinstance(given, bytes) and not hasattr(given, "shader_description"):
+        raise ArgumentTypeError(
+            f"{argument}: expected SPIR-V or GLSL: bytes, text or a list of characters; got {given!r}"
+        )
+    if not isinstance(given, bytes) or given.startswith(_SPIRV):
+        return given
+    text = given.decode("utf-8", "replace").rstrip("\0")
+    if any(not (letter.isprintable() or letter.isspace()) or letter == "\ufffd" for letter in text):
+        raise KomputeError(f"{argument}: neither a SPIR-V module nor GLSL text")
+    return text
 
 
 class NamedRecords:
-    """The `record_<operation>` of a sequence; each returns the sequence, and raises as `record`."""
+    """The `record_<operation>` of a sequence; each returns what `record` does, and raises as it."""
 
     __slots__ = ()
 
     if TYPE_CHECKING:
         _context: Context
+        _owners: "weakref.WeakSet[Any]"
 
-        def record(self: _R, op: "OpBase") -> _R:
+        def record(self, op: "OpBase") -> Any:
             """Record an operation."""
 
-    def record_tensor_sync_device(self: _R, tensors: "Sequence[Memory]") -> _R:
+    def record_tensor_create(self, tensors: Any) -> Any:
+        """Give tensors of `kp.Tensor(data)` device memory, and record the copy of their data to it.
+
+        Every evaluation copies the data that they have now.
+        """
+        return self.record(tensor_create(self._place(), tensors))
+
+    def record_tensor_sync_device(self, tensors: "Sequence[Memory]") -> Any:
         """Record an OpSyncDevice."""
-        return self.record(tensor_sync_device(self._context, tensors))
+        return self.record(tensor_sync_device(self._place(), tensors))
 
-    def record_tensor_sync_local(self: _R, tensors: "Sequence[Memory]") -> _R:
+    def record_tensor_sync_local(self, tensors: "Sequence[Memory]") -> Any:
         """Record an OpSyncLocal."""
-        return self.record(tensor_sync_local(self._context, tensors))
+        return self.record(tensor_sync_local(self._place(), tensors))
 
-    def record_tensor_copy(self: _R, tensors: "Sequence[Memory]") -> _R:
+    def record_tensor_copy(self, tensors: "Sequence[Memory]") -> Any:
         """Record an OpCopy."""
-        return self.record(tensor_copy(self._context, tensors))
+        return self.record(tensor_copy(self._place(), tensors))
 
-    def record_algo_data(self: _R, tensors: "Sequence[Memory]", data: Any, *options: Any) -> _R:
-        """Record the dispatch of SPIR-V bytes on tensors.
+    def record_algo_data(
+        self,
+        tensors: "Sequence[Memory]",
+        bytes: Any,
+        work_group: Workgroup = _BY_SIZE,
+        *options: Any,
+    ) -> Any:
+        """Record the dispatch of SPIR-V or GLSL on tensors.
 
         Parameters
         ----------
+        bytes
+            Either in bytes, text, or a list of bytes or characters.
+        work_group
+            Workgroups along x, y and z; zeros: one for each element of the first tensor.
         options
-            workgroup, spec_consts and push_consts, as of `kp.Manager.algorithm`.
+            spec_consts and push_consts, as of `kp.Manager.algorithm`.
         """
-        return self.record(algo_data(self._context, tensors, data, *options))
+        return self.record(algo_data(self._place(), tensors, bytes, work_group, *options))
 
     def record_algo_file(
-        self: _R, tensors: "Sequence[Memory]", path: "str | os.PathLike[str]", *options: Any
-    ) -> _R:
-        """Record the dispatch of a file of SPIR-V or GLSL on tensors; `options` as in `record_algo_data`."""
-        return self.record(algo_file(self._context, tensors, path, *options))
+        self,
+        tensors: "Sequence[Memory]",
+        file_path: "str | os.PathLike[str]",
+        work_group: Workgroup = _BY_SIZE,
+        *options: Any,
+    ) -> Any:
+        """Record the dispatch of a file of SPIR-V or GLSL on tensors; else as `record_algo_data`."""
+        return self.record(algo_file(self._place(), tensors, file_path, work_group, *options))
 
-    def record_algo_mult(self: _R, tensors: "Sequence[Memory]") -> _R:
+    def record_algo_mult(self, tensors: "Sequence[Memory]") -> Any:
         """Record an OpMult of three tensors."""
-        return self.record(algo_mult(self._context, tensors))
+        return self.record(algo_mult(self._place(), tensors))
+
+    def record_algo_lro(
+        self,
+        tensors: "Sequence[Memory]",
+        shader: Any = None,
+        work_group: Workgroup = _BY_SIZE,
+        *options: Any,
+    ) -> Any:
+        """Record the dispatch of a shader on left, right and out, and the copy of out to the host.
+
+        The three have as many elements each. Else as `record_algo_data`.
+        """
+        return self.record(algo_lro(self._place(), tensors, shader, work_group, *options))
+
+    def _place(self) -> Place:
+        return Place(self._context, self._owners)
 
 
 class _Evaluation:
@@ -140,17 +258,18 @@ class _Evaluation:
         self.make, self.named, self.waits = make, named, waits
 
     def __get__(self, manager: Any, owner: Any = None) -> "Callable[..., None]":
-        """Return the method: it takes what the operation takes, and if `named` the name of a sequence."""
+        """Return the method: it takes what the operation takes, with a sequence's name second if `named`."""
 
-        def evaluate(*arguments: Any) -> None:
+        def evaluate(tensors: Any, *arguments: Any, **options: Any) -> None:
             name = None
             if self.named:
-                *arguments, name = arguments or ("",)  # type: ignore[assignment]
+                name, *arguments = arguments or (None,)  # type: ignore[assignment]
                 if not isinstance(name, str):
                     raise ArgumentTypeError(
-                        f"sequence_name: expected the name of a sequence as last argument, got {name!r}"
+                        f"sequenceName: expected the name of a sequence as second argument, got {name!r}"
                     )
-            manager._evaluate(name, self.make(manager._context(), *arguments), waits=self.waits)
+            op = self.make(manager._place(), tensors, *arguments, **options)
+            manager._evaluate(name, op, waits=self.waits)
 
         return evaluate
 
@@ -158,12 +277,16 @@ class _Evaluation:
 class NamedEvaluations:
     """The `eval_<operation>` of a Manager.
 
-    Those with the name of a sequence as their last argument run the operation there; `_def` in a sequence
-    without a name. `async` does not wait: `eval_await(name)` and `eval_await_def()` do.
+    Those with the name of a sequence as their second argument, behind the tensors, run the operation there;
+    `_def` in a sequence without a name. `async` does not wait: `eval_await(name)` and `eval_await_def()` do.
     """
 
     __slots__ = ()
 
+    eval_tensor_create = _Evaluation(tensor_create, named=True, waits=True)
+    eval_tensor_create_def = _Evaluation(tensor_create, named=False, waits=True)
+    eval_async_tensor_create = _Evaluation(tensor_create, named=True, waits=False)
+    eval_async_tensor_create_def = _Evaluation(tensor_create, named=False, waits=False)
     eval_tensor_sync_device = _Evaluation(tensor_sync_device, named=True, waits=True)
     eval_tensor_sync_device_def = _Evaluation(tensor_sync_device, named=False, waits=True)
     eval_async_tensor_sync_device = _Evaluation(tensor_sync_device, named=True, waits=False)
@@ -180,6 +303,10 @@ class NamedEvaluations:
     eval_algo_data_def = _Evaluation(algo_data, named=False, waits=True)
     eval_async_algo_data = _Evaluation(algo_data, named=True, waits=False)
     eval_async_algo_data_def = _Evaluation(algo_data, named=False, waits=False)
+    eval_algo_str = _Evaluation(algo_data, named=True, waits=True)
+    eval_algo_str_def = _Evaluation(algo_data, named=False, waits=True)
+    eval_async_algo_str = _Evaluation(algo_data, named=True, waits=False)
+    eval_async_algo_str_def = _Evaluation(algo_data, named=False, waits=False)
     eval_algo_file = _Evaluation(algo_file, named=True, waits=True)
     eval_algo_file_def = _Evaluation(algo_file, named=False, waits=True)
     eval_async_algo_file = _Evaluation(algo_file, named=True, waits=False)
@@ -188,3 +315,7 @@ class NamedEvaluations:
     eval_algo_mult_def = _Evaluation(algo_mult, named=False, waits=True)
     eval_async_algo_mult = _Evaluation(algo_mult, named=True, waits=False)
     eval_async_algo_mult_def = _Evaluation(algo_mult, named=False, waits=False)
+    eval_algo_lro = _Evaluation(algo_lro, named=True, waits=True)
+    eval_algo_lro_def = _Evaluation(algo_lro, named=False, waits=True)
+    eval_async_algo_lro = _Evaluation(algo_lro, named=True, waits=False)
+    eval_async_algo_lro_def = _Evaluation(algo_lro, named=False, waits=False)

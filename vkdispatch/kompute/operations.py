@@ -1,16 +1,18 @@
 """What a sequence records: copies between host and device, copies on the device, dispatches, barriers."""
 
+import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.kompute.algorithm import NO_CONSTANTS, Algorithm
 from vkdispatch.kompute.constants import kept
-from vkdispatch.kompute.enums import DataTypes
+from vkdispatch.kompute.enums import DataTypes, MemoryTypes
 from vkdispatch.kompute.errors import KomputeError
-from vkdispatch.kompute.memory import Memory
+from vkdispatch.kompute.memory import ListTensor, Memory, Tensor, make_tensor, upload_block
 
 if TYPE_CHECKING:
     from vkdispatch.kompute.commands import Commands
@@ -143,6 +145,75 @@ class OpCopy(_OnMemory):
                 np.copyto(np.asarray(target), np.asarray(source))
 
 
+class OpTensorCreate(OpBase):
+    """Gives tensors device memory where it is recorded, and fills it where it is evaluated.
+
+    What it copies there are the values of when it was recorded, at every evaluation.
+    """
+
+    __slots__ = ("_blocks", "_context", "_owners", "_tensors")
+
+    def __init__(
+        self, context: Context, owners: "weakref.WeakSet[Any]", tensors: Sequence[ListTensor]
+    ) -> None:
+        """Take tensors that have no device memory.
+
+        Parameters
+        ----------
+        owners
+            The set of what the Manager destroys when it ends: the tensors are added to it.
+
+        Raises
+        ------
+        TypeError
+            Something else is given.
+        RuntimeError
+            There are none, or one has device memory.
+        """
+        if not isinstance(tensors, (list, tuple)):
+            raise ArgumentTypeError(f"tensors: expected a list of tensors, got {tensors!r}")
+        if not tensors:
+            raise KomputeError("tensors: expected at least one tensor, got none")
+        for index, tensor in enumerate(tensors):
+            if not isinstance(tensor, Tensor):
+                raise ArgumentTypeError(f"tensors: expected tensors, got {tensor!r}")
+            if tensor._initialized or any(tensor is other for other in tensors[:index]):
+                raise KomputeError(f"tensors: number {index} has device memory already, or is given twice")
+            if not isinstance(tensor, ListTensor):
+                raise KomputeError(
+                    f"tensors: number {index} was destroyed; only those of kp.Tensor(data) have values"
+                )
+        self._context, self._owners, self._tensors = context, owners, tuple(tensors)
+        self._blocks: tuple[Any, ...] | None = None
+
+    def init(self) -> None:
+        """Make the memory, for all of the tensors or none. Raises RuntimeError where there is too little."""
+        if self._blocks is not None:
+            return
+        made: list[Tensor] = []
+        blocks: list[Any] = []
+        for tensor in self._tensors:
+            values = tensor._host_values()
+            made.append(make_tensor(self._context, values, values.dtype, tensor._memory_type))
+            block: Any = None
+            if tensor._memory_type is MemoryTypes.device:
+                block = upload_block(self._context, values)
+            blocks.append(block)
+        for tensor, new in zip(self._tensors, made, strict=True):
+            tensor._take_over(new)
+            if tensor._memory_type is not MemoryTypes.storage:
+                tensor._values = None
+            self._owners.add(tensor)
+        self._blocks = tuple(blocks)
+
+    def record(self, commands: "Commands") -> None:
+        """Record the copies."""
+        assert self._blocks is not None
+        for tensor, block in zip(self._tensors, self._blocks, strict=True):
+            if block is not None:
+                commands.fill(tensor, block)
+
+
 class OpAlgoDispatch(OpBase):
     """Dispatches an algorithm."""
 
@@ -175,6 +246,31 @@ class OpAlgoDispatch(OpBase):
         Raises RuntimeError where the algorithm is empty or the constants do not fit.
         """
         commands.dispatch(_set_in_init(self, "_algorithm"), self._push_consts)
+
+
+class OpAlgoLro(OpAlgoDispatch):
+    """Dispatches an algorithm on left, right and out, and copies out to the host's view."""
+
+    __slots__ = ("_out",)
+
+    def __init__(self, memories: Sequence[Memory], algorithm: Algorithm) -> None:
+        """Take the memory that the algorithm is bound to.
+
+        Raises RuntimeError where there are not three tensors, or they have different numbers of elements.
+        """
+        found = _checked(memories, "algo_lro")
+        if len(found) != 3 or len({memory.size() for memory in found}) != 1:
+            raise KomputeError(
+                "algo_lro: expected left, right and out, of as many elements each; got "
+                f"{[memory.size() for memory in found]}"
+            )
+        super().__init__(algorithm)
+        self._out = found[2]
+
+    def record(self, commands: "Commands") -> None:
+        """Record the dispatch and the copy."""
+        super().record(commands)
+        commands.copy_to_host(self._out)
 
 
 _MULTIPLY = """#version 450

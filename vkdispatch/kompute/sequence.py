@@ -1,7 +1,8 @@
 """Operations recorded in order, and evaluated as one."""
 
 import operator
-from typing import TYPE_CHECKING, TypeVar
+import weakref
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError, VkDispatchError
@@ -32,6 +33,7 @@ class Sequence(NamedRecords, Opaque):
         "_hooked",
         "_initialized",
         "_operations",
+        "_owners",
         "_queue",
         "_recording",
         "_running",
@@ -46,6 +48,7 @@ class Sequence(NamedRecords, Opaque):
     _spare: "Commands | None"  # empty ones, for operations that may be refused
     _operations: list[OpBase]
     _hooked: list[OpBase]  # those of them that do something on the host
+    _owners: "weakref.WeakSet[Any]"  # what its Manager destroys when it ends
     _queue: int
     _timestamps: int  # how many operations can be timed; 0: none
     _stamps: list[int]  # of operations that are held, but no longer part of the commands
@@ -55,8 +58,12 @@ class Sequence(NamedRecords, Opaque):
 
     # -- recording
 
+    def init(self) -> None:
+        """Do nothing: it is ready when it is made. Raises RuntimeError where it was destroyed."""
+        self._require()
+
     def begin(self: _S) -> _S:
-        """Start recording, if it has not begun.
+        """Start recording anew, without the operations of before, if it is not recording.
 
         Raises
         ------
@@ -65,14 +72,18 @@ class Sequence(NamedRecords, Opaque):
         """
         self._require_idle("record")
         if not self._recording:
-            self._note_times()
+            self.clear()
             self._begin()
+            if log.lowest <= log.TRACE:
+                log.trace("sequence: recording begins")
         return self
 
     def end(self: _S) -> _S:
         """End recording; `eval` does so by itself. Raises RuntimeError where the sequence was destroyed."""
         self._require()
         self._recording = False
+        if log.lowest <= log.TRACE:
+            log.trace("sequence: recording ends, number of operations %d", len(self._operations))
         return self
 
     def _begin(self) -> "Commands":
@@ -131,6 +142,8 @@ class Sequence(NamedRecords, Opaque):
         self._operations.append(op)
         if op._acts_on_host:
             self._hooked.append(op)
+        if log.lowest <= log.TRACE:
+            log.trace("sequence: %s recorded, operation %d", type(op).__name__, len(self._operations))
 
     def _start_over(self, op: OpBase, *, forgets: bool) -> None:
         """Record an operation in place of the commands, and of the operations held if it `forgets` them.
@@ -254,6 +267,10 @@ class Sequence(NamedRecords, Opaque):
         commands = self._commands
         if commands is None:
             return self  # nothing was recorded
+        if log.lowest <= log.DEBUG:
+            log.debug(
+                "sequence: eval on queue %d, number of operations %d", self._queue, len(self._operations)
+            )
         hooked = self._hooked
         for held in hooked:
             held.pre_eval()
@@ -285,6 +302,9 @@ class Sequence(NamedRecords, Opaque):
         self._require_idle("eval_async")
         self._recording = False
         if self._commands is not None:
+            if log.lowest <= log.DEBUG:
+                count = len(self._operations)
+                log.debug("sequence: eval_async on queue %d, number of operations %d", self._queue, count)
             for held in self._hooked:
                 held.pre_eval()
             self._running = self._commands.submit(self._queue)
@@ -322,6 +342,8 @@ class Sequence(NamedRecords, Opaque):
             self._running = None
             for held in self._hooked:
                 held.post_eval()
+        if log.lowest <= log.DEBUG:
+            log.debug("sequence: eval_await: %s", "done" if done else "still running")
         return self
 
     # -- state
@@ -333,6 +355,8 @@ class Sequence(NamedRecords, Opaque):
     def is_recording(self) -> bool:
         """Whether it is recording: from the first `record` to the next evaluation or `clear`."""
         return self._recording
+
+    is_rec = is_recording
 
     def is_running(self) -> bool:
         """Whether it was evaluated asynchronously and not waited for."""
@@ -374,6 +398,7 @@ class Sequence(NamedRecords, Opaque):
             self._commands = self._spare = None
             self._operations = []
             self._hooked = []
+            log.debug("sequence destroyed")
 
     def _require(self) -> None:
         if not self._initialized:
@@ -385,10 +410,17 @@ class Sequence(NamedRecords, Opaque):
             raise KomputeError(f"{call}: the sequence is running; wait for it with eval_await()")
 
 
-def make_sequence(context: Context, queue: int, timestamps: int) -> Sequence:
-    """Make an empty sequence."""
-    made = Sequence.__new__(Sequence)
+def make_sequence(
+    context: Context,
+    queue: int,
+    timestamps: int,
+    owners: "weakref.WeakSet[Any]",
+    kind: type[Sequence] | None = None,
+) -> Sequence:
+    """Make an empty sequence; to `owners` it adds the tensors that it gives memory to."""
+    made: Sequence = object.__new__(kind or Sequence)
     made._context = context
+    made._owners = owners
     made._queue = queue
     made._timestamps = timestamps
     made._commands = made._spare = None
@@ -398,4 +430,5 @@ def make_sequence(context: Context, queue: int, timestamps: int) -> Sequence:
     made._recording = False
     made._running = None
     made._initialized = True
+    log.debug("sequence made on queue %d", queue)
     return made

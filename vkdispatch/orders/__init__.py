@@ -4,13 +4,33 @@ The names and the behaviour are those of accelpy 0.3: `import vkdispatch.orders 
 """
 
 from vkdispatch.orders.accel import Accel
+from vkdispatch.orders.classes import (
+    AccelBase,
+    CppAccel,
+    CudaAccel,
+    FortranAccel,
+    HipAccel,
+    OpenaccCppAccel,
+    OpenaccFortranAccel,
+    OpenmpCppAccel,
+    OpenmpFortranAccel,
+)
 from vkdispatch.orders.comparing import Verification
 from vkdispatch.orders.errors import Attempt, OrderBuildError, OrderMismatchError, OrderRunError
 from vkdispatch.orders.order import Order, Section
 
 __all__ = [
     "Accel",
+    "AccelBase",
     "Attempt",
+    "CppAccel",
+    "CudaAccel",
+    "FortranAccel",
+    "HipAccel",
+    "OpenaccCppAccel",
+    "OpenaccFortranAccel",
+    "OpenmpCppAccel",
+    "OpenmpFortranAccel",
     "Order",
     "OrderBuildError",
     "OrderMismatchError",

@@ -3,23 +3,37 @@
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, ClassVar
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, VkDispatchError
 from vkdispatch.base.logging import log_info, log_warning
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.orders.arguments import Array, make_arguments, plain, split
+from vkdispatch.orders.arguments import (
+    Argument,
+    Array,
+    copy_results,
+    make_arguments,
+    make_targets,
+    overlap,
+    plain,
+    replace_arguments,
+    split,
+)
 from vkdispatch.orders.building import Builder
 from vkdispatch.orders.comparing import Verification, best_time, compare, outcome
+from vkdispatch.orders.debugging import Debugging
 from vkdispatch.orders.errors import Attempt
 from vkdispatch.orders.grid import Grid, Workers, make_grid
 from vkdispatch.orders.models import EngineProgram, Placement, Program
 from vkdispatch.orders.order import checked_compile
-from vkdispatch.orders.runs import Runs, checked_timeout
+from vkdispatch.orders.output import Output
+from vkdispatch.orders.runs import Run, Runs, checked_timeout
 
 _OFF = -1.0  # a tolerance that nothing has
+
+RunIds = int | Sequence[int] | None
 
 
 class Accel:
@@ -29,12 +43,18 @@ class Accel:
     ----------
     args
         Inputs, then one `Order`, then outputs. Inputs are arrays, or what `numpy.asarray` makes arrays of;
-        outputs are writable arrays, which are filled in place. Both may be a `vd.Buffer`.
+        outputs are writable arrays, or lists of numbers (nested or not), which are filled in place. Both may
+        be a `vd.Buffer`.
     kind
         The name of a programming model, or a list of names, the best first. None tries every section of the
         order, accelerators first (`vkdispatch.orders.order.MODELS`), until one can be built here.
     compile
-        A compiler command, or a list of them, in place of those that are looked for.
+        A compiler command, or a list of them, in place of those that are looked for. A command begins with a
+        program, or with a vendor: gnu, cray, amd, ibm, nvidia, pgi or intel, which stands for that vendor's
+        compiler of the section's language.
+    debug
+        True: print builds and runs to standard error, write generated sources to the folder
+        `_accelpy_debug_`, and compile them with -O0 -g.
     verify
         True: each run is made by every section that can be built here, and those that differ from the first
         by more than rounding raise OrderMismatchError, when they are waited for. A number: the error that is
@@ -62,18 +82,26 @@ class Accel:
     `stop`.
     """
 
+    name: ClassVar[str | None] = None
+    """The model of a class that has one alone, such as `CppAccel`."""
+
     def __init__(
         self,
         *args: object,
         kind: str | Sequence[str] | None = None,
         compile: str | Sequence[str] | None = None,
+        debug: bool = False,
         verify: bool | float = False,
     ) -> None:
         order, inputs, outputs = split(args)
         self.order = order
         self._arguments = make_arguments(order, inputs, outputs)
-        self._builder = Builder(order, [item.parameter for item in self._arguments], checked_compile(compile))
+        self._debugging = Debugging(order.label) if _checked_flag(debug, "debug") else None
+        self._compile = checked_compile(compile)
+        self._builders: dict[object, Builder] = {}
+        self._builder = self._builder_of(self._arguments)
         self._tolerance = _checked_tolerance(verify)
+        kind = self._checked_kind(kind)
         self._program: Program = self._builder.first() if kind is None else self._builder.chosen(kind)
         self._verifies = self._tolerance != _OFF
         self._verified = self._builder.others(self._program) if self._verifies else ()
@@ -81,10 +109,15 @@ class Accel:
             log_warning(f"{order.label}: verify has nothing to compare {self.model} with: see attempts")
         self.verification: Verification | None = None
         self._runs = Runs()
+        self._apart: list[tuple[Run, Sequence[Argument]]] = []  # runs with other arrays, while they go on
+        self._apart_ids: set[int] = set()
         self._lock = threading.RLock()
         self._placement: Placement | None = None
+        self._fetched = True  # the outputs have what is in the placement
         self._device = 0
         log_info(f"{order.label}: {self._program.model}, by {self._program.description}")
+        if self._debugging is not None:
+            self._debugging.say(f"{self.model} is chosen, by {self._program.description}")
 
     @property
     def model(self) -> str:
@@ -98,21 +131,36 @@ class Accel:
 
     @property
     def output(self) -> Any:
-        """The output, or a tuple of the outputs, once all runs are over.
+        """The output, or a tuple of the outputs; also a method that copies results back.
+
+        The attribute stands for the array, list or buffer that was given, or for a tuple of them. Using it
+        waits for all runs and copies their results back. `numpy.asarray` returns the output array itself.
+
+        The method `output(run_id=0, output=None, force=False, timeout=None)` waits for one run, copies
+        results back while other runs continue, and returns the output or the tuple. It returns None for a
+        run that was given other arrays: that run copies its results itself.
+
+        Parameters
+        ----------
+        run_id
+            What `run` returned, a list of that, or None for all runs.
+        output
+            An array, or a list with an array, list or buffer for each output: results are copied there too.
+        force
+            Copy results back even if they have not changed since the last copy.
+        timeout
+            Seconds to wait.
 
         Raises
         ------
         OrderRunError
             A run failed.
+        WaitTimeoutError
+            It takes longer than `timeout` seconds, or than its own.
+        TypeError, ValueError
+            `run` never returned this id, or an argument cannot be used.
         """
-        with self._lock:
-            error = self._runs.wait_all(None)
-            if error is None and self._placement is not None:
-                self._placement.fetch()
-        if error is not None:
-            raise error
-        values = tuple(item.value for item in self._arguments if item.parameter.output)
-        return values[0] if len(values) == 1 else values
+        return Output(_given(self._arguments), self._complete, self._output)
 
     def run(
         self,
@@ -120,6 +168,8 @@ class Accel:
         device: int = 0,
         channel: int = 0,
         timeout: float | None = None,
+        inputs: Sequence[object] | None = None,
+        outputs: Sequence[object] | None = None,
         graph: CommandGraph | None = None,
     ) -> int:
         """Start the order, and return at once.
@@ -135,6 +185,11 @@ class Accel:
             Runs of one channel are made one after another; those of different channels at the same time.
         timeout
             Seconds from now, after which whoever waits for this run gets a WaitTimeoutError.
+        inputs, outputs
+            Other arrays for this run alone: a list or tuple with one item for each input or output. None
+            means those of the Accel. The run copies its results itself, so `wait` is enough. The section is
+            compiled again for other dtypes or numbers of dimensions. A run that shares an array with earlier
+            runs, and one of them writes it, waits for all earlier runs.
         graph
             Where to record the run, in place of making it: each submit of the graph makes it then. For the
             models `glsl` and `vkdispatch`, and arrays that are `vd.Buffer` objects; scalars stay as they are
@@ -142,45 +197,52 @@ class Accel:
 
         Returns
         -------
-        The run's id, for `wait`.
+        The run's id, for `wait`, `output` and `stop`.
 
         Raises
         ------
+        OrderBuildError
+            The section cannot be built for the dtypes of this run's arrays.
+        OrderRunError
+            An earlier run, which this one had to wait for, failed.
         TypeError, ValueError
             An argument cannot be used, or there is no such device.
         """
         grid = make_grid(workers)
         seconds = checked_timeout(timeout)
         number, lane = _checked_number(device, "device"), _checked_number(channel, "channel")
+        own = inputs is None and outputs is None
+        arguments = self._arguments if own else replace_arguments(self._arguments, inputs, outputs)
+        other_types = None if own else self._other_programs(arguments)
         with self._lock:
-            program = self._program
+            program, others = other_types or (self._program, self._verified)
             if graph is not None:
-                return self._recorded(program, grid, number, graph)
-            placement = self._placed(program, number)
-            if isinstance(program, EngineProgram) and not self._verifies:
-                # given to the device now, before whatever this thread gives it next
-                run_id = self._runs.reserve()
-                started = program.start(placement, grid, run_id)
-                return self._runs.submit(started, lane, seconds, run_id)
+                return self._recorded(program, grid, number, graph, None if own else arguments)
+            if self._apart or not own:
+                self._wait_for_others(arguments, own)
+            placement = self._placed(program, number) if own else program.place(arguments, number)
+            if own:
+                self._fetched = False  # before the run starts: an interrupt may come in between
+            try:
+                run = self._submitted(program, others, arguments, placement, grid, number, lane, seconds, own)
+            except BaseException:
+                if not own:
+                    placement.close()
+                raise
+            if not own:
+                self._apart.append((run, arguments))
+                self._apart_ids.add(run.id)
+            return run.id
 
-            def work(run_id: int) -> None:
-                if not grid.empty:
-                    program.run(placement, grid, run_id, number, lane)
+    def wait(self, run_id: RunIds = None, timeout: float | None = None) -> None:
+        """Wait for runs, without copying results: only `stop` and `output` guarantee that outputs are filled.
 
-            if not self._verifies:
-                return self._runs.submit(work, lane, seconds)
-            others = self._verified
-
-            def verified_work(run_id: int) -> None:
-                found = [(other.model, outcome(other, self._arguments, grid, run_id)) for other in others]
-                work(run_id)
-                self._verify(program.model, placement, found)
-
-            # one after another: the outputs are looked at in between
-            return self._runs.submit(verified_work, 0, seconds)
-
-    def wait(self, run_id: int, timeout: float | None = None) -> None:
-        """Wait for one run. Outputs are certain to be in their arrays after `stop` only.
+        Parameters
+        ----------
+        run_id
+            What `run` returned, a list of that, or None for all runs.
+        timeout
+            Seconds to wait.
 
         Raises
         ------
@@ -188,40 +250,63 @@ class Accel:
             The run failed. So says every wait for it.
         WaitTimeoutError
             It takes longer than `timeout` seconds, or than its own.
-        ValueError
-            There is no such run.
+        TypeError, ValueError
+            `run` never returned this id.
         """
-        self._runs.wait(run_id, checked_timeout(timeout))
+        self._runs.wait(self._runs.checked_ids(run_id), checked_timeout(timeout))
 
     def isbusy(self) -> bool:
         """Whether any run is not over yet."""
         return self._runs.busy()
 
-    def stop(self, timeout: float | None = None) -> None:
-        """Wait for all runs, and bring the results to the output arrays. It may be run again afterwards.
+    def stop(self, run_id: RunIds = None, output: object = True, timeout: float | None = None) -> None:
+        """Wait for runs, and copy the results to the outputs. The task can be run again afterwards.
+
+        Parameters
+        ----------
+        run_id
+            What `run` returned, a list of that, or None for all runs. Other runs continue. After the last
+            run the accelerator's memory is freed.
+        output
+            False: the results are not copied until `output` or another `stop` does it. An array, or a list
+            with one item for each output: results are copied there too.
+        timeout
+            Seconds to wait.
 
         Raises
         ------
         OrderRunError
             A run failed, and no `wait` has said so; the outputs hold whatever it left.
         WaitTimeoutError
-            The runs take longer than `timeout` seconds; they go on, and may be stopped again.
+            The runs take longer than `timeout` seconds, or than their own; they go on, and may be stopped
+            again.
+        TypeError, ValueError
+            `run` never returned this id, or an argument cannot be used.
         """
         seconds = checked_timeout(timeout)
+        ids = self._runs.checked_ids(run_id)
+        flag = plain(output)
+        bring = flag if isinstance(flag, bool) else True
+        targets = () if isinstance(flag, bool) else self._targets(ids, output)
         end = None if seconds is None else time.monotonic() + seconds
         error = None
         while True:
             left = None if end is None else max(0.0, end - time.monotonic())
-            late = self._runs.wait_all(left)
+            late = self._runs.finish(ids, left)
             error = error or late
             with self._lock:
                 # another thread may have started one more
-                if self._runs.busy():
+                if ids is None and not self._runs.empty():
                     continue
-                try:
-                    self._leave()
-                except VkDispatchError as failure:
-                    error = error or failure
+                self._forget_apart()
+                if bring:
+                    try:
+                        # the memory is given up with the last run
+                        (self._leave if self._runs.empty() else self._bring)()
+                        if targets:
+                            copy_results(self._arguments, targets)
+                    except VkDispatchError as failure:
+                        error = error or failure
                 break
         if error is not None:
             raise error
@@ -244,9 +329,9 @@ class Accel:
         OrderRunError
             A run of before failed.
         TypeError, ValueError
-            `kind` names no model of the order.
+            `kind` names no model of the order, or not that of the class.
         """
-        program = self._builder.chosen(kind)
+        program = self._builder.chosen(self._checked_kind(kind))
         with self._lock:
             # there need not be such a device in the other model
             device = self._device if self._placement is None or program.model == self.model else 0
@@ -259,7 +344,8 @@ class Accel:
     def race(self, *workers: Workers, repeats: int = 3, device: int = 0) -> dict[str, float]:
         """Time every section that can be built here, and go on with the fastest.
 
-        Each runs on the given inputs and on copies of the outputs, which stay as they are.
+        A class of one model, such as `CppAccel`, stays with that. Each section runs on the given inputs and
+        on copies of the outputs, which stay as they are.
 
         Parameters
         ----------
@@ -295,7 +381,8 @@ class Accel:
                 there = number if program.devices() > number else 0
                 times[program.model] = best_time(program, self._arguments, grid, there, count)
             ranked = dict(sorted(times.items(), key=lambda item: item[1]))
-            self.swap(next(iter(ranked)))
+            if self.name is None:
+                self.swap(next(iter(ranked)))
         return ranked
 
     def __enter__(self) -> "Accel":
@@ -315,18 +402,98 @@ class Accel:
         state = "busy" if self.isbusy() else "idle"
         return f"<Accel of {self.order!r}: {self.model}, {state}>"
 
-    def _verify(self, model: str, placement: Placement, found: Sequence[tuple[str, list[Array]]]) -> None:
+    def _builder_of(self, arguments: Sequence[Argument]) -> Builder:
+        """Return what builds sections for arguments of these types."""
+        key = tuple((each.parameter.code, each.parameter.ndim) for each in arguments)
+        found = self._builders.get(key)
+        if found is None:
+            parameters = [each.parameter for each in arguments]
+            found = self._builders[key] = Builder(self.order, parameters, self._compile, self._debugging)
+        return found
+
+    def _other_programs(self, arguments: Sequence[Argument]) -> tuple[Program, Sequence[Program]] | None:
+        """Return the section that runs and those that it is compared with, if types are others than ours."""
+        builder = self._builder_of(arguments)
+        if builder is self._builder:
+            return None
+        program = builder.chosen(self.model)
+        return program, builder.others(program) if self._verifies else ()
+
+    def _checked_kind(self, kind: Any) -> Any:
+        """Return `kind`, or what stands for it in a class of one model. Raises ValueError for another one."""
+        if self.name is None:
+            return kind
+        if kind is None or kind == self.name or (isinstance(kind, (list, tuple)) and self.name in kind):
+            return self.name
+        raise ArgumentValueError(
+            f"kind: {type(self).__name__} is of the model {self.name}, got {kind!r}; Accel takes them all"
+        )
+
+    def _submitted(
+        self,
+        program: Program,
+        others: Sequence[Program],
+        arguments: Sequence[Argument],
+        placement: Placement,
+        grid: Grid,
+        device: int,
+        channel: int,
+        timeout: float | None,
+        own: bool,
+    ) -> Run:
+        """Have a run made, and return it."""
+
+        def make(run_id: int) -> None:
+            if not grid.empty:
+                program.run(placement, grid, run_id, device, channel)
+
+        def make_and_verify(run_id: int) -> None:
+            found = [(other.model, outcome(other, arguments, grid, run_id)) for other in others]
+            make(run_id)
+            self._verify(program.model, arguments, placement, found)
+
+        work: Callable[[int], None] = make
+        run_id: int | None = None
+        if self._verifies:
+            work = make_and_verify
+        elif isinstance(program, EngineProgram):
+            # given to the device now, before whatever this thread gives it next
+            run_id = self._runs.reserve()
+            work = program.start(placement, grid, run_id)
+        if not own:
+            work = _with_results(work, arguments, placement)
+        if self._debugging is not None:
+            work = _told(
+                work, self._debugging, f"{program.model}, {grid}, device {device}, channel {channel}"
+            )
+        # those that are verified one after another: the outputs are looked at in between
+        return self._runs.submit(work, 0 if self._verifies else channel, timeout, run_id)
+
+    def _verify(
+        self,
+        model: str,
+        arguments: Sequence[Argument],
+        placement: Placement,
+        found: Sequence[tuple[str, list[Array]]],
+    ) -> None:
         """Compare the outputs with those of other sections. Raises OrderMismatchError."""
         placement.fetch()
-        ours = [argument.read() for argument in self._arguments if argument.parameter.output]
+        ours = [argument.read() for argument in arguments if argument.parameter.output]
         errors = {
-            other: compare(self._arguments, (model, other), ours, theirs, self._tolerance)
+            other: compare(arguments, (model, other), ours, theirs, self._tolerance)
             for other, theirs in found
         }
         self.verification = Verification((model, *errors), errors, self.attempts)
 
-    def _recorded(self, program: Program, grid: Grid, device: int, graph: CommandGraph) -> int:
-        """Record a run, and return its id."""
+    def _recorded(
+        self,
+        program: Program,
+        grid: Grid,
+        device: int,
+        graph: CommandGraph,
+        arguments: Sequence[Argument] | None,
+    ) -> int:
+        """Record a run, of other arguments if there are any, and return its id."""
         if not isinstance(program, EngineProgram):
             raise ArgumentValueError(
                 f"graph: the model {program.model} cannot be recorded; glsl and vkdispatch can, see kind="
@@ -334,8 +501,22 @@ class Accel:
         if self._verifies:
             raise ArgumentValueError("graph: verify compares runs, and recording makes none; leave one out")
         run_id = self._runs.reserve()
-        program.record(self._placed(program, device), grid, run_id, graph)
+        placement = self._placed(program, device) if arguments is None else program.place(arguments, device)
+        program.record(placement, grid, run_id, graph)
         return run_id
+
+    def _wait_for_others(self, arguments: Sequence[Argument], own: bool) -> None:
+        """Wait for all runs if one with other arrays writes to what these are in, or the other way round."""
+        self._forget_apart()
+        groups = [theirs for _, theirs in self._apart]
+        if not own and self._placement is not None:
+            groups.append(self._arguments)
+        if any(overlap(arguments, theirs) for theirs in groups):
+            self._settle()
+
+    def _forget_apart(self) -> None:
+        """Let go of the arrays of runs that are over."""
+        self._apart = [(run, theirs) for run, theirs in self._apart if not run.over]
 
     def _placed(self, program: Program, device: int) -> Placement:
         """Return the arguments where this program can use them."""
@@ -344,13 +525,56 @@ class Accel:
         ):
             self._settle()
         if self._placement is None:
+            for argument in self._arguments:
+                argument.load_items()
             self._placement = program.place(self._arguments, device)
             self._device = device
         return self._placement
 
+    def _targets(self, ids: Sequence[int] | None, given: object) -> Sequence[Argument]:
+        """Return where results are copied to. Raises TypeError or ValueError if that cannot be done."""
+        apart = [number for number in ids or () if number in self._apart_ids]
+        if apart:
+            raise ArgumentValueError(
+                f"output: run {apart[0]} was given outputs of its own, and its results are there"
+            )
+        return make_targets(self._arguments, given)
+
+    def _output(self, run_id: Any, output: object, force: object, timeout: Any) -> object:
+        """Wait for runs, bring what is there, and return it: `output` as a method."""
+        again, seconds = _checked_flag(force, "force"), checked_timeout(timeout)
+        ids = self._runs.checked_ids(run_id)
+        targets = () if output is None else self._targets(ids, output)
+        self._runs.wait(ids, seconds)
+        with self._lock:
+            self._bring(again)
+            if targets:
+                copy_results(self._arguments, targets)
+        apart = ids is not None and self._apart_ids.issuperset(ids)
+        return None if apart else _given(self._arguments)
+
+    def _complete(self) -> None:
+        """Wait for all runs, and bring their results: `output` as an attribute."""
+        with self._lock:
+            error = self._runs.finish(None, None)
+            if error is None:
+                self._bring()
+        if error is not None:
+            raise error
+
+    def _bring(self, again: bool = False) -> None:
+        """Bring outputs back, if they have changed since."""
+        if self._placement is None or (self._fetched and not again):
+            return
+        still = self._runs.busy()
+        self._placement.fetch()
+        for argument in self._arguments:
+            argument.store_items()
+        self._fetched = not still
+
     def _settle(self) -> None:
         """Wait for all runs, and bring outputs back. Raises what a run raised."""
-        error = self._runs.wait_all(None)
+        error = self._runs.finish(None, None)
         try:
             self._leave()
         except VkDispatchError as failure:
@@ -364,7 +588,7 @@ class Accel:
         if placement is None:
             return
         try:
-            placement.fetch()
+            self._bring()
         except KeyboardInterrupt:
             raise  # the outputs are still there: the next call brings them
         except BaseException:
@@ -373,6 +597,52 @@ class Accel:
             raise
         self._placement = None
         placement.close()
+
+
+def _given(arguments: Sequence[Argument]) -> object:
+    """Return the output as it was given, or a tuple of the outputs."""
+    values = tuple(each.given for each in arguments if each.parameter.output)
+    return values[0] if len(values) == 1 else values
+
+
+def _with_results(
+    work: Callable[[int], None], arguments: Sequence[Argument], placement: Placement
+) -> Callable[[int], None]:
+    """Return work that brings its results by itself, and gives up its memory."""
+
+    def complete(run_id: int) -> None:
+        try:
+            work(run_id)
+            placement.fetch()
+            for argument in arguments:
+                argument.store_items()
+        finally:
+            placement.close()
+
+    return complete
+
+
+def _told(work: Callable[[int], None], debugging: Debugging, how: str) -> Callable[[int], None]:
+    """Return work that tells when it begins and ends."""
+
+    def tell(run_id: int) -> None:
+        debugging.say(f"run {run_id} begins: {how}")
+        start = time.perf_counter()
+        try:
+            work(run_id)
+        except BaseException as error:
+            debugging.say(f"run {run_id} failed: {error}")
+            raise
+        debugging.say(f"run {run_id} is over, after {(time.perf_counter() - start) * 1e3:.3f} ms")
+
+    return tell
+
+
+def _checked_flag(given: object, what: str) -> bool:
+    flag = plain(given)
+    if not isinstance(flag, bool):
+        raise ArgumentTypeError(f"{what}: expected True or False, got {given!r}")
+    return flag
 
 
 def _checked_number(given: object, what: str) -> int:

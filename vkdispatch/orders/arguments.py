@@ -62,11 +62,19 @@ class Argument:
         The array or buffer.
     shape
         Its shape.
+    items
+        The list that was given for an output, nested as the array is, and is filled from it; or None.
     """
 
     parameter: Parameter
     value: "Array | Buffer[Any]"
     shape: tuple[int, ...]
+    items: list[Any] | None = None
+
+    @property
+    def given(self) -> object:
+        """What the caller gave for it: the list, or the array or buffer."""
+        return self.value if self.items is None else self.items
 
     @property
     def size(self) -> int:
@@ -91,6 +99,36 @@ class Argument:
             self.value.write(np.ascontiguousarray(array))
         else:
             self.value[...] = array
+
+    def load_items(self) -> None:
+        """Take the contents from the list, where there is one. Raises ValueError if its shape is another."""
+        if self.items is None:
+            return
+        try:
+            array = np.asarray(self.items, self.parameter.dtype)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ArgumentValueError(
+                f"{self._list_name}: numpy.asarray makes no array of it ({error})"
+            ) from None
+        if array.shape != self.shape:
+            raise ArgumentValueError(
+                f"{self._list_name}: its shape was {self.shape} when it was given, and is {array.shape} now"
+            )
+        self.write(array)
+
+    def store_items(self) -> None:
+        """Fill the list, where there is one, in place. Raises ValueError if its shape is another."""
+        if self.items is None:
+            return
+        if _list_shape(self.items, len(self.shape)) != self.shape:
+            raise ArgumentValueError(
+                f"{self._list_name}: its shape was {self.shape} when it was given, and is another now"
+            )
+        _fill(self.items, self.read().tolist())
+
+    @property
+    def _list_name(self) -> str:
+        return f"output {self.parameter.name!r}, a list"
 
     def copy(self) -> Array:
         """Return the contents as an array of its own."""
@@ -135,46 +173,140 @@ def make_arguments(order: Order, inputs: Sequence[object], outputs: Sequence[obj
     Raises
     ------
     TypeError
-        An output is no array, or a dtype is none that native code computes with.
+        An output is neither an array nor a list, or a dtype is none that native code computes with.
     ValueError
         The order names more or fewer of them, or an output cannot be written to.
     """
-    ours = _named(inputs, order.inputs, "input", order)
-    theirs = _named(outputs, order.outputs, "output", order)
-    return (
-        *(
-            _argument(name, value, f"input {name!r} (argument {i + 1})")
-            for i, (name, value) in enumerate(ours)
-        ),
-        *(
-            _argument(name, value, f"output {name!r} (number {i + 1} after the order)", output=True)
-            for i, (name, value) in enumerate(theirs)
-        ),
+    for values, names, what, side in (
+        (inputs, order.inputs, "input", "before"),
+        (outputs, order.outputs, "output", "after"),
+    ):
+        if names is not None and len(names) != len(values):
+            raise ArgumentValueError(
+                f"Accel: the order names {len(names)} {what}s ({', '.join(names)}), and {len(values)} are "
+                f"given {side} it; set_argnames in {order.label} says how many there are"
+            )
+    return _arguments(
+        [
+            (name, value, f"input {name!r} (argument {i + 1})")
+            for i, (name, value) in enumerate(_named(inputs, order.inputs, "in"))
+        ],
+        [
+            (name, value, f"output {name!r} (number {i + 1} after the order)")
+            for i, (name, value) in enumerate(_named(outputs, order.outputs, "out"))
+        ],
     )
 
 
-def _named(
-    values: Sequence[object], names: tuple[str, ...] | None, what: str, order: Order
-) -> list[tuple[str, object]]:
-    if names is None:
-        names = tuple(f"accelpy_{what[:-3]}{i}" for i in range(len(values)))
-    if len(names) != len(values):
-        before = "before" if what == "input" else "after"
-        raise ArgumentValueError(
-            f"Accel: the order names {len(names)} {what}s ({', '.join(names)}), and {len(values)} are given "
-            f"{before} it; set_argnames in {order.label} says how many there are"
+def replace_arguments(arguments: Sequence[Argument], inputs: object, outputs: object) -> tuple[Argument, ...]:
+    """Return arguments of the same names, with other inputs or other outputs; None: as they are.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As of `make_arguments`. So if `inputs` or `outputs` is no list or tuple.
+    """
+    sides = []
+    for given, what in ((inputs, "inputs"), (outputs, "outputs")):
+        ours = [each for each in arguments if each.parameter.output == (what == "outputs")]
+        names = [each.parameter.name for each in ours]
+        values = [each.given for each in ours] if given is None else checked_values(given, names, what)
+        sides.append(
+            [
+                (name, value, f"{what}[{i}], {name!r}")
+                for i, (name, value) in enumerate(zip(names, values, strict=True))
+            ]
         )
-    return list(zip(names, values, strict=True))
+    return _arguments(*sides)
+
+
+def checked_values(given: object, names: Sequence[str], what: str) -> Sequence[object]:
+    """Return values for as many names. Raises TypeError or ValueError, which calls them `what`."""
+    if not isinstance(given, (list, tuple)):
+        raise ArgumentTypeError(
+            f"{what}: expected a list or tuple with one for each of {', '.join(names) or 'none'}, got "
+            f"{type(given).__name__}"
+        )
+    if len(given) != len(names):
+        raise ArgumentValueError(
+            f"{what}: expected {len(names)} ({', '.join(names) or 'none'}), got {len(given)}"
+        )
+    return given
+
+
+def overlap(ours: Sequence[Argument], theirs: Sequence[Argument]) -> bool:
+    """Whether what one group of arguments writes to is also in the other."""
+    return any((a.parameter.output or b.parameter.output) and _may_share(a, b) for a in ours for b in theirs)
+
+
+def copy_results(arguments: Sequence[Argument], targets: Sequence[Argument]) -> None:
+    """Copy the contents of outputs to other arrays, buffers or lists of the same shapes."""
+    results = [argument.read() for argument in arguments if argument.parameter.output]
+    for result, target in zip(results, targets, strict=True):
+        target.write(result.astype(target.parameter.dtype, copy=False))
+        target.store_items()
+
+
+def make_targets(arguments: Sequence[Argument], given: object) -> tuple[Argument, ...]:
+    """Return what results of outputs are copied to, as arguments: `output=` of `stop` and `output`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        There are more or fewer than outputs, one has another shape, or its dtype cannot hold the results.
+    """
+    outputs = [argument for argument in arguments if argument.parameter.output]
+    names = [each.parameter.name for each in outputs]
+    values = (given,) if isinstance(given, (np.ndarray, Buffer)) else given
+    values = checked_values(values, names, "output")
+    found = []
+    for i, (each, value) in enumerate(zip(outputs, values, strict=True)):
+        what = f"output[{i}], for {each.parameter.name!r}"
+        target = _argument(each.parameter.name, value, what, output=True)
+        if target.shape != each.shape:
+            raise ArgumentValueError(f"{what}: expected the shape {each.shape}, got {target.shape}")
+        if not np.can_cast(each.parameter.dtype, target.parameter.dtype, "safe"):
+            raise ArgumentTypeError(
+                f"{what}: {target.parameter.dtype} cannot hold all results of {each.parameter.dtype}"
+            )
+        found.append(target)
+    return tuple(found)
+
+
+def _named(values: Sequence[object], names: tuple[str, ...] | None, side: str) -> list[tuple[str, object]]:
+    return list(zip(names or [f"accelpy_{side}{i}" for i in range(len(values))], values, strict=True))
+
+
+_Named = list[tuple[str, object, str]]
+
+
+def _arguments(inputs: _Named, outputs: _Named) -> tuple[Argument, ...]:
+    """Return arguments of names, values and what messages call them. A list that is both stays one."""
+    made = [_argument(*each, output=True) for each in outputs]
+    lists = {id(each.items): each for each in made if each.items is not None}
+    if len(lists) < sum(each.items is not None for each in made):
+        raise ArgumentValueError("outputs: one list is given for two of them, and can hold one result")
+    return (
+        *(
+            Argument(
+                Parameter(name, found.parameter.dtype, len(found.shape), False), found.value, found.shape
+            )
+            if (found := lists.get(id(value)))
+            else _argument(name, value, what)
+            for name, value, what in inputs
+        ),
+        *made,
+    )
 
 
 def _argument(name: str, given: object, what: str, *, output: bool = False) -> Argument:
     if isinstance(given, Buffer):
         dtype, shape = _layout(given, what)
         return Argument(Parameter(name, dtype, len(shape), output), given, shape)
-    if output and not isinstance(given, np.ndarray):
+    if output and not isinstance(given, (np.ndarray, list)):
         raise ArgumentTypeError(
-            f"{what}: expected a NumPy array, which is filled in place, got {type(given).__name__}; "
-            f"numpy.zeros makes one"
+            f"{what}: expected a NumPy array or a list, which is filled in place, got "
+            f"{type(given).__name__}; numpy.zeros makes one"
         )
     try:
         array = np.asarray(given)
@@ -185,11 +317,59 @@ def _argument(name: str, given: object, what: str, *, output: bool = False) -> A
             f"{what}: native code has no type for the dtype {array.dtype}; bool, integers and floats of up "
             f"to 64 bits, complex64 and complex128 would do"
         )
-    if output and not array.flags.writeable:
-        raise ArgumentValueError(f"{what}: this array is read-only, and outputs are filled in place")
     # What NumPy has two names for (long and long long) is one parameter, and one library.
     dtype = np.dtype(f"{array.dtype.kind}{array.dtype.itemsize}")
-    return Argument(Parameter(name, dtype, array.ndim, output), array, array.shape)
+    parameter = Parameter(name, dtype, array.ndim, output)
+    if output and isinstance(given, list):
+        _check_list(given, array.shape, what)
+        return Argument(parameter, array, array.shape, given)
+    if output and not array.flags.writeable:
+        raise ArgumentValueError(f"{what}: this array is read-only, and outputs are filled in place")
+    return Argument(parameter, array, array.shape)
+
+
+def _check_list(items: list[Any], shape: tuple[int, ...], what: str) -> None:
+    """Raise unless every element of a nested list has a place of its own."""
+    if _list_shape(items, len(shape)) != shape:
+        raise ArgumentTypeError(
+            f"{what}: expected lists of lists all the way down, which are filled in place, got a tuple or an "
+            "array inside"
+        )
+    rows = [items]
+    for _ in shape[1:]:
+        rows = [row for each in rows for row in each]
+        if len({id(row) for row in rows}) < len(rows):
+            raise ArgumentValueError(
+                f"{what}: one list stands in it twice, and can hold one result; "
+                "[[0.0] * n for _ in range(m)] makes a list for each row"
+            )
+
+
+def _list_shape(items: object, ndim: int) -> tuple[int, ...] | None:
+    """Return the shape of lists nested so deep, or None if they are of different lengths or no lists."""
+    if ndim == 0:
+        return None if isinstance(items, (list, tuple, np.ndarray)) else ()
+    if not isinstance(items, list):
+        return None
+    if not items:
+        return (0,) if ndim == 1 else None
+    shapes = {_list_shape(each, ndim - 1) for each in items}
+    inner = shapes.pop()
+    return None if shapes or inner is None else (len(items), *inner)
+
+
+def _fill(items: list[Any], values: list[Any]) -> None:
+    for i, value in enumerate(values):
+        if isinstance(value, list):
+            _fill(items[i], value)
+        else:
+            items[i] = value
+
+
+def _may_share(a: Argument, b: Argument) -> bool:
+    if isinstance(a.value, np.ndarray) and isinstance(b.value, np.ndarray):
+        return np.may_share_memory(a.value, b.value) or (a.items is not None and a.items is b.items)
+    return isinstance(a.value, Buffer) and isinstance(b.value, Buffer) and a.value._native is b.value._native
 
 
 def _layout(buffer: "Buffer[Any]", what: str) -> tuple[np.dtype[Any], tuple[int, ...]]:

@@ -6,6 +6,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.logging import log_info, log_warning
 from vkdispatch.orders.arguments import Parameter
 from vkdispatch.orders.compilers import BuildFailure, CompileFailure
+from vkdispatch.orders.debugging import Debugging
 from vkdispatch.orders.errors import Attempt, OrderBuildError
 from vkdispatch.orders.models import TABLE, Program, Task
 from vkdispatch.orders.order import MODELS, Order, Section, options_of, unknown_model
@@ -21,13 +22,18 @@ class Builder:
     """
 
     def __init__(
-        self, order: Order, parameters: Sequence[Parameter], compile: tuple[str, ...] | None
+        self,
+        order: Order,
+        parameters: Sequence[Parameter],
+        compile: tuple[str, ...] | None,
+        debugging: Debugging | None = None,
     ) -> None:
         self.order = order
         self.attempts: list[Attempt] = []
         self._refused: list[Attempt] = []
         self._parameters = tuple(parameters)
         self._compile = compile
+        self._debugging = debugging
         self._built: dict[str, Program] = {}
         for section in order.sections:
             if section.enabled:
@@ -84,13 +90,17 @@ class Builder:
             return found
         self.attempts = [attempt for attempt in self.attempts if attempt.model != model]
         for section in self._sections(model):
-            task = Task(self.order, section, self._parameters, self._compile or section.compile)
+            task = Task(
+                self.order, section, self._parameters, self._compile or section.compile, self._debugging
+            )
             try:
                 program = self._built[model] = TABLE[model].build(task)
                 return program
             except BuildFailure as failure:
                 self.attempts.append(Attempt(model, section.line, str(failure)))
                 log_info(f"{self.order.label}: {model} cannot be built: {failure}")
+                if self._debugging is not None:
+                    self._debugging.say(f"{model} cannot be built: {failure}")
                 if isinstance(failure, CompileFailure):
                     self._refused.append(self.attempts[-1])
         return None

@@ -8,16 +8,20 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 
-from vkdispatch.base import disk_cache
 from vkdispatch.base.record import record
+from vkdispatch.orders import storage
+from vkdispatch.orders.vendors import VENDORS
 
 TIMEOUT_S = 600
 """Seconds that a compiler may take for one order."""
 
-_KIND = "orders"
-_VENDORS = (
+# In the order of looking: Cray's Fortran is its own, its C++ is clang.
+_FAMILIES_OF_OPTIONS = (
     ("nvcc", "Cuda compilation tools"),
     ("nvhpc", "NVIDIA Compilers"),
+    ("nvhpc", "PGI Compilers"),
+    ("cray", "Cray Fortran"),
+    ("ibm", "IBM XL Fortran"),
     ("hip", "HIP version"),
     ("intel", "Intel"),
     ("clang", "clang"),
@@ -60,7 +64,8 @@ class Compiler:
     words
         What the user wrote after its name.
     vendor
-        Whose options it takes: "gnu", "clang", "flang", "nvhpc", "intel", "nvcc", "hip", or "" for others.
+        Whose options it takes: "gnu", "clang", "flang", "nvhpc", "intel", "cray", "ibm", "nvcc", "hip", or
+        "" for others.
     version
         What it says of itself.
     """
@@ -116,16 +121,22 @@ class Search:
         Where else they may be; environment variables among them are filled in.
     package
         What to install, for the message where there is none.
+    language
+        What they compile: "cpp", "fortran", "cuda" or "hip"; vendors have compilers of some.
     """
 
     variable: str
     names: tuple[str, ...]
     folders: tuple[str, ...] = ()
     package: str = ""
+    language: str = "cpp"
 
 
 def find_compilers(search: Search, given: Sequence[str] | None) -> Iterator[Compiler]:
     """Yield compilers of this machine: those of the commands given, or else those that the search finds.
+
+    A command begins with a program, or with the name of a vendor: then each of its compilers for the language
+    is meant.
 
     Raises
     ------
@@ -136,25 +147,38 @@ def find_compilers(search: Search, given: Sequence[str] | None) -> Iterator[Comp
     if given is None:
         chosen = os.environ.get(search.variable, "")
         commands = [shlex.split(chosen), *([name] for name in search.names)]
-    seen, missing = set(), []
+    seen: set[tuple[str, ...]] = set()
+    missing, refused = [], []
     for words in commands:
         if not words:
             continue
-        path = _which(words[0], search.folders)
-        if path is None:
-            missing.append(words[0])
-        elif (os.path.realpath(path), *words[1:]) not in seen:
-            seen.add((os.path.realpath(path), *words[1:]))
-            version = version_of(path)
-            yield Compiler(path, tuple(words[1:]), _vendor(version), version)
+        # accelpy has this word stand for its own options, which are there in any case
+        options = tuple(word for word in words[1:] if word != "{default}")
+        vendor = VENDORS.get(words[0]) if given is not None else None
+        names = (words[0],) if vendor is None else vendor.programs.get(search.language, ())
+        if not names:
+            refused.append(f"compile: {words[0]} has no compiler for {_LANGUAGES[search.language]}")
+        for name in names:
+            path = _which(name, search.folders)
+            if path is None:
+                missing.append(name)
+                continue
+            compiler = _compiler_at(path, options)
+            if vendor is not None and not any(mark in compiler.version for mark in vendor.marks):
+                refused.append(f"compile: {compiler.title} is no compiler of {words[0]}")
+            elif (os.path.realpath(path), *options) not in seen:
+                seen.add((os.path.realpath(path), *options))
+                yield compiler
     if not seen:
         looked = ", ".join(missing)
-        if given is not None:
-            raise BuildFailure(f"compile: there is no program {looked} here")
-        raise BuildFailure(
-            f"no compiler found: looked for {looked} on PATH and for {search.variable}; {search.package} "
-            f"has one, and compile= names one"
-        )
+        if given is None:
+            raise BuildFailure(
+                f"no compiler found: looked for {looked} on PATH and for {search.variable}; {search.package} "
+                f"has one, and compile= names one"
+            )
+        if missing:
+            refused.append(f"compile: there is no program {looked} here")
+        raise BuildFailure("\n".join(refused))
 
 
 def version_of(path: str) -> str:
@@ -166,10 +190,10 @@ def version_of(path: str) -> str:
     key = f"version\n{os.path.realpath(path)}\n{status.st_mtime_ns}\n{status.st_size}"
     known = _versions.get(key)
     if known is None:
-        kept = disk_cache.load(_KIND, key)
+        kept = storage.load(key)
         known = kept.decode(errors="replace") if kept else _ask_version(path)
         if known and not kept:
-            disk_cache.store(_KIND, key, known.encode())
+            storage.store(key, known.encode())
         _versions[key] = known
     return known
 
@@ -189,7 +213,7 @@ def compile_library(compiler: Compiler, options: Sequence[str], source: Source) 
             # Where the order has no file, messages find its lines in this one.
             if not os.path.isabs(path):
                 _write(os.path.join(folder, path), text)
-        command = [compiler.path, *options, name, *compiler.words, "-o", "accelpy.so"]
+        command = command_of(compiler, options, source.suffix)
         try:
             done = subprocess.run(
                 command,
@@ -220,7 +244,18 @@ def compile_library(compiler: Compiler, options: Sequence[str], source: Source) 
             raise BuildFailure(f"{compiler.title}: it made no library of {shlex.join(command)}") from None
 
 
+def command_of(compiler: Compiler, options: Sequence[str], suffix: str) -> list[str]:
+    """Return the command that makes a library of a source file, in the folder of that file."""
+    return [compiler.path, *options, f"accelpy{suffix}", *compiler.words, "-o", "accelpy.so"]
+
+
+_LANGUAGES = {"cpp": "C++", "fortran": "Fortran", "cuda": "CUDA", "hip": "HIP"}
 _versions: dict[str, str] = {}
+
+
+def _compiler_at(path: str, options: tuple[str, ...]) -> Compiler:
+    version = version_of(path)
+    return Compiler(path, options, _vendor(version), version)
 
 
 def _write(path: str, text: str) -> None:
@@ -255,7 +290,7 @@ def _ask_version(path: str) -> str:
 
 
 def _vendor(version: str) -> str:
-    return next((vendor for vendor, mark in _VENDORS if mark in version), "")
+    return next((vendor for vendor, mark in _FAMILIES_OF_OPTIONS if mark in version), "")
 
 
 def _shortened(text: str, most: int = 40) -> str:

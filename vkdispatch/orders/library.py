@@ -13,12 +13,10 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from vkdispatch.base import disk_cache
-from vkdispatch.orders import selftest
+from vkdispatch.orders import selftest, storage
 from vkdispatch.orders.compilers import BuildFailure, CompileFailure, Compiler, Source, compile_library
 from vkdispatch.orders.grid import Grid
 
-_KIND = "orders"
 _ROOM = 1024  # bytes for a message of native code
 _SELF_TEST_S = 120
 
@@ -68,6 +66,12 @@ def library_key(compiler: Compiler, options: Sequence[str], source: Source) -> s
     return hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 
 
+def is_kept(compiler: Compiler, options: Sequence[str], source: Source) -> bool:
+    """Whether the library of a source is there, and nothing is to be compiled."""
+    key = library_key(compiler, options, source)
+    return key in _loaded or storage.load(key) is not None
+
+
 def built(compiler: Compiler, options: Sequence[str], source: Source) -> tuple[str, bytes]:
     """Return the key and the content of the library of a source: kept, or compiled now.
 
@@ -77,10 +81,10 @@ def built(compiler: Compiler, options: Sequence[str], source: Source) -> tuple[s
         It does not compile.
     """
     key = library_key(compiler, options, source)
-    content = disk_cache.load(_KIND, key)
+    content = storage.load(key)
     if content is None:
         content = compile_library(compiler, options, source)
-        disk_cache.store(_KIND, key, content)
+        storage.store(key, content)
     return key, content
 
 
@@ -110,14 +114,14 @@ def test_compiler(compiler: Compiler, options: Sequence[str], source: Source) ->
     """
     key = f"works\n{library_key(compiler, options, source)}"
     with _lock:
-        if key in _tested or disk_cache.load(_KIND, key):
+        if key in _tested or storage.load(key):
             _tested.add(key)
             return
         _, content = built(compiler, options, source)
         said = _tried(content)
         if said:
             raise BuildFailure(f"{compiler.title}: its self-test failed: {said}")
-        disk_cache.store(_KIND, key, b"yes")
+        storage.store(key, b"yes")
         _tested.add(key)
 
 

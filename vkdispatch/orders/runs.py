@@ -125,6 +125,7 @@ class Runs:
         self._lock = threading.Lock()
         self._channels: dict[int, _Channel] = {}
         self._runs: dict[int, Run] = {}
+        self._failed: dict[int, BaseException] = {}  # of those that are forgotten
         self._count = 0
 
     def reserve(self) -> int:
@@ -135,8 +136,8 @@ class Runs:
 
     def submit(
         self, work: Callable[[int], None], channel: int, timeout: float | None, run_id: int | None = None
-    ) -> int:
-        """Have work done after all that the channel has already; return the run's id.
+    ) -> Run:
+        """Have work done after all that the channel has already; return the run.
 
         `run_id` is one that was reserved; None takes the next.
 
@@ -152,41 +153,69 @@ class Runs:
             self._channels[channel].put(run)
             self._runs[run.id] = run
             self._count += run_id is None
-        return run.id
+        return run
 
     def busy(self) -> bool:
         """Whether any run is not over."""
         with self._lock:
             return any(not run.over for run in self._runs.values())
 
-    def wait(self, run_id: object, timeout: float | None) -> None:
-        """Wait for one run, and raise what it raised, each time.
+    def empty(self) -> bool:
+        """Whether there is none that is not forgotten."""
+        with self._lock:
+            return not self._runs
+
+    def checked_ids(self, given: object) -> tuple[int, ...] | None:
+        """Return the ids of runs, given as one, as a list or tuple of them, or as None: all that there are.
 
         Raises
         ------
-        ValueError
-            There is no such run, or it has been stopped.
+        TypeError, ValueError
+            `run` has returned no such id.
+        """
+        if given is None:
+            return None
+        ids = [plain(each) for each in (given if isinstance(given, (list, tuple)) else [given])]
+        found = []
+        for number in ids:
+            if isinstance(number, bool) or not isinstance(number, int):
+                raise ArgumentTypeError(
+                    f"run_id: expected what run returned, a list of that, or None for all runs, got {given!r}"
+                )
+            if not 0 <= number < self._count:
+                known = f"0 to {self._count - 1}" if self._count else "none yet"
+                raise ArgumentValueError(
+                    f"run_id: there is no run {number}; run has returned {known}, and timeout= takes seconds"
+                )
+            found.append(number)
+        if not found:
+            raise ArgumentValueError("run_id: an empty list names no run; None means all of them")
+        return tuple(found)
+
+    def wait(self, ids: tuple[int, ...] | None, timeout: float | None) -> None:
+        """Wait for runs, None: all, and raise what the first of them raised that failed, each time.
+
+        Raises
+        ------
         WaitTimeoutError
             It takes longer.
         """
         end = _end(timeout)
         with self._lock:
-            number = plain(run_id)
-            run = None
-            if isinstance(number, int) and not isinstance(number, bool):
-                run = self._runs.get(number)
-            if run is None:
-                known = ", ".join(map(str, self._runs)) or "none"
-                raise ArgumentValueError(
-                    f"run_id: there is no run {run_id!r} since the last stop; runs there are: {known}"
-                )
-        run.wait(end)
-        if run.error is not None:
-            run.told = True
-            raise run.error
+            runs = self._named(ids)
+        for run in runs:
+            run.wait(end)
+        for number in ids if ids is not None else [run.id for run in runs]:
+            with self._lock:
+                run_ = self._runs.get(number)
+                error = self._failed.get(number) if run_ is None else run_.error
+            if error is not None:
+                if run_ is not None:
+                    run_.told = True
+                raise error
 
-    def wait_all(self, timeout: float | None) -> BaseException | None:
-        """Wait for all runs, forget them, and return the first error that nobody has been told of.
+    def finish(self, ids: tuple[int, ...] | None, timeout: float | None) -> BaseException | None:
+        """Wait for runs, None: all, forget them, and return the first error that nobody has been told of.
 
         Raises
         ------
@@ -196,15 +225,25 @@ class Runs:
         end = _end(timeout)
         while True:
             with self._lock:
-                runs = list(self._runs.values())
+                runs = self._named(ids)
             for run in runs:
                 run.wait(end)
             with self._lock:
-                if all(run.over for run in self._runs.values()):
-                    errors = (run.error for run in self._runs.values() if not run.told)
-                    first = next(filter(None, errors), None)
-                    self._runs.clear()
-                    return first
+                # another thread may have started one more
+                runs = self._named(ids)
+                if all(run.over for run in runs):
+                    for run in runs:
+                        del self._runs[run.id]
+                        if run.error is not None:
+                            self._failed[run.id] = run.error
+                    errors = (run.error for run in runs if not run.told)
+                    return next(filter(None, errors), None)
+
+    def _named(self, ids: tuple[int, ...] | None) -> list[Run]:
+        """Return runs by their ids, without those that are forgotten."""
+        if ids is None:
+            return list(self._runs.values())
+        return [self._runs[number] for number in dict.fromkeys(ids) if number in self._runs]
 
 
 _going_on: set[Run] = set()

@@ -4,13 +4,13 @@ import math
 import warnings
 from typing import Any
 
-import vkdispatch_native as native
 from vkdispatch.arrays.axes import checked_axes
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, component_type, is_complex, is_matrix, is_vector
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.native_module import native
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.reduce.accumulators import Accumulator
 from vkdispatch.reduce.masks import checked_mask, masked

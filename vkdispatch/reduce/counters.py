@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-import vkdispatch_native as native
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import uint32
+from vkdispatch.base.native_module import native
 
 _LEAST = 64
 _TURNS = 4

@@ -4,9 +4,15 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from vkdispatch.base.dtype import DType, bool_, is_float_dtype, is_scalar, to_numpy_dtype
+from vkdispatch.base.dtype import (
+    DType,
+    bool_,
+    complex32,
+    component_type,
+    is_complex,
+    is_float_dtype,
+    is_scalar,
+)
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.ir import (
     Argument,
@@ -31,6 +37,7 @@ from vkdispatch.codegen.ir import (
     blocks_of,
     expressions_of,
 )
+from vkdispatch.codegen.numbers import bounds, rounded
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.rewrite.values import PythonNumber, as_expr, is_gpu
 
@@ -173,14 +180,14 @@ def _holds(kind: DType, number: Any) -> bool:
     """Whether a scalar type holds a number exactly."""
     if kind is bool_:
         return isinstance(number, bool)
-    try:
-        host = np.dtype(to_numpy_dtype(kind)).type
-    except (TypeError, ValueError):
-        return False
+    if not is_scalar(kind):
+        if not is_complex(kind) or kind is complex32:
+            return False
+        return all(_holds(component_type(kind), part) for part in (number.real, number.imag))
     if is_float_dtype(kind):
-        return bool(host(number) == number)
-    limits = np.iinfo(host)
-    return bool(int(number) == number and limits.min <= number <= limits.max)
+        return bool(rounded(float(number), kind) == number)
+    low, high = bounds(kind)
+    return bool(int(number) == number and low <= number <= high)
 
 
 def _facts(statement: Statement) -> tuple[object, ...]:

@@ -10,9 +10,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from vkdispatch.base.dtype import int32
+from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import record
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.ir import Register, Statement

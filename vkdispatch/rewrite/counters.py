@@ -11,8 +11,6 @@ from collections.abc import Callable
 from itertools import product
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import numpy as np
-
 from vkdispatch.base.dtype import (
     DType,
     bool_,
@@ -29,6 +27,7 @@ from vkdispatch.base.dtype import (
     is_vector,
 )
 from vkdispatch.base.errors import UsageError
+from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.division import floor_quotient, floor_remainder
 from vkdispatch.codegen.ir import Expr, Op, ShaderFlags

@@ -3,7 +3,8 @@
 import functools
 import os
 
-import numpy as np
+from vkdispatch.base.absent import is_absent
+from vkdispatch.base.host_numpy import np
 
 
 def _folder(file: str) -> str:
@@ -11,7 +12,8 @@ def _folder(file: str) -> str:
 
 
 _OWN = _folder(os.path.dirname(__file__))
-_NUMPY = _folder(np.__file__)
+# without NumPy nothing starts with it
+_NUMPY = _OWN if is_absent(np) else _folder(np.__file__)
 _STANDARD = _folder(os.__file__)
 # Folders of installed packages lie inside of it.
 _INSTALLED = (f"{_STANDARD}site-packages{os.sep}", f"{_STANDARD}dist-packages{os.sep}")

@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import bool_, component_type, int32, is_float_dtype, is_integer_dtype, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.functions import common, elementwise, trigonometry
 from vkdispatch.codegen.functions.ranges import GpuRange

@@ -7,9 +7,8 @@ from operator import is_
 from types import BuiltinFunctionType, CellType, FunctionType, GeneratorType, ModuleType
 from typing import Any
 
-import numpy as np
-
 from vkdispatch.base.errors import UsageError
+from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import field, record
 from vkdispatch.codegen.location import located
 from vkdispatch.codegen.variables import ShaderVariable

@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from vkdispatch.base.dtype import (
     DType,
     bool_,
@@ -22,6 +20,7 @@ from vkdispatch.base.dtype import (
     uint64,
 )
 from vkdispatch.base.errors import ArgumentValueError, VkDispatchError
+from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.analysis import PURE, nodes

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
-import vkdispatch_native as native
 from vkdispatch.base import dtype
 from vkdispatch.base.command_list import ALL_QUEUES
 from vkdispatch.base.compiler import compile_glsl
@@ -22,6 +21,7 @@ from vkdispatch.base.errors import (
     VulkanError,
 )
 from vkdispatch.base.handle import Handle
+from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen import ShaderDescription, ShaderSource
 from vkdispatch.codegen.analysis import usage
@@ -463,6 +463,8 @@ def _native_slot(
             in_words=place.in_words,
             element=slot.kind,
             twin=None if slot.kind is None else pair_twin(slot.kind),
+            least_bytes=slot.least_bytes,
+            uniform=slot.uniform,
         )
     if isinstance(slot, ImageSlot):
         binding = (places.get(slot.binding) or Place(slot.binding)).binding

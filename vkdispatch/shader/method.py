@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Sized
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
-
 from vkdispatch.base.errors import ArgumentTypeError, ComponentError, KernelWarning, UsageError
+from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import record
 from vkdispatch.codegen.location import located
 from vkdispatch.codegen.recording import is_tracing

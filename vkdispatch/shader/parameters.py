@@ -24,6 +24,7 @@ from vkdispatch.base.structures import is_structure
 from vkdispatch.codegen import ArgType, ShaderArgumentInfo, ShaderDescription
 from vkdispatch.codegen.ir import ImageBinding
 from vkdispatch.execution_pipeline.command_graph import BoundVariable, CommandGraph
+from vkdispatch.shader.members import members_of
 
 # The launcher packs these scalars by itself; C++ has no half.
 _LAUNCHER_CODES = {kind: code for kind, code in SCALAR_CODES.items() if kind is not dtype.float16}
@@ -48,7 +49,8 @@ class BufferSlot:
 
     A `planar` one is indexed by two axes; `item_size` is how many bytes the kernel takes for an element.
     `kind` is what its elements must be, or None where the kernel reinterprets memory on purpose. A kernel of
-    32-bit indices takes `most` elements, if it reaches them by address; else at most MOST_NARROW.
+    32-bit indices takes `most` elements, if it reaches them by address; else at most MOST_NARROW. The buffer
+    has `least_bytes` or more, which are what is bound of a `uniform` one.
     """
 
     label: str
@@ -60,6 +62,8 @@ class BufferSlot:
     item_size: int = 1
     kind: DType | None = None
     most: int = MOST_NARROW
+    least_bytes: int = 0
+    uniform: bool = False
 
 
 @record
@@ -116,6 +120,8 @@ class Parameter:
         "camera.scale"; None when the value itself fills the one slot.
     variable
         Whether a graph's bound variable may be given.
+    mapping
+        Whether the fields may be given as a dictionary too.
     """
 
     name: str
@@ -123,6 +129,7 @@ class Parameter:
     slots: tuple[Slot, ...]
     fields: tuple[str, ...] | None
     variable: bool
+    mapping: bool = False
 
 
 @record
@@ -178,6 +185,8 @@ def _parameter(description: ShaderDescription, info: ShaderArgumentInfo) -> Para
                 info.dtype.item_size if info.dtype is not None else 1,
                 None if info.reinterpreted else info.dtype,
                 _MOST_UNSIGNED if info.unsigned else MOST_NARROW,
+                info.least_bytes,
+                info.uniform,
             )
             if info.image is None
             else ImageSlot(label, binding, info.image, reads, writes)
@@ -189,7 +198,7 @@ def _parameter(description: ShaderDescription, info: ShaderArgumentInfo) -> Para
             ValueSlot(f"{label}, field {field!r}", member, kind)
             for field, (member, kind) in zip(info.fields, members, strict=True)
         )
-        return Parameter(info.name, info.default_value, slots, info.fields, False)
+        return Parameter(info.name, info.default_value, slots, info.fields, info.mapping, info.mapping)
     slots = tuple(ValueSlot(label, member, kind) for member, kind in members)
     return Parameter(info.name, info.default_value, slots, None, info.arg_type is ArgType.VARIABLE)
 
@@ -294,6 +303,9 @@ def parts_of(who: str, parameter: Parameter, value: Any) -> Iterator[tuple[Slot,
     if parameter.fields is None:
         yield parameter.slots[0], value
         return
+    if parameter.mapping:
+        yield from zip(parameter.slots, members_of(who, parameter.name, parameter.fields, value), strict=True)
+        return
     if not hasattr(value, "__dataclass_fields__") or isinstance(value, type):
         raise ArgumentTypeError(
             f"{who}: argument {parameter.name!r}: {_wanted(parameter)}, got {given(value)}"
@@ -321,6 +333,12 @@ def _checked_buffer(who: str, slot: BufferSlot, value: Any, context: Context) ->
             f"{who}: {slot.label}: the kernel indexes it by two axes, the buffer has the shape {value.shape}"
         )
     check_element(f"{who}: {slot.label}", slot.kind, value.var_type)
+    if value.mem_size < slot.least_bytes:
+        what = "the uniform block" if slot.uniform else "what precedes the last array of the block"
+        raise ArgumentValueError(
+            f"{who}: {slot.label}: the buffer has {value.mem_size} bytes, {what} in the code takes "
+            f"{slot.least_bytes}"
+        )
     return value
 
 
@@ -429,11 +447,10 @@ def checked_number(who: str, slot: ValueSlot, value: Any, variable: bool = False
 
 def zero_of(kind: DType) -> Any:
     """Return the zero of a dtype as launchers take it."""
-    if not kind.true_numpy_shape:
-        return 0
-    if len(kind.true_numpy_shape) == 1:
-        return (0,) * kind.true_numpy_shape[0]
-    return ((0,) * kind.true_numpy_shape[1],) * kind.true_numpy_shape[0]
+    zero: Any = 0
+    for count in reversed(kind.true_numpy_shape):
+        zero = (zero,) * count
+    return zero
 
 
 def packer(slots: Sequence[Slot]) -> Callable[[int, Any], bytes]:
@@ -452,6 +469,8 @@ def packer(slots: Sequence[Slot]) -> Callable[[int, Any], bytes]:
 
 
 def _wanted(parameter: Parameter) -> str:
+    if parameter.mapping:
+        return f"expected a dictionary of {', '.join(parameter.fields or ())}, or a dataclass instance"
     if parameter.fields is not None:
         return f"expected a dataclass instance with the fields {', '.join(parameter.fields)}"
     slot = parameter.slots[0]

@@ -20,12 +20,14 @@ from vkdispatch.base.spirv import NEWEST_OF_EXTENSIONS, Module, read_module, val
 from vkdispatch.base.spirv_features import check_features
 from vkdispatch.base.spirv_reflection import Interface, SpecConstant, Value, rebound, reflect
 from vkdispatch.base.spirv_types import check_types
+from vkdispatch.base.surroundings import surround
 from vkdispatch.codegen import ShaderDescription, ShaderSource
 from vkdispatch.codegen.diagnostics import Checks
 from vkdispatch.codegen.variant import Variant
 from vkdispatch.shader.launch_size import Extent, checked_local_size
 from vkdispatch.shader.launcher import BuiltKernel, bind_kernel, check_local_size
-from vkdispatch.shader.raw_interface import RawArgument, RawDescription, describe, read_arguments
+from vkdispatch.shader.raw_arguments import RawArgument, read_arguments
+from vkdispatch.shader.raw_interface import RawDescription, describe
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.shader.variants import UNCOARSENED, Coarsening
 
@@ -131,9 +133,7 @@ class RawKernel(ShaderFunction):
         check_features(who, self.interface, context)
         source = description.shader_source(local_size)
         plan = _plan(who, context, self._code, self.interface, description, source)
-        return bind_kernel(
-            context, plan, self._slots, description.arguments, description.uniform_binding, source
-        )
+        return bind_kernel(context, plan, self._slots, description.arguments, -1, source)
 
 
 def glsl_kernel(
@@ -145,6 +145,8 @@ def glsl_kernel(
     specialization: "Mapping[int | str, Value] | None" = None,
     name: str | None = None,
     untrusted: bool = False,
+    include: Any = None,
+    defines: "Mapping[str, Any] | None" = None,
 ) -> RawKernel:
     """Make a kernel of a GLSL compute shader. It is compiled here and now, which needs no device.
 
@@ -154,10 +156,17 @@ def glsl_kernel(
         GLSL for Vulkan, with `#version` and `void main()`.
     arguments
         (name, annotation) or (name, annotation, binding) of each argument, in call order, or a dictionary of
-        names and annotations. `Buff[...]` are storage buffers: binding 0, 1, ... of set 0 in order unless a
-        binding, or a (set, binding), says otherwise. `Const[...]`, `Var[...]` and the fields of dataclasses
-        go to the members of the push constant block (or of the one uniform block, where there are no push
-        constants) in order, whatever its layout is.
+        names and annotations. `binding` is a binding of set 0, a (set, binding), or the name of a block.
+
+        `Buff[...]` are storage buffers: binding 0, 1, ... of set 0 in order unless `binding` says otherwise.
+        One at a uniform block is bound as a uniform buffer.
+
+        `Const[...]`, `Var[...]`, dataclasses and dictionaries are values of the push constants, or of the
+        uniform block that `binding` names (or of the one that there is, without push constants), whatever
+        its layout. `Const` and `Var` take its members in order. A dictionary of names and dtypes, such as
+        `{"alpha": f32, "weights": (f32, 9)}`, takes the members of these names, `dict` all of them; a
+        dataclass those of the names of its fields if all of these are members, else members in order.
+        A call gives for any of these three a dictionary or a dataclass instance.
     exec_size, workgroups
         Invocations or workgroups of a call, in the forms that `vd.shader` takes. Whole workgroups run: the
         code has to check its global invocation id itself.
@@ -172,11 +181,19 @@ def glsl_kernel(
         Whether the text comes from a stranger. It is then compiled in a child process with limits on time
         and memory, what comes out is checked as in `spirv_kernel`, and the driver compiles that in a child
         process first. The code that runs in the end is still theirs: see :doc:`/raw`.
+    include
+        What `#include "name"` and `<name>` find: texts by name, a folder, or a list of these, which are
+        searched in order. A file that is included is looked for beside the including one first, unless its
+        name is in angle brackets. With `untrusted`, nothing outside of the folders is read.
+    defines
+        Macros, as if defined behind `#version`: numbers or text by name; True and False are 1 and 0, None is
+        nothing.
 
     Raises
     ------
     ShaderBuildError
-        The source does not compile, or, of an untrusted one, a compiler crashed or took more than it may.
+        The source does not compile, includes what is not there, or, of an untrusted one, a compiler crashed
+        or took more than it may.
     ValueError, TypeError
         Arguments, sizes or constants do not fit what the code declares; the message says where.
     """
@@ -185,13 +202,16 @@ def glsl_kernel(
     name = _checked_name(name, "glsl_kernel")
     read = read_arguments(arguments)
     size = checked_local_size(local_size)
+    surroundings = surround(name, source, include, defines, confined=bool(untrusted))
     if untrusted:
         from vkdispatch.base.untrusted import compile_untrusted  # which few programs need
 
-        module = read_module(compile_untrusted(source, name), f"{name}: source", NEWEST_OF_EXTENSIONS)
+        compiled = compile_untrusted(source, name, surroundings)
+        module = read_module(compiled, f"{name}: source", NEWEST_OF_EXTENSIONS)
         check_types(module, f"{name}: source")
     else:
-        module = read_module(compile_glsl(source, name), f"{name}: source", NEWEST_OF_EXTENSIONS)
+        compiled = compile_glsl(source, name, None, surroundings)
+        module = read_module(compiled, f"{name}: source", NEWEST_OF_EXTENSIONS)
     code = RawCode(name, source, module, "main", read, size, {}, bool(untrusted))
     return _kernel(code, exec_size, workgroups, specialization, _caller())
 
@@ -312,8 +332,10 @@ def _constant(code: RawCode, interface: Interface, key: object) -> SpecConstant:
         f"{number} ({constant.name})" if constant.name else str(number)
         for number, constant in sorted(known.items())
     )
+    stripped = known and not any(constant.name for constant in known.values())
+    hint = ": the code has no names, so give ids" if stripped and isinstance(key, str) else ""
     raise ArgumentValueError(
-        f"{code.name}: specialization: the code has no constant {key!r}; it has {names or 'none'}"
+        f"{code.name}: specialization: the code has no constant {key!r}; it has {names or 'none'}{hint}"
     )
 
 
@@ -374,6 +396,7 @@ def _plan(
             checked=True,
             entry_point=code.entry_point,
             specialization=constants,
+            uniform_blocks=description.uniform_blocks,
         )
     except DeviceLostError:
         raise

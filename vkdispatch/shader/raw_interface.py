@@ -1,23 +1,27 @@
-"""The arguments of a kernel that is given as GLSL or SPIR-V, held against what its code declares."""
+"""A kernel that is given as GLSL or SPIR-V: its arguments, held against what its code declares."""
 
-import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import vkdispatch.codegen as vc
-from vkdispatch.base import dtype
-from vkdispatch.base.dtype import DType
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
-from vkdispatch.base.record import record
-from vkdispatch.base.spirv_reflection import Interface, Resource, Type
+from vkdispatch.base.errors import ArgumentValueError, UnsupportedError
+from vkdispatch.base.spirv_reflection import Interface, Resource
 from vkdispatch.codegen import ArgType, BindingType, ShaderArgumentInfo, ShaderSource
-from vkdispatch.codegen.arguments import image_binding, is_image, leaf_fields
-from vkdispatch.codegen.ir import ImageBinding
 from vkdispatch.codegen.layout import ArgumentLayout, StructElement
 from vkdispatch.codegen.variant import PLAIN, Variant
+from vkdispatch.shader.raw_arguments import Place, RawArgument
+from vkdispatch.shader.raw_values import (
+    Laid,
+    arrange,
+    block_bytes,
+    check_apart,
+    described,
+    lay_values,
+    uniform_resources,
+    value_blocks,
+)
 
-Place = tuple[int, int]
 _ARG_TYPES = {
     BindingType.STORAGE_BUFFER: ArgType.BUFFER,
     BindingType.SAMPLER: ArgType.IMAGE,
@@ -28,112 +32,13 @@ _RESOURCE_KINDS = {
     BindingType.SAMPLER: "sampled image",
     BindingType.STORAGE_IMAGE: "storage image",
 }
-_WANTED = "Buff[...], Const[...], Var[...], Img2[...] or a dataclass of dtypes"
-
-
-@record
-class RawArgument:
-    """An argument as declared by the user.
-
-    Attributes
-    ----------
-    origin
-        The annotation's class, such as `vc.Buffer`, or a dataclass.
-    kinds
-        The dtype of each value that it stands for, by name of the member that takes it.
-    place
-        Set and binding where the user said so.
-    """
-
-    name: str
-    origin: Any
-    kinds: tuple[tuple[str, DType], ...]
-    place: Place | None = None
-
-    @property
-    def is_resource(self) -> bool:
-        """Whether it is bound, rather than passed by value."""
-        return self.origin is vc.Buffer or is_image(self.origin)
-
-    @property
-    def image(self) -> ImageBinding | None:
-        """The image that it stands for, or None. Raises ValueError for texels that no format has."""
-        return image_binding(0, self.name, self.origin, self.kinds[0][1]) if is_image(self.origin) else None
-
-    @property
-    def binding_type(self) -> BindingType:
-        """How a resource is bound."""
-        image = self.image
-        if image is None:
-            return BindingType.STORAGE_BUFFER
-        return BindingType.STORAGE_IMAGE if image.storage else BindingType.SAMPLER
-
-    def __str__(self) -> str:
-        kinds = ", ".join(kind.name for _, kind in self.kinds)
-        return f"argument {self.name!r} ({getattr(self.origin, '__name__', self.origin)} of {kinds})"
-
-
-def read_arguments(arguments: object) -> tuple[RawArgument, ...]:
-    """Understand the arguments given to `glsl_kernel` or `spirv_kernel`.
-
-    Raises
-    ------
-    TypeError
-        They are no pairs of name and annotation, or an annotation has no dtype.
-    ValueError
-        A name is no Python name or given twice, or an annotation is of another kind.
-    """
-    if isinstance(arguments, Mapping):
-        arguments = list(arguments.items())
-    if isinstance(arguments, (str, bytes)) or not isinstance(arguments, Sequence):
-        raise ArgumentTypeError(
-            "arguments: expected a list such as [('data', Buff[f32]), ('alpha', Const[f32])], "
-            f"got {arguments!r}"
-        )
-    made: list[RawArgument] = []
-    for item in arguments:
-        if not isinstance(item, (tuple, list)) or len(item) not in (2, 3):
-            raise ArgumentTypeError(
-                f"arguments: expected (name, annotation) or (name, annotation, binding), got {item!r}"
-            )
-        name, annotation, *place = item
-        if not isinstance(name, str) or not name.isidentifier():
-            raise ArgumentValueError(f"arguments: expected a Python name, got {name!r}")
-        if name in [argument.name for argument in made]:
-            raise ArgumentValueError(f"arguments: {name!r} is there twice")
-        made.append(_argument(name, annotation, _place(name, place[0]) if place else None))
-    return tuple(made)
-
-
-def _place(name: str, value: object) -> Place:
-    numbers = value if isinstance(value, tuple) else (0, value)
-    match numbers:
-        case (int(in_set), int(binding)) if in_set >= 0 and binding >= 0:
-            return (in_set, binding)
-    raise ArgumentValueError(
-        f"argument {name!r}: expected a binding, or a tuple of set and binding, got {value!r}"
-    )
-
-
-def _argument(name: str, annotation: Any, place: Place | None) -> RawArgument:
-    if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
-        fields = leaf_fields(annotation)
-        kinds = tuple((f"{name}_{field.replace('.', '_')}", kind) for field, kind in fields)
-        origin: Any = annotation
-    else:
-        origin = getattr(annotation, "__origin__", None)
-        kinds = tuple((name, kind) for kind in getattr(annotation, "__args__", ()))
-        if origin is None or len(kinds) != 1:
-            raise ArgumentTypeError(f"argument {name!r}: expected {_WANTED}, got {annotation!r}")
-        if origin not in (vc.Buffer, vc.Constant, vc.Variable) and not is_image(origin):
-            raise ArgumentValueError(f"argument {name!r}: expected {_WANTED}, got {annotation!r}")
-    for _, kind in kinds:
-        if not (isinstance(kind, type) and dtype.is_dtype(kind) and hasattr(kind, "item_size")):
-            raise ArgumentTypeError(f"argument {name!r}: expected a dtype such as vd.float32, got {kind!r}")
-    argument = RawArgument(name, origin, kinds, place)
-    if place is not None and not argument.is_resource:
-        raise ArgumentValueError(f"{argument}: only buffers and images have bindings")
-    return argument
+# What is not bound here, and what to do about it.
+_INSTEAD = {
+    "texture without a sampler": "declare both as one, such as a sampler2D",
+    "sampler without a texture": "declare both as one, such as a sampler2D",
+    "texel buffer": "declare a storage buffer",
+    "cube or rectangle image": "declare a sampler2DArray",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +52,9 @@ class RawDescription:
     binding_type_list: tuple[int, ...]
     binding_access: tuple[tuple[bool, bool], ...]
     arguments: ArgumentLayout
-    uniform_binding: int
+    pc_size: int
+    # Binding of the plan, offset among the arguments and size of each uniform block of values.
+    uniform_blocks: tuple[tuple[int, int, int], ...]
     # Set and binding in the code -> binding of the plan.
     places: Mapping[Place, int]
 
@@ -171,19 +78,14 @@ class RawDescription:
         raise UnsupportedError(f"{self.name}: this needs a traced kernel (@vd.shader), not GLSL or SPIR-V")
 
     @property
-    def pc_size(self) -> int:
-        """Bytes of push constants."""
-        return 0 if self.arguments.uniform else self.arguments.size
-
-    @property
     def pc_structure(self) -> list[StructElement]:
         """Members of the push constant block."""
-        return [] if self.arguments.uniform else list(self.arguments.members)
+        return [member for member in self.arguments.members if member.offset < self.pc_size]
 
     @property
     def uniform_structure(self) -> list[StructElement]:
-        """Members of the uniform block that takes the values, where the code has one."""
-        return list(self.arguments.members) if self.arguments.uniform else []
+        """Members of the uniform blocks that take values; offsets count from the push constants on."""
+        return [member for member in self.arguments.members if member.offset >= self.pc_size]
 
     def layout(self, variant: Variant = PLAIN) -> ArgumentLayout:
         """Return where the values lie."""
@@ -221,11 +123,30 @@ def describe(
     ValueError
         They do not fit each other; the message says where.
     """
-    block, uniform = _value_block(name, arguments, interface)
-    bound = _bound(name, arguments, interface, uniform)
-    places = sorted({place for _, place in bound} | ({uniform} if uniform is not None else set()))
+    for resource in interface.resources:
+        if resource.kind not in (*_RESOURCE_KINDS.values(), "uniform buffer"):
+            instead = next((text for kind, text in _INSTEAD.items() if kind in resource.kind), None)
+            instead = instead or "declare one storage buffer, image or sampler for each binding"
+            raise ArgumentValueError(f"{name}: {_said(resource)} cannot be bound: {instead}")
+    blocks = value_blocks(name, interface)
+    told = {_told_place(name, argument, interface) for argument in arguments if argument.is_resource}
+    values = [argument for argument in arguments if not argument.is_resource]
+    free = [block for block in blocks if block.place is None or block.place not in told]
+    laid = lay_values(name, values, free)
+    # A uniform block that no value goes to is left to a buffer.
+    chosen = {each.block.place for each in laid}
+    taking = [block for block in free if block.place is None or block.place in chosen]
+    for block in taking:
+        check_apart(name, block)
+    bound = _bound(name, arguments, interface, {block.place for block in taking})
+    places = sorted(
+        {place for _, place in bound} | {block.place for block in taking if block.place is not None}
+    )
     numbers = {place: number for number, place in enumerate(places)}
-    layout = _value_layout(name, arguments, block, uniform is not None)
+    starts, size = arrange(name, taking)
+    members = tuple(
+        StructElement(each.member, each.kind, 1, starts[each.block.place] + each.offset) for each in laid
+    )
     declared: dict[Place, list[Resource]] = {}
     for resource in interface.resources:
         declared.setdefault((resource.set, resource.binding), []).append(resource)
@@ -237,94 +158,107 @@ def describe(
         for place in places
     ]
     kinds = {place: argument.binding_type for argument, place in bound}
-    if uniform is not None:
-        kinds[uniform] = BindingType.UNIFORM_BUFFER
-    by_name = {argument.name: numbers[place] for argument, place in bound}
+    uniforms = uniform_resources(interface)
+    kinds |= dict.fromkeys(uniforms, BindingType.UNIFORM_BUFFER)
+    least = {place: _least_bytes(resources) for place, resources in declared.items()}
+    infos = {
+        argument.name: _resource_info(argument, numbers[place], least[place], place in uniforms)
+        for argument, place in bound
+    }
+    for argument in values:
+        infos[argument.name] = _value_info(argument, [each for each in laid if each.argument is argument])
     return RawDescription(
         name,
         text,
         local_size,
-        tuple(_info(argument, by_name) for argument in arguments),
+        tuple(infos[argument.name] for argument in arguments),
         tuple(int(kinds[place]) for place in places),
         tuple(access),
-        layout,
-        -1 if uniform is None else numbers[uniform],
+        ArgumentLayout(members, size, False, None, None),
+        sum(block_bytes(block) for block in taking if block.place is None),
+        tuple(
+            (numbers[block.place], starts[block.place], block_bytes(block))
+            for block in taking
+            if block.place is not None
+        ),
         numbers,
     )
 
 
-def _info(argument: RawArgument, bindings: Mapping[str, int]) -> ShaderArgumentInfo:
-    names = tuple(member for member, _ in argument.kinds)
-    kinds = tuple(kind for _, kind in argument.kinds)
-    if argument.is_resource:
-        arg_type = _ARG_TYPES[argument.binding_type]
-        place = bindings[argument.name]
-        return ShaderArgumentInfo(
-            argument.name, arg_type, None, argument.name, binding=place, dtype=kinds[0], image=argument.image
-        )
-    if isinstance(argument.origin, type) and dataclasses.is_dataclass(argument.origin):
-        fields = tuple(field for field, _ in leaf_fields(argument.origin))
-        arg_type, kind = ArgType.CONSTANT_DATACLASS, None
-    else:
-        fields = ()
-        arg_type = ArgType.CONSTANT if argument.origin is vc.Constant else ArgType.VARIABLE
-        kind = kinds[0]
+def _least_bytes(resources: Sequence[Resource]) -> int:
+    """Return what a buffer must have: all of a uniform block, of another what is before its last array."""
+    sizes = [0]
+    for resource in resources:
+        members = resource.type.members
+        open_ended = bool(members) and members[-1][2].kind == "array" and not members[-1][2].count
+        if resource.kind == "uniform buffer" or open_ended:
+            sizes.append(resource.type.size)
+    return max(sizes)
+
+
+def _resource_info(argument: RawArgument, number: int, least: int, uniform: bool) -> ShaderArgumentInfo:
     return ShaderArgumentInfo(
         argument.name,
-        arg_type,
+        _ARG_TYPES[argument.binding_type],
         None,
         argument.name,
-        dtype=kind,
-        members=names,
-        member_dtypes=kinds,
-        fields=fields,
+        binding=number,
+        dtype=argument.kind,
+        image=argument.image,
+        least_bytes=least,
+        uniform=uniform,
+    )
+
+
+def _value_info(argument: RawArgument, laid: Sequence[Laid]) -> ShaderArgumentInfo:
+    arg_type = ArgType.CONSTANT if argument.origin is vc.Constant else ArgType.VARIABLE
+    return ShaderArgumentInfo(
+        argument.name,
+        ArgType.CONSTANT_DATACLASS if argument.is_tree else arg_type,
+        None,
+        argument.name,
+        dtype=None if argument.is_tree else laid[0].kind,
+        members=tuple(each.member for each in laid),
+        member_dtypes=tuple(each.kind for each in laid),
+        fields=tuple(each.field.path for each in laid) if argument.is_tree else (),
+        mapping=argument.is_tree,
     )
 
 
 # -- bindings
 
 
-def _value_block(
-    name: str, arguments: Sequence[RawArgument], interface: Interface
-) -> tuple[Type | None, Place | None]:
-    """Return the block that takes the values: push constants, or else the one uniform buffer."""
-    given = {argument.place for argument in arguments}
-    uniforms = [
-        resource
-        for resource in interface.resources
-        if resource.kind == "uniform buffer" and (resource.set, resource.binding) not in given
-    ]
-    if interface.push_constants is None and len(uniforms) == 1:
-        return uniforms[0].type, (uniforms[0].set, uniforms[0].binding)
-    if uniforms:
-        raise ArgumentValueError(
-            f"{name}: {_said(uniforms[0])} cannot be bound: values go to the push constants, or where there "
-            "are none to one uniform buffer; make it a storage buffer"
-        )
-    return interface.push_constants, None
+def _told_place(name: str, argument: RawArgument, interface: Interface) -> Place | None:
+    """Return set and binding of a resource where the user gave them, or a name of what is there."""
+    if not isinstance(argument.place, str):
+        return argument.place
+    for resource in interface.resources:
+        if argument.place in (resource.name, resource.type.name):
+            return (resource.set, resource.binding)
+    known = ", ".join(map(_said, interface.resources)) or "nothing"
+    raise ArgumentValueError(
+        f"{name}: {argument}: the code binds nothing called {argument.place!r}; it has {known}"
+    )
 
 
 def _bound(
-    name: str,
-    arguments: Sequence[RawArgument],
-    interface: Interface,
-    uniform: Place | None,
+    name: str, arguments: Sequence[RawArgument], interface: Interface, taking: set[Place | None]
 ) -> list[tuple[RawArgument, Place]]:
     """Return where each buffer and image goes, in order of the arguments."""
-    taken = {argument.place for argument in arguments} | {uniform}
+    resources = [argument for argument in arguments if argument.is_resource]
+    told = {argument.name: _told_place(name, argument, interface) for argument in resources}
+    taken = {*told.values(), *taking}
     bound: list[tuple[RawArgument, Place]] = []
     following = 0
-    for argument in arguments:
-        if not argument.is_resource:
-            continue
-        place = argument.place
+    for argument in resources:
+        place = told[argument.name]
         if place is None:
             while (0, following) in taken:
                 following += 1
             place = (0, following)
             following += 1
         if place in [other for _, other in bound]:
-            raise ArgumentValueError(f"{name}: {argument}: {_where(place)} is taken by another argument")
+            raise ArgumentValueError(f"{name}: {argument}: {described(place)} is taken by another argument")
         bound.append((argument, place))
     declared: dict[Place, list[Resource]] = {}
     for resource in interface.resources:
@@ -335,113 +269,43 @@ def _bound(
         if place not in declared:
             known = ", ".join(map(_said, interface.resources)) or "nothing"
             raise ArgumentValueError(
-                f"{name}: {argument} goes to {_where(place)}, where the code declares nothing; "
+                f"{name}: {argument} goes to {described(place)}, where the code declares nothing; "
                 f"it declares {known}"
             )
     places = {place for _, place in bound}
-    for place, resources in declared.items():
-        if place not in places and place != uniform:
-            raise ArgumentValueError(f"{name}: {_said(resources[0])} has no argument")
+    for place, found in declared.items():
+        if place not in places and place not in taking:
+            hint = ""
+            if found[0].kind == "uniform buffer":
+                where = found[0].name or (place if place[0] else place[1])
+                hint = f"; values or a buffer go there, as in ('params', dict, {where!r})"
+            raise ArgumentValueError(f"{name}: {_said(found[0])} has no argument{hint}")
     return bound
-
-
-def _where(place: Place) -> str:
-    return f"set {place[0]}, binding {place[1]}"
 
 
 def _said(resource: Resource) -> str:
     called = f" ({resource.name})" if resource.name else ""
-    return f"the {resource.kind} at {_where((resource.set, resource.binding))}{called}"
+    return f"the {resource.kind} at {described((resource.set, resource.binding))}{called}"
 
 
 def _check_resource(name: str, argument: RawArgument, resource: Resource) -> None:
     wanted = _RESOURCE_KINDS[argument.binding_type]
+    if wanted == "storage buffer" and resource.kind == "uniform buffer":
+        return
     if resource.kind != wanted:
         raise ArgumentValueError(
             f"{name}: {argument}: a {wanted} is given, and the code has {_said(resource)}"
         )
+    image = argument.image
+    if image is not None and (image.dimensions, image.arrayed) != (resource.axes, resource.layered):
+        layers = " with layers" if resource.layered else ""
+        raise ArgumentValueError(f"{name}: {argument}: {_said(resource)} has {resource.axes} axes{layers}")
     if wanted != "storage buffer" or not resource.type.members:
         return
-    (_, kind), last = argument.kinds[0], resource.type.members[-1][2]
+    kind, last = argument.kind, resource.type.members[-1][2]
     stride, size = last.stride, kind.item_size
     if last.kind == "array" and stride and stride % size and size % stride:
         raise ArgumentValueError(
             f"{name}: {argument}: the elements of {_said(resource)} lie {stride} bytes apart, a {kind.name} "
             f"takes {size}; declare the block with layout(scalar)"
         )
-
-
-# -- values
-
-
-def _value_layout(
-    name: str, arguments: Sequence[RawArgument], block: Type | None, uniform: bool
-) -> ArgumentLayout:
-    values = [
-        (argument, member, kind)
-        for argument in arguments
-        if not argument.is_resource
-        for member, kind in argument.kinds
-    ]
-    slots = list(_flat(block)) if block is not None else []
-    where = "the uniform block" if uniform else "the push constant block"
-    if len(values) != len(slots):
-        had = ", ".join(f"{slot} {kind}" for slot, _, kind in slots) or "none"
-        given = ", ".join(f"{member} ({kind.name})" for _, member, kind in values) or "none"
-        raise ArgumentValueError(
-            f"{name}: {where} of the code has {len(slots)} values ({had}), "
-            f"the arguments have {len(values)} ({given})"
-        )
-    members = []
-    for (argument, member, kind), (slot, offset, declared) in zip(values, slots, strict=True):
-        if not _fits(kind, declared):
-            raise ArgumentValueError(
-                f"{name}: {argument} goes to {slot!r} of {where}, which is {declared} at byte {offset}"
-                + _layout_hint(kind, declared)
-            )
-        members.append(StructElement(member, kind, 1, offset))
-    size = block.size if block is not None else 0
-    return ArgumentLayout(tuple(members), -(-size // 4) * 4, uniform, None, None)
-
-
-def _flat(block: Type, prefix: str = "", start: int = 0) -> Iterator[tuple[str, int, Type]]:
-    """Yield name, byte offset and type of each value in a block, those of structures within it too."""
-    for index, (name, offset, kind) in enumerate(block.members):
-        label = f"{prefix}{name or index}"
-        if kind.kind == "struct":
-            yield from _flat(kind, f"{label}.", start + offset)
-        else:
-            yield label, start + offset, kind
-
-
-def _fits(kind: DType, declared: Type) -> bool:
-    component = dtype.component_type(kind)
-    count = dtype.component_count(kind)
-    if dtype.is_scalar(kind):
-        family = "float" if dtype.is_float_dtype(component) else "int"
-        return declared.kind == family and declared.width == component.item_size * 8
-    element = declared.element
-    if element is None:
-        return False
-    if dtype.is_matrix(kind):
-        side = kind.true_numpy_shape[0]
-        return (
-            declared.kind == "matrix"
-            and declared.count == side == element.count
-            and declared.stride == side * component.item_size
-            and element.element is not None
-            and _fits(component, element.element)
-        )
-    tight = declared.kind == "vector" or declared.stride == component.item_size
-    return (
-        declared.kind in ("vector", "array")
-        and tight
-        and declared.count == count
-        and _fits(component, element)
-    )
-
-
-def _layout_hint(kind: DType, declared: Type) -> str:
-    if declared.kind in ("matrix", "array") and declared.count in kind.true_numpy_shape:
-        return f", {declared.stride} bytes from one to the next; declare the block with layout(scalar)"
-    return ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 from weakref import ref
 
 from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE
-from vkdispatch.base.compiler import expect_kernels
+from vkdispatch.base.compiler import can_compile, expect_kernels
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import (
     Context,
@@ -717,9 +717,10 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         line_numbers
             Whether each line starts with its number; None takes `vc.get_shader_print_line_numbers()`.
         build
-            Compile it first. Without, no device is needed.
+            Compile it first. Without, no device is needed. Nor is one where there is no native module to
+            compile with.
         """
-        if build:
+        if build and (can_compile() or is_dummy()):
             self.build()
         latest = self._latest()
         source = latest.shown if latest else None

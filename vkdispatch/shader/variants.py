@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-import vkdispatch_native as native
 from vkdispatch.base.context import Context
 from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.dtype import DType, component_type
 from vkdispatch.base.environment import read_choices
 from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen.analysis import Usage, usage
 from vkdispatch.codegen.blocks import BLOCK, can_block

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-import vkdispatch_native as native
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.command_list import ALL_QUEUES
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context, elsewhere
 from vkdispatch.base.errors import ArgumentValueError, UnsupportedError
+from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.vkfft.layout import VkFFTAxis

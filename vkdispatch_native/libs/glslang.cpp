@@ -23,6 +23,7 @@ namespace {
 // Characters: what the stack of a call in the background is sure to suffice for.
 constexpr size_t kLongestSource = size_t{4} << 20;
 constexpr size_t kMostIncluded = size_t{64} << 20;  // characters, of all files that one shader includes
+constexpr size_t kDeepest = 64;                     // files that include each other
 
 // glslang's built-in tables are made once and kept for the life of the process.
 void initialize_once() {
@@ -80,8 +81,56 @@ class Files final : public glslang::TShader::Includer {
   }
 
  private:
-  static constexpr size_t kDeepest = 64;
+  size_t included_ = 0;
+};
 
+// Gives a shader what was found for it beforehand.
+class Texts final : public glslang::TShader::Includer {
+ public:
+  explicit Texts(const GlslOptions& options) : includes_(options.includes), texts_(options.texts) {}
+
+  IncludeResult* includeLocal(const char* name, const char* from, size_t depth) override {
+    return find(name, from, true, depth);
+  }
+  IncludeResult* includeSystem(const char* name, const char* from, size_t depth) override {
+    return find(name, from, false, depth);
+  }
+  void releaseInclude(IncludeResult* result) override { delete result; }
+
+ private:
+  IncludeResult* find(const char* name, const char* from, bool quoted, size_t depth) {
+    auto found = includes_.find({from, name, quoted});
+    if (found == includes_.end()) {  // glslang asks once more for what was in quotes, as if it were not
+      found = includes_.find({from, name, true});
+    }
+    if (found == includes_.end()) {
+      return fail(kUnknown);
+    }
+    const auto text = texts_.find(found->second);
+    if (text == texts_.end()) {
+      return fail(found->second);
+    }
+    if (depth > kDeepest) {
+      return fail(kTooDeep);
+    }
+    if (text->second.size() > kMostIncluded - included_) {
+      return fail(kTooLong);
+    }
+    included_ += text->second.size();
+    return new IncludeResult(text->first, text->second.data(), text->second.size(), nullptr);
+  }
+
+  // glslang takes what has no name for the reason why it cannot be included.
+  static IncludeResult* fail(const std::string& why) {
+    return new IncludeResult(std::string(), why.data(), why.size(), nullptr);
+  }
+
+  static inline const std::string kUnknown = "it is not to be found";
+  static inline const std::string kTooDeep = "files that include each other, more than 64 deep";
+  static inline const std::string kTooLong = "more than 64 MiB are included";
+
+  const std::map<GlslOptions::Directive, std::string>& includes_;
+  const std::map<std::string, std::string>& texts_;
   size_t included_ = 0;
 };
 
@@ -105,7 +154,11 @@ std::vector<uint32_t> compile(const std::string& source, const GlslOptions& opti
   constexpr int default_version = 450;
 
   // What this extension adds to SPIR-V is defined upon 1.6; devices that have it know that.
-  const bool newer = source.find("GL_NV_cooperative_matrix2") != std::string::npos;
+  const auto asks = [](const std::string& text) {
+    return text.find("GL_NV_cooperative_matrix2") != std::string::npos;
+  };
+  const bool newer = asks(source) || std::any_of(options.texts.begin(), options.texts.end(),
+                                                 [&](const auto& text) { return asks(text.second); });
   const int vulkan_minor = newer ? std::max(options.vulkan_minor, 3) : options.vulkan_minor;
   const char* text = source.c_str();
   const char* path = options.path.c_str();
@@ -118,11 +171,19 @@ std::vector<uint32_t> compile(const std::string& source, const GlslOptions& opti
   shader.setEnvInput(glslang::EShSourceGlsl, EShLangCompute, glslang::EShClientVulkan, default_version);
   shader.setEnvClient(glslang::EShClientVulkan, client_version(vulkan_minor));
   shader.setEnvTarget(glslang::EShTargetSpv, spirv_version(vulkan_minor));
+  if (!options.preamble.empty()) {
+    shader.setPreamble(options.preamble.c_str());
+  }
   Files files;
+  Texts texts(options);
   glslang::TShader::ForbidIncluder nothing;
-  glslang::TShader::Includer& includer =
-      options.path.empty() ? static_cast<glslang::TShader::Includer&>(nothing) : files;
-  if (!shader.parse(GetDefaultResources(), default_version, ENoProfile, false, false, messages, includer)) {
+  glslang::TShader::Includer* includer = &nothing;
+  if (!options.includes.empty()) {
+    includer = &texts;
+  } else if (!options.path.empty()) {
+    includer = &files;
+  }
+  if (!shader.parse(GetDefaultResources(), default_version, ENoProfile, false, false, messages, *includer)) {
     throw Error(ErrorKind::invalid_value, shader.getInfoLog());
   }
 

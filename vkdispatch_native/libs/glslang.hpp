@@ -1,20 +1,30 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "libs/background.hpp"
 
 namespace vkd {
 
-// Where a source comes from, and for which version of Vulkan it is compiled.
+// Where a source comes from, what it includes, and for which version of Vulkan it is compiled.
 struct GlslOptions {
-  // Of the file: what messages call it, and what files that it includes are found beside. Without it nothing
-  // can be included.
+  // The file that has the directive (empty: the source itself), the name in it, whether that is in quotes.
+  using Directive = std::tuple<std::string, std::string, bool>;
+
+  // Of the file: what messages call it, and what files that it includes are found beside. Without it only
+  // what `includes` has can be included.
   std::string path;
   int vulkan_minor = 2;  // Vulkan 1.0, 1.1 or 1.2: SPIR-V 1.0, 1.3 or 1.5
+  std::string preamble;  // GLSL to be read behind #version
+  // The name of what each directive stands for, and the texts by these names. What has no text is no name,
+  // but says why there is none.
+  std::map<Directive, std::string> includes;
+  std::map<std::string, std::string> texts;
 };
 
 // A GLSL compute shader on its way to SPIR-V.

@@ -251,6 +251,39 @@ bool Plan::refuses(uint32_t binding, const Image& image) const noexcept {
   });
 }
 
+void Plan::set_uniform_blocks(std::vector<UniformBlock> blocks) {
+  std::vector<bool> taken(types_.size());
+  for (const UniformBlock& block : blocks) {
+    const std::string what = "uniform_blocks: binding " + std::to_string(block.binding);
+    if (block.binding >= types_.size() || types_[block.binding] != VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER) {
+      throw Error(ErrorKind::invalid_value, what + " of the plan is no uniform buffer");
+    }
+    if (taken[block.binding]) {
+      throw Error(ErrorKind::invalid_value, what + " is there twice");
+    }
+    if (block.size == 0 || block.offset < push_constant_size_) {
+      throw Error(ErrorKind::invalid_value, what + " has no bytes behind the push constants");
+    }
+    for (const Pipeline& pipeline : pipelines_) {
+      const uint32_t most = pipeline.device->properties().core.limits.maxUniformBufferRange;
+      if (block.size > most) {
+        throw Error(ErrorKind::invalid_value, what + " has " + std::to_string(block.size) +
+                                                  " bytes, the device takes " + std::to_string(most));
+      }
+    }
+    taken[block.binding] = true;
+  }
+  uniform_blocks_ = std::move(blocks);
+}
+
+uint32_t Plan::argument_size() const noexcept {
+  uint32_t end = 0;
+  for (const UniformBlock& block : uniform_blocks_) {
+    end = std::max(end, block.offset + block.size);
+  }
+  return end;
+}
+
 std::string Plan::title() const {
   const std::string name = "'" + name_ + "'";
   return place_.empty() ? name : name + " (" + place_ + ")";

@@ -19,6 +19,13 @@ struct Specialization {
   std::vector<std::byte> data;
 };
 
+// A uniform block whose values come with each launch, among its arguments from `offset` on.
+struct UniformBlock {
+  uint32_t binding;
+  uint32_t offset;
+  uint32_t size;
+};
+
 class Plan final : public Resource {
  public:
   struct Pipeline {
@@ -48,6 +55,11 @@ class Plan final : public Resource {
   const std::string& name() const noexcept { return name_; }
   // Where the kernel is defined, such as "heat.py:12"; set before the plan is used, or never.
   void set_place(std::string place) { place_ = std::move(place); }
+  // Blocks that follow the push constants in the arguments of each launch; set before the plan is used, or
+  // never. Throws Error(invalid_value) where one is at no uniform buffer, or is larger than a device takes.
+  void set_uniform_blocks(std::vector<UniformBlock> blocks);
+  const std::vector<UniformBlock>& uniform_blocks() const noexcept { return uniform_blocks_; }
+  uint32_t argument_size() const noexcept;      // bytes of the arguments where there are such blocks, else 0
   std::string title() const;                    // "'scale' (heat.py:12)"
   uint64_t id() const noexcept { return id_; }  // never given twice
   // For each device the driver's form of the pipeline, empty where it is what was given.
@@ -62,6 +74,7 @@ class Plan final : public Resource {
   std::vector<VkDescriptorType> types_;
   std::vector<DeclaredBinding> declared_;
   uint32_t push_constant_size_;
+  std::vector<UniformBlock> uniform_blocks_;
   std::string name_;
   std::string place_;
   std::vector<Pipeline> pipelines_;

@@ -47,7 +47,8 @@ struct Dispatch {
   uint32_t binding_count;
   const std::byte* arguments;
   uint32_t argument_size;
-  int32_t uniform_binding;  // where the arguments are bound; -1: they are push constants
+  // Where the arguments are bound; -1: they are push constants, and behind them the plan's uniform blocks.
+  int32_t uniform_binding;
 };
 
 // A copy between a user's buffer and memory of the host, or from another buffer, or another copy of the same.

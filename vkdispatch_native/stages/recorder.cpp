@@ -130,19 +130,24 @@ const std::byte* Recorder::complete_arguments(const Dispatch& d) {
 }
 
 void Recorder::push_constants(const Dispatch& d, const Plan::Pipeline& pipeline) {
-  const std::byte* arguments = complete_arguments(d);
-  std::vector<std::byte>& constants = frame_.scratch().constants;
-  if (constants.size() >= d.argument_size && std::memcmp(constants.data(), arguments, d.argument_size) == 0) {
+  const uint32_t size = d.plan->uniform_blocks().empty() ? d.argument_size : d.plan->push_constant_size();
+  if (size == 0) {
     return;
   }
-  frame_.device().fn().vkCmdPushConstants(commands_, pipeline.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
-                                          d.argument_size, arguments);
-  constants.resize(std::max<size_t>(constants.size(), d.argument_size));
-  std::memcpy(constants.data(), arguments, d.argument_size);
+  const std::byte* arguments = complete_arguments(d);
+  std::vector<std::byte>& constants = frame_.scratch().constants;
+  if (constants.size() >= size && std::memcmp(constants.data(), arguments, size) == 0) {
+    return;
+  }
+  frame_.device().fn().vkCmdPushConstants(commands_, pipeline.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, size,
+                                          arguments);
+  constants.resize(std::max<size_t>(constants.size(), size));
+  std::memcpy(constants.data(), arguments, size);
 }
 
 void Recorder::bind_resources(const Dispatch& d, const Plan::Pipeline& pipeline) {
-  const bool uniform = d.uniform_binding >= 0;
+  const std::vector<UniformBlock>& blocks = d.plan->uniform_blocks();
+  const bool uniform = d.uniform_binding >= 0 || !blocks.empty();
   if (d.binding_count == 0 && !uniform) {
     return;
   }
@@ -155,10 +160,11 @@ void Recorder::bind_resources(const Dispatch& d, const Plan::Pipeline& pipeline)
   std::vector<VkDescriptorBufferInfo>& buffers = frame_.scratch().buffers;
   std::vector<VkDescriptorImageInfo>& images = frame_.scratch().images;
   std::vector<VkWriteDescriptorSet>& writes = frame_.scratch().writes;
-  // One place more than there may be bindings: the uniform block's is the last that is used.
-  buffers.resize(d.binding_count + 1);
-  images.resize(d.binding_count + 1);
-  writes.resize(d.binding_count + 1);
+  // Places for the uniform blocks too: they are the last that are used.
+  const size_t most = d.binding_count + std::max<size_t>(blocks.size(), 1);
+  buffers.resize(most);
+  images.resize(most);
+  writes.resize(most);
   size_t count = 0;
   for (size_t each = 0; each < d.binding_count; ++each) {
     const Binding& b = d.bindings[each];
@@ -175,12 +181,20 @@ void Recorder::bind_resources(const Dispatch& d, const Plan::Pipeline& pipeline)
       images[i] = {VK_NULL_HANDLE, b.image->storage_view(queue_), VK_IMAGE_LAYOUT_GENERAL};
     }
   }
-  if (uniform) {
-    const UniformSlice slice = frame_.allocate_uniform(d.argument_size);
-    std::memcpy(slice.mapped, complete_arguments(d), d.argument_size);
-    buffers[count] = {slice.buffer, slice.offset, d.argument_size};
-    writes[count].dstBinding = static_cast<uint32_t>(d.uniform_binding);
+  const auto bind_values = [&](const UniformBlock& block, const std::byte* arguments) {
+    const UniformSlice slice = frame_.allocate_uniform(block.size);
+    std::memcpy(slice.mapped, arguments + block.offset, block.size);
+    buffers[count] = {slice.buffer, slice.offset, block.size};
+    writes[count].dstBinding = block.binding;
     ++count;
+  };
+  if (d.uniform_binding >= 0) {
+    bind_values({static_cast<uint32_t>(d.uniform_binding), 0, d.argument_size}, complete_arguments(d));
+  } else if (uniform) {
+    const std::byte* arguments = complete_arguments(d);
+    for (const UniformBlock& block : blocks) {
+      bind_values(block, arguments);
+    }
   }
   if (count == 0) {
     return;

@@ -1,10 +1,9 @@
 """Common functions: rounding, limits, interpolation, bits of floats."""
 
 import builtins
+import math
 import struct
 from typing import Any
-
-import numpy as np
 
 from vkdispatch.base.dtype import (
     DType,
@@ -30,6 +29,7 @@ from vkdispatch.codegen.functions.elementwise import (
 )
 from vkdispatch.codegen.ir import Comment, Expr
 from vkdispatch.codegen.location import here, located
+from vkdispatch.codegen.mathematics import host
 from vkdispatch.codegen.range_checks import check_difference, check_limit
 from vkdispatch.codegen.recording import current
 from vkdispatch.codegen.variables import ShaderVariable
@@ -41,26 +41,26 @@ def _check_max(x: ex.Operand, y: ex.Operand) -> None:
 
 
 sign = unary(
-    "sign", np.sign, "-1, 0 or 1 in floating point.", check=lambda value: check_difference("sign", value)
+    "sign", host.sign, "-1, 0 or 1 in floating point.", check=lambda value: check_difference("sign", value)
 )
-floor = unary("floor", np.floor, "Largest whole number not above `var`, in floating point.")
-ceil = unary("ceil", np.ceil, "Smallest whole number not below `var`, in floating point.")
-trunc = unary("trunc", np.trunc, "Whole part of `var`, in floating point.")
-round = unary("round", np.rint, "Nearest whole number, halves to even, in floating point.", glsl="roundEven")
-round_even = unary("round_even", np.rint, "Nearest whole number, halves to even.", glsl="roundEven")
-fract = unary("fract", lambda x: x - np.floor(x), "var - floor(var).")
-mod = binary(
-    "mod", lambda x, y: np.float64(x) - y * np.floor(np.float64(x) / y), "Remainder with the sign of y."
+floor = unary("floor", host.floor, "Largest whole number not above `var`, in floating point.")
+ceil = unary("ceil", host.ceil, "Smallest whole number not below `var`, in floating point.")
+trunc = unary("trunc", host.trunc, "Whole part of `var`, in floating point.")
+round = unary(
+    "round", host.rint, "Nearest whole number, halves to even, in floating point.", glsl="roundEven"
 )
+round_even = unary("round_even", host.rint, "Nearest whole number, halves to even.", glsl="roundEven")
+fract = unary("fract", lambda x: x - host.floor(x), "var - floor(var).")
+mod = binary("mod", lambda x, y: x - y * host.floor(host.divide(x, y)), "Remainder with the sign of y.")
 min = binary(
     "min",
-    np.minimum,
+    host.minimum,
     "Smaller of two values, in their promoted type. Two ints give an int.",
     whole=builtins.min,
 )
 max = binary(
     "max",
-    np.maximum,
+    host.maximum,
     "Larger of two values, in their promoted type. Two ints give an int.",
     whole=builtins.max,
     check=_check_max,
@@ -75,15 +75,14 @@ def abs(var: Any) -> Any:
     if isinstance(value, Expr):
         check_difference("abs", value)
         return ShaderVariable(ex.absolute(value))
-    return builtins.abs(int(value)) if ex.is_integer_number(value) else fold(np.abs, (var,))
+    return builtins.abs(int(value)) if ex.is_integer_number(value) else fold(builtins.abs, (var,))
 
 
 def modf(x: Any, y: Any) -> Any:
     """Remainder as `mod`; of two numbers the tuple (fraction, whole part) of x."""
     operands("modf", (x, y))
     if all_numbers((x, y)):
-        fraction, whole = np.modf(float(x))
-        return float(fraction), float(whole)
+        return math.modf(x)
     return apply("modf", "mod", (x, y))
 
 
@@ -98,7 +97,7 @@ def clip(x: Any, min_val: Any, max_val: Any) -> Any:
     if all_integers((x, min_val, max_val)):
         return builtins.min(builtins.max(int(x), int(min_val)), int(max_val))
     if all_numbers((x, min_val, max_val)):
-        return fold(lambda value, low, high: np.minimum(np.maximum(value, low), high), (x, min_val, max_val))
+        return fold(host.clip, (x, min_val, max_val))
     return apply("clip", "clamp", (x, min_val, max_val), floating=False)
 
 
@@ -116,7 +115,7 @@ def mix(x: Any, y: Any, a: Any) -> Any:
     """Interpolate linearly from x (a = 0) to y (a = 1). Numbers give a float, with a limited to [0, 1]."""
     operands("mix", (x, y, a))
     if all_numbers((x, y, a)):
-        return fold(lambda start, end, at: start + (end - start) * np.clip(at, 0.0, 1.0), (x, y, a))
+        return fold(lambda start, end, at: start + (end - start) * host.clip(at, 0.0, 1.0), (x, y, a))
     return apply("mix", "mix", (x, y, a))
 
 
@@ -130,7 +129,7 @@ def smoothstep(edge0: Any, edge1: Any, x: Any) -> Any:
 
 
 def _smoothstep(edge0: float, edge1: float, x: float) -> Any:
-    t = np.clip((np.float64(x) - edge0) / (edge1 - edge0), 0.0, 1.0)
+    t = host.clip(host.divide(x - edge0, edge1 - edge0), 0.0, 1.0)
     return t * t * (3 - 2 * t)
 
 
@@ -160,7 +159,7 @@ def isfinite(var: Any) -> Any:
     """Whether a scalar is neither infinite nor NaN; a Python number gives a bool."""
     (value,) = operands("isfinite", (var,))
     if not isinstance(value, Expr):
-        return bool(np.isfinite(float(value)))
+        return math.isfinite(float(value))
     checks = [_classify(name, var)._value() for name in ("isnan", "isinf")]
     return ShaderVariable(ex.invert(ex.logical("||", checks)))
 
@@ -168,7 +167,7 @@ def isfinite(var: Any) -> Any:
 def _classify(name: str, x: Any) -> Any:
     (value,) = operands(name, (x,))
     if not isinstance(value, Expr):
-        return bool(getattr(np, name)(float(value)))
+        return getattr(math, name)(float(value))
     if not is_scalar(value.dtype):
         raise located(
             ArgumentValueError, f"{name}: expected a scalar, got {value.dtype.name}; ask for each component"

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
-import numpy as np
-
 from vkdispatch.base.dtype import (
     DType,
     bool_,
@@ -21,6 +19,7 @@ from vkdispatch.base.dtype import (
     uint32,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.functions.elementwise import Value, gives_value
 from vkdispatch.codegen.ir import Expr, If, RawStatement, Return

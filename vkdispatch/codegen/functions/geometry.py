@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import numpy as np
-
 from vkdispatch.base.dtype import (
     DType,
     component_type,
@@ -34,7 +32,7 @@ def _scalar_result(name: str, values: tuple[Any, ...]) -> ShaderVariable:
 def length(var: Any) -> Any:
     """Euclidean length of a vector, or |var|; a scalar."""
     operands("length", (var,))
-    return fold(np.abs, (var,)) if all_numbers((var,)) else _scalar_result("length", (var,))
+    return fold(abs, (var,)) if all_numbers((var,)) else _scalar_result("length", (var,))
 
 
 @gives_value

@@ -2,10 +2,9 @@
 
 from typing import Any, Protocol
 
-import numpy as np
-
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import DType
+from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.buffers import BufferVariable
 from vkdispatch.codegen.builder import get_builder

@@ -2,36 +2,34 @@
 
 from typing import Any
 
-import numpy as np
-
 from vkdispatch.codegen.functions.elementwise import binary, gives_value, unary
 from vkdispatch.codegen.mathematics import host
 
 log10 = unary(
     "log10",
-    np.log10,
-    "Logarithm to base 10, in floating point, to 2 units in the last place. A number gives a float.",
+    host.log10,
+    "Logarithm to base 10, to 2 units in the last place. A number gives a float.",
     glsl=None,
     own=True,
 )
 log1p = unary(
     "log1p",
-    np.log1p,
-    "log(1 + var), also near 0, in floating point, to 2 units in the last place. A number gives a float.",
+    host.log1p,
+    "log(1 + var), also for small values, to 2 units in the last place. A number gives a float.",
     glsl=None,
     own=True,
 )
 expm1 = unary(
     "expm1",
-    np.expm1,
-    "exp(var) - 1, also near 0, in floating point, to 2 units in the last place. A number gives a float.",
+    host.expm1,
+    "exp(var) - 1, also for small values, to 2 units in the last place. A number gives a float.",
     glsl=None,
     own=True,
 )
 cbrt = unary(
     "cbrt",
-    np.cbrt,
-    "Cube root, also below 0, in floating point, to 2 units in the last place. A number gives a float.",
+    host.cbrt,
+    "Cube root, also of negative values, to 2 units in the last place. A number gives a float.",
     glsl=None,
     own=True,
 )
@@ -72,7 +70,7 @@ lgamma = unary(
 )
 
 
-_hypot = binary("hypot", np.hypot, "", glsl=None, own=True)
+_hypot = binary("hypot", host.hypot, "", glsl=None, own=True)
 
 
 @gives_value

@@ -7,8 +7,6 @@ Vulkan allows to be loose, unless the kernel has `precise_math`.
 import math
 from typing import Any
 
-import numpy as np
-
 from vkdispatch.base.dtype import component_type, float64, is_scalar, is_vector, make_floating_dtype
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.functions.elementwise import (
@@ -21,30 +19,31 @@ from vkdispatch.codegen.functions.elementwise import (
     unary,
 )
 from vkdispatch.codegen.ir import ShaderFlags
+from vkdispatch.codegen.mathematics import host
 from vkdispatch.codegen.recording import has_flag
 from vkdispatch.codegen.variables import ShaderVariable
 
-sin = unary("sin", np.sin, "Sine of radians.", own=True)
-cos = unary("cos", np.cos, "Cosine of radians.", own=True)
-tan = unary("tan", np.tan, "Tangent of radians.", own=True)
-asin = unary("asin", np.arcsin, "Arc sine in radians.", own=True)
-acos = unary("acos", np.arccos, "Arc cosine in radians.", own=True)
-atan = unary("atan", np.arctan, "Arc tangent in radians.", own=True)
-sinh = unary("sinh", np.sinh, "Hyperbolic sine.", own=True)
-cosh = unary("cosh", np.cosh, "Hyperbolic cosine.", own=True)
-tanh = unary("tanh", np.tanh, "Hyperbolic tangent.", own=True)
-asinh = unary("asinh", np.arcsinh, "Inverse hyperbolic sine.", own=True)
-acosh = unary("acosh", np.arccosh, "Inverse hyperbolic cosine.", own=True)
-atanh = unary("atanh", np.arctanh, "Inverse hyperbolic tangent.", own=True)
-exp = unary("exp", np.exp, "e to the power of `var`.", own=True)
-exp2 = unary("exp2", np.exp2, "2 to the power of `var`.", own=True)
-log = unary("log", np.log, "Natural logarithm.", own=True)
-log2 = unary("log2", np.log2, "Logarithm to base 2.", own=True)
-sqrt = unary("sqrt", np.sqrt, "Square root.")
-inversesqrt = unary("inversesqrt", lambda x: 1 / np.sqrt(np.float64(x)), "1 / sqrt(var).")
-_radians = unary("radians", np.radians, "Degrees to radians.")
-_degrees = unary("degrees", np.degrees, "Radians to degrees.")
-_atan2 = binary("atan2", np.arctan2, "", glsl="atan", own=True)
+sin = unary("sin", host.sin, "Sine of radians.", own=True)
+cos = unary("cos", host.cos, "Cosine of radians.", own=True)
+tan = unary("tan", host.tan, "Tangent of radians.", own=True)
+asin = unary("asin", host.asin, "Arc sine in radians.", own=True)
+acos = unary("acos", host.acos, "Arc cosine in radians.", own=True)
+atan = unary("atan", host.atan, "Arc tangent in radians.", own=True)
+sinh = unary("sinh", host.sinh, "Hyperbolic sine.", own=True)
+cosh = unary("cosh", host.cosh, "Hyperbolic cosine.", own=True)
+tanh = unary("tanh", host.tanh, "Hyperbolic tangent.", own=True)
+asinh = unary("asinh", host.asinh, "Inverse hyperbolic sine.", own=True)
+acosh = unary("acosh", host.acosh, "Inverse hyperbolic cosine.", own=True)
+atanh = unary("atanh", host.atanh, "Inverse hyperbolic tangent.", own=True)
+exp = unary("exp", host.exp, "e to the power of `var`.", own=True)
+exp2 = unary("exp2", host.exp2, "2 to the power of `var`.", own=True)
+log = unary("log", host.log, "Natural logarithm.", own=True)
+log2 = unary("log2", host.log2, "Logarithm to base 2.", own=True)
+sqrt = unary("sqrt", host.sqrt, "Square root.")
+inversesqrt = unary("inversesqrt", lambda x: host.divide(1.0, host.sqrt(x)), "1 / sqrt(var).")
+_radians = unary("radians", math.radians, "Degrees to radians.")
+_degrees = unary("degrees", math.degrees, "Radians to degrees.")
+_atan2 = binary("atan2", host.atan2, "", glsl="atan", own=True)
 
 
 def _scaled(function: UnaryFunction, factor: float, x: Any) -> Any:
@@ -79,7 +78,7 @@ def pow(x: Any, y: Any) -> Any:
     """X to the power of y, in floating point; as `x ** y`. Numbers give a float."""
     base, exponent = operands("pow", (x, y))
     if all_numbers((x, y)):
-        return fold(np.float_power, (x, y))
+        return fold(host.pow, (x, y))
     if ex.is_number(exponent) and exponent == 0:
         exponent = 0.0
     return ShaderVariable(ex.power(base, exponent, precise=has_flag(ShaderFlags.PRECISE_MATH)))

@@ -4,10 +4,10 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-import vkdispatch_native as native
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.native_module import native
 from vkdispatch.base.rfft_buffer import RFFTBuffer
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.shader.map import MappingFunction

@@ -272,6 +272,8 @@ _GNU = ("-O3", "-cpp", "-ffree-form", "-ffree-line-length-none", "-fPIC", "-shar
 _FLANG = ("-O3", "-cpp", "-ffree-form", "-fPIC", "-shared")
 _NVHPC = ("-O3", "-Mpreprocess", "-Mfree", "-fPIC", "-shared", "-w")
 _INTEL = ("-O3", "-fpp", "-free", "-fPIC", "-shared", "-w")
+_CRAY = ("-O3", "-eZ", "-ffree", "-fPIC", "-shared")
+_IBM = ("-O3", "-qsuffix=cpp=F90", "-qfree=f90", "-qpic", "-qmkshrobj", "-w")
 _NAMES = ("gfortran", "flang", "flang-new", "nvfortran", "ifx")
 _PACKAGE = "Debian's package gfortran"
 _LOOP = "integer :: i\n{}do i = 1, x_attr%shape(1)\n  y(i) = x(i)\nend do\n"
@@ -279,8 +281,15 @@ _LOOP = "integer :: i\n{}do i = 1, x_attr%shape(1)\n  y(i) = x(i)\nend do\n"
 MODELS = (
     NativeModel(
         name="fortran",
-        search=Search("FC", _NAMES, package=_PACKAGE),
-        flags={"gnu": _GNU, "flang": _FLANG, "nvhpc": _NVHPC, "intel": _INTEL},
+        search=Search("FC", _NAMES, package=_PACKAGE, language="fortran"),
+        flags={
+            "gnu": _GNU,
+            "flang": _FLANG,
+            "nvhpc": _NVHPC,
+            "intel": _INTEL,
+            "cray": _CRAY,
+            "ibm": _IBM,
+        },
         write=write_fortran,
         suffix=".F90",
         copy=_LOOP.format(""),
@@ -288,12 +297,14 @@ MODELS = (
     ),
     NativeModel(
         name="openmp_fortran",
-        search=Search("FC", _NAMES, package=_PACKAGE),
+        search=Search("FC", _NAMES, package=_PACKAGE, language="fortran"),
         flags={
             "gnu": (*_GNU, "-fopenmp"),
             "flang": (*_FLANG, "-fopenmp"),
             "nvhpc": (*_NVHPC, "-mp"),
             "intel": (*_INTEL, "-qopenmp"),
+            "cray": (*_CRAY, "-h", "omp,noacc"),
+            "ibm": (*_IBM, "-qsmp=omp"),
         },
         write=write_openmp,
         suffix=".F90",
@@ -302,8 +313,17 @@ MODELS = (
     ),
     NativeModel(
         name="openacc_fortran",
-        search=Search("FC", ("nvfortran", "gfortran"), package=f"{_PACKAGE}, or NVIDIA's HPC SDK,"),
-        flags={"gnu": (*_GNU, "-fopenacc"), "nvhpc": (*_NVHPC, "-acc")},
+        search=Search(
+            "FC",
+            ("nvfortran", "gfortran"),
+            package=f"{_PACKAGE}, or NVIDIA's HPC SDK,",
+            language="fortran",
+        ),
+        flags={
+            "gnu": (*_GNU, "-fopenacc"),
+            "nvhpc": (*_NVHPC, "-acc"),
+            "cray": (*_CRAY, "-h", "acc,noomp"),
+        },
         write=write_openacc,
         suffix=".F90",
         copy=_LOOP.format("!$acc loop gang worker vector\n"),
@@ -311,12 +331,14 @@ MODELS = (
     ),
     NativeModel(
         name="omptarget_fortran",
-        search=Search("FC", ("nvfortran", "ifx", "gfortran", "flang"), package=_PACKAGE),
+        search=Search("FC", ("nvfortran", "ifx", "gfortran", "flang"), package=_PACKAGE, language="fortran"),
         flags={
             "gnu": (*_GNU, "-fopenmp"),
             "flang": (*_FLANG, "-fopenmp"),
             "nvhpc": (*_NVHPC, "-mp=gpu"),
             "intel": (*_INTEL, "-qopenmp", "-fopenmp-targets=spir64"),
+            "cray": (*_CRAY, "-h", "omp,noacc"),
+            "ibm": (*_IBM, "-qsmp=omp", "-qoffload"),
         },
         write=write_omptarget,
         suffix=".F90",

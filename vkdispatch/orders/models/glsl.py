@@ -1,5 +1,6 @@
 """GLSL on this package's engine: the body is that of a compute shader's `main`, or a shader with a `main`."""
 
+import hashlib
 import re
 import threading
 from collections.abc import Sequence
@@ -211,6 +212,10 @@ class GlslModel:
     def build(self, task: Task) -> Program:
         """Compile a section with glslang, in this process. Raises BuildFailure."""
         context = checked_context(task)
+        if task.debugging is not None:
+            text = write_glsl(task)
+            digest = hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=5).hexdigest()
+            task.debugging.keep(f"{NAME}-{digest}.comp", text)
         key = (NAME, task.order.text, task.order.label, task.section.line, task.parameters)
         program = kept(key, lambda: GlslProgram(task, context))
         try:

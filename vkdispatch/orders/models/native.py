@@ -1,5 +1,6 @@
 """What all models have in common whose sections a compiler makes a shared library of."""
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -7,10 +8,19 @@ import numpy as np
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.orders.arguments import Argument, Parameter
-from vkdispatch.orders.compilers import BuildFailure, CompileFailure, Compiler, Search, Source, find_compilers
+from vkdispatch.orders.compilers import (
+    BuildFailure,
+    CompileFailure,
+    Compiler,
+    Search,
+    Source,
+    command_of,
+    find_compilers,
+)
+from vkdispatch.orders.debugging import Debugging, unoptimised
 from vkdispatch.orders.errors import OrderRunError
 from vkdispatch.orders.grid import Grid
-from vkdispatch.orders.library import Library, library, test_compiler
+from vkdispatch.orders.library import Library, is_kept, library, library_key, test_compiler
 from vkdispatch.orders.models.protocol import Placement, Program, Task
 from vkdispatch.orders.order import Order
 from vkdispatch.orders.staging import HostPlacement, Layout
@@ -70,6 +80,9 @@ class NativeModel:
                 if idle:
                     raise BuildFailure(f"{compiler.title} is here, but {idle}")
                 test_compiler(compiler, flags, self.source(_copy_task(self)))
+                if task.debugging is not None:
+                    flags = unoptimised(flags)
+                    _tell(task.debugging, self, compiler, flags, source)
                 return self.program(self.name, compiler.title, library(compiler, flags, source))
             except BuildFailure as failure:
                 failures.append(failure)
@@ -129,6 +142,16 @@ def check_device(native: Library, device: int, model: str) -> None:
             f"device: {model} has {count} of them here{f' ({said})' if said else ''}, got {device}; "
             f"they count from 0"
         )
+
+
+def _tell(
+    debugging: Debugging, model: NativeModel, compiler: Compiler, flags: Sequence[str], source: Source
+) -> None:
+    """Say how a section is compiled, and keep its source."""
+    done = "kept from before" if is_kept(compiler, flags, source) else "compiled now"
+    command = shlex.join(command_of(compiler, flags, model.suffix))
+    debugging.say(f"{model.name}: {done}, by {compiler.title}\n{model.name}: {command}")
+    debugging.keep(f"{model.name}-{library_key(compiler, flags, source)[:10]}{model.suffix}", source.text)
 
 
 def _copy_task(model: NativeModel) -> Task:

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from vkdispatch.base.record import record
 from vkdispatch.orders.arguments import Argument, Parameter
+from vkdispatch.orders.debugging import Debugging
 from vkdispatch.orders.grid import Grid
 from vkdispatch.orders.order import Order, Section
 
@@ -23,12 +24,15 @@ class Task:
         The arguments, inputs first.
     compile
         Compiler commands in place of the search, or None.
+    debugging
+        Who is told what is done, or None.
     """
 
     order: Order
     section: Section
     parameters: tuple[Parameter, ...]
     compile: tuple[str, ...] | None
+    debugging: Debugging | None = None
 
 
 class Placement(Protocol):

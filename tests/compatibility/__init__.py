@@ -1,0 +1,1 @@
+"""Programs written for older systems, run as they are; the documentation's tables are made of them."""

@@ -1,0 +1,30 @@
+"""The native module as `native`, or what takes its place, see `absent`; for all modules."""
+
+from typing import TYPE_CHECKING
+
+from vkdispatch.base.absent import import_or_stand_in, is_absent
+from vkdispatch.base.errors import (
+    BackendUnavailableError,
+    DeviceLostError,
+    DeviceTimeoutError,
+    OutOfDeviceMemoryError,
+    VulkanError,
+)
+
+if TYPE_CHECKING:
+    import vkdispatch_native as native
+else:
+    native = import_or_stand_in(
+        "vkdispatch_native",
+        lambda: BackendUnavailableError(
+            "vulkan",
+            "the native module vkdispatch_native is not installed: kernels can be traced and their text be "
+            "read (get_src(), print_src()), but nothing can run; build it with `pip install .` in the "
+            "sources of vkdispatch",
+        ),
+    )
+
+if not is_absent(native):
+    native.set_error_types(VulkanError, DeviceLostError, OutOfDeviceMemoryError, DeviceTimeoutError)
+
+__all__ = ["native"]
