@@ -78,7 +78,7 @@ def test_norms_and_inverses(family: str, type: int, norm: Any) -> None:
 
 @pytest.mark.parametrize("type", [1, 2, 3])
 @pytest.mark.parametrize("family", ["dct", "idct", "dst"])
-def test_orthogonalize_is_apart_from_norm(family: str, type: int) -> None:
+def test_orthogonalize_is_independent_of_norm(family: str, type: int) -> None:
     values = noise((7,))
     for norm, flag in (("ortho", False), ("forward", True)):
         wanted = getattr(scipy.fft, family)(values.astype(np.float64), type, norm=norm, orthogonalize=flag)
@@ -121,7 +121,7 @@ def test_double_precision(family: str, type: int) -> None:
         close(ours, values, getattr(scipy.fft, family)(values, type, norm="ortho"))
 
 
-def test_in_place_into_a_buffer_and_in_a_graph() -> None:
+def test_in_place_with_out_and_in_a_graph() -> None:
     values = noise((12, 10))
     wanted = scipy.fft.dctn(values.astype(np.float64))
     buffer, graph = vd.asbuffer(values), vd.CommandGraph()

@@ -111,7 +111,7 @@ def test_random_shapes() -> None:
         assert min(error(buffer.read(0), truth) for truth in truths) < bound(22)
 
 
-def test_graphs_keep_what_lies_between() -> None:
+def test_graphs_keep_the_buffer_between_passes() -> None:
     """Of a transform with maps at both ends only the recording knows the memory between the passes."""
     a = complex_signal(6, 10)
     source, out = vd.asbuffer(a), vd.Buffer((6, 10), vd.complex64)
@@ -191,7 +191,7 @@ def test_real_transforms_with_maps(n: int) -> None:
     assert error(back.read(0), a) < 2 * bound(n)
 
 
-def test_what_is_refused() -> None:
+def test_wrong_arguments() -> None:
     buffer = vd.asbuffer(complex_signal(4, 8))
     with pytest.raises(TypeError, match="RFFTBuffer"):
         vd.fft.rfft(buffer)  # type: ignore[arg-type]
@@ -226,7 +226,7 @@ def test_what_is_refused() -> None:
     assert error(buffer.read(0), np.fft.fft(a)) < bound(8)
 
 
-def test_errors_in_maps_leave_no_trace() -> None:
+def test_errors_in_maps_leave_no_current_operation() -> None:
     def broken(source: Buff[c64]) -> None:
         raise RuntimeError("mine")
 
@@ -240,7 +240,7 @@ def test_errors_in_maps_leave_no_trace() -> None:
     assert error(buffer.read(0), np.fft.fft(a)) < bound(8)
 
 
-def test_calls_of_one_kind_are_told_apart() -> None:
+def test_similar_calls_have_their_own_kernels() -> None:
     """A call that was checked once launches at once: only what equals it may."""
     a = complex_signal(4, 12)
     for _ in range(2):
@@ -313,7 +313,7 @@ def multiplied(spectrum: Buff[c64], factor: Const[f32]) -> None:
     op.register[:] = op.register * spectrum[op.io_index] * factor
 
 
-def test_arguments_of_kernel_maps_may_follow_one_another() -> None:
+def test_arguments_of_kernel_maps_by_position() -> None:
     a, k = complex_signal(3, 8, 12), complex_signal(3, 8, 12, seed=1)
     wanted = np.fft.ifft2(np.fft.fft2(a.astype(np.complex128)) * k * 0.5)
     convolve: Any = vd.fft.convolve2D
@@ -326,7 +326,7 @@ def test_arguments_of_kernel_maps_may_follow_one_another() -> None:
     assert error(buffer.read(0), wanted) < 8 * bound(96)
 
 
-def test_wrong_kernels_leave_the_signal_as_it_is() -> None:
+def test_wrong_kernels_do_not_change_the_signal() -> None:
     a = complex_signal(8, 12)
     buffer, kernel = vd.asbuffer(a), vd.asbuffer(a)
     reals = vd.asrfftbuffer(a.real)

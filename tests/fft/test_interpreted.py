@@ -1,4 +1,4 @@
-"""Kernels run by the interpreter, which sees accesses out of bounds and races that a device may hide."""
+"""Kernels run by the interpreter, which detects races and accesses out of bounds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.fft.signals import bound, complex_signal, error
     ],
     ids=str,
 )
-def test_nothing_is_out_of_bounds_and_nothing_races(shape: tuple[int, ...], kind: Any) -> None:
+def test_kernels_have_no_races_and_stay_in_bounds(shape: tuple[int, ...], kind: Any) -> None:
     signal = complex_signal(*shape, dtype=np.complex128 if kind is vd.complex128 else np.complex64)
     kernel = vd.fft.make_fft_shader(shape, 1, input_type=kind, output_type=kind)
     buffer = signal.ravel().copy()
@@ -40,11 +40,11 @@ def test_nothing_is_out_of_bounds_and_nothing_races(shape: tuple[int, ...], kind
     ],
     ids=str,
 )
-def test_reversed_radices_for_which_memory_does_not_suffice(
+def test_reversed_radices_without_enough_memory(
     shape: tuple[int, ...], kind: Any, memory: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     context = vd.get_context()
     for info in context.device_infos:
         monkeypatch.setattr(type(info), "is_cpu", lambda self: False)
     monkeypatch.setattr(context, "max_shared_memory", memory)
-    test_nothing_is_out_of_bounds_and_nothing_races(shape, kind)
+    test_kernels_have_no_races_and_stay_in_bounds(shape, kind)

@@ -1,4 +1,4 @@
-"""Convolutions of several kernels: what is done where one workgroup cannot hold a line."""
+"""Convolutions in several kernels, of lines that no workgroup holds."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import vkdispatch as vd
 import vkdispatch.codegen as vc
 from tests.fft.signals import bound, complex_signal, error, filled
 from vkdispatch.codegen.abbreviations import Buff, c64
-from vkdispatch.fft import convolution
-from vkdispatch.fft.long_convolution import LongConvolution
+from vkdispatch.fft.convolve import plans
+from vkdispatch.fft.convolve.long import LongConvolution
 
 
 @pytest.fixture(autouse=True)
 def _no_single_pass(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let no workgroup hold a line there and back."""
     vd.fft.cache_clear()
-    monkeypatch.setattr(convolution, "plan_pass", lambda *_: None)
+    monkeypatch.setattr(plans, "plan_pass", lambda *_: None)
     yield
     vd.fft.cache_clear()
 

@@ -1,4 +1,4 @@
-"""Lines that no workgroup holds, and large primes: maps, ranges, real data and convolutions work as ever."""
+"""Long lines and large primes with maps, ranges, real data and convolutions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import vkdispatch as vd
 from tests.fft.signals import bound, complex_signal, error, real_signal
 from vkdispatch.base.record import replace
 from vkdispatch.codegen.abbreviations import Buff, Const, c64, f32
-from vkdispatch.fft.program import Program
+from vkdispatch.fft.many.program import Program
 
 N = 16384
 
@@ -31,13 +31,13 @@ def write_scaled(target: Buff[c64], scale: Const[f32]) -> None:
 def test_maps_and_range(shape: tuple[int, int], axis: int) -> None:
     n = shape[axis]
     a = complex_signal(*shape)
-    kept = a.copy()
-    np.moveaxis(kept, axis, 0)[:5] = 0
-    np.moveaxis(kept, axis, 0)[n // 3 :] = 0
+    hold = a.copy()
+    np.moveaxis(hold, axis, 0)[:5] = 0
+    np.moveaxis(hold, axis, 0)[n // 3 :] = 0
     out: Any = vd.Buffer(shape, vd.complex64)
     options: Any = {"axis": axis, "input_signal_range": (5, n // 3)}
     vd.fft.fft(out, 0.5, vd.asbuffer(a), input_map=read_it, output_map=write_scaled, **options)
-    truth = np.fft.fft(kept.astype(np.complex128), axis=axis)
+    truth = np.fft.fft(hold.astype(np.complex128), axis=axis)
     assert error(out.read(0), truth * 0.5) < 2 * bound(n)
     vd.fft.fft(out, 0.5, vd.asbuffer(a), output_map=write_scaled, **options)
     assert error(out.read(0), truth * 0.5) < 2 * bound(n)
@@ -66,7 +66,7 @@ def test_real(n: int) -> None:
     assert error(buffer.read_real(0), a) < 4 * bound(n)
 
 
-def test_a_graph_that_is_submitted_between_two_steps_of_a_call() -> None:
+def test_graph_submitted_between_two_steps_of_a_call() -> None:
     # as another thread may do at any time
     n = 8 * N  # several steps on every device
     a, b = complex_signal(3, n), complex_signal(3, n, seed=1)

@@ -9,9 +9,12 @@ import pytest
 
 import vkdispatch as vd
 from tests.fft.signals import bound, complex_signal, device_has, error, filled
-from vkdispatch.fft.plane_convolution import PlaneConvolution, plane_convolution
-from vkdispatch.fft.planes import PlanePlan, make_plane_kernel, plan_planes
-from vkdispatch.fft.stages import Split
+from vkdispatch.base.record import replace
+from vkdispatch.fft.convolve.planes import PlaneConvolution, get_plane_convolution
+from vkdispatch.fft.many.planes import make_plane_kernel
+from vkdispatch.fft.plan.planes import PlaneChoices, PlanePlan, plan_planes
+from vkdispatch.fft.plan.stages import Split
+from vkdispatch.fft.plan.transforms import Transform
 
 # a CPU takes two kernels
 pytestmark = pytest.mark.usefixtures("plans_of_gpus")
@@ -37,7 +40,11 @@ def _check(forward: Any, backward: Any, *shape: int, kind: Any = vd.complex64) -
 
 def _check_plan(plan: PlanePlan | None, interpreted: bool = True) -> None:
     assert plan is not None
-    kernels: list[Any] = [make_plane_kernel(plan, vd.complex64, inverse, True) for inverse in (False, True)]
+    shape, kind = (plan.count, plan.height, plan.width), vd.complex64
+    forward = Transform(shape, 2, kind, input_type=kind, output_type=kind)
+    kernels: list[Any] = [
+        make_plane_kernel(plan, replace(forward, inverse=inverse)) for inverse in (False, True)
+    ]
     if interpreted:  # which compiles nothing
         kernels = [kernel.interpret for kernel in kernels]
     _check(*kernels, plan.count, plan.height, plan.width)
@@ -68,7 +75,7 @@ def test_three_axes() -> None:
     assert error(buffer.read(0), signal) < 2 * bound(120)
 
 
-def test_back_without_normalization_in_a_graph() -> None:
+def test_inverse_without_normalization_in_a_graph() -> None:
     signal = complex_signal(7, 8, 8)
     buffer = filled(signal, vd.complex64)
     graph = vd.CommandGraph()
@@ -81,7 +88,7 @@ def test_back_without_normalization_in_a_graph() -> None:
 @pytest.mark.parametrize("size", [(2, 2), (3, 5), (9, 6), (10, 6), (8, 64), (30, 42), (17, 17), (16, 15)])
 def test_sizes(size: tuple[int, int]) -> None:
     # the last workgroup has fewer planes; where rows and columns need other numbers some invocations idle
-    _check_plan(plan_planes(5, *size, vd.complex64, planes=2 if max(size) < 20 else None))
+    _check_plan(plan_planes(5, *size, vd.complex64, PlaneChoices(planes=2 if max(size) < 20 else None)))
 
 
 @pytest.mark.parametrize("shape", [(3, 10, 3), (25, 8), (2, 28, 9)])
@@ -89,7 +96,7 @@ def test_columns_that_need_fewer_invocations_than_rows(shape: tuple[int, ...]) -
     _check(vd.fft.fft2, vd.fft.ifft2, *shape)
 
 
-def test_each_line_has_all_of_its_invocations() -> None:
+def test_invocations_of_each_line() -> None:
     for height in range(2, 34):
         for width in range(2, 34):
             plan = plan_planes(3, height, width, vd.complex64)
@@ -120,7 +127,7 @@ def _check_convolution(height: int, width: int) -> None:
     spec = PlaneConvolution(
         2, height, width, vd.complex64, vd.complex64, vd.complex64, inner_only=False, normalize=False
     )
-    kernel = plane_convolution(spec)
+    kernel = get_plane_convolution(spec)
     assert kernel is not None
     signal, other = complex_signal(2, height, width), complex_signal(2, height, width, seed=1)
     buffer = filled(signal, vd.complex64)
@@ -136,20 +143,20 @@ def test_convolutions_through_several_stages(size: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("staged", [False, True])
 @pytest.mark.parametrize("parts", [1, 2])
-def test_ways_through_memory(parts: int, staged: bool) -> None:
+def test_forms_of_exchange(parts: int, staged: bool) -> None:
     split = Split(16, (4, 4), 4)
     plan = plan_planes(
-        3, 16, 16, vd.complex64, rows=split, columns=split, planes=2, parts=parts, staged=staged
+        3, 16, 16, vd.complex64, PlaneChoices(split, split, planes=2, parts=parts, staged=staged)
     )
     assert plan is not None and plan.parts == parts and plan.staged == (staged and parts == 1)
     _check_plan(plan)
 
 
-def test_a_plane_that_memory_takes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_planes_exchanged_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     context = vd.get_context()
     split = Split(32, (8, 4), 4)
     monkeypatch.setattr(context, "max_shared_memory", 3000)
-    plan = plan_planes(2, 32, 32, vd.complex64, rows=split, columns=split, planes=1)
+    plan = plan_planes(2, 32, 32, vd.complex64, PlaneChoices(split, split, planes=1))
     assert plan is not None and plan.parts == 2 and plan.chunks == 2 and plan.size <= 3000
     assert plan.row_layout is not None and plan.row_layout.chunks == 2
     _check_plan(plan)
@@ -157,5 +164,5 @@ def test_a_plane_that_memory_takes_in_pieces(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("size", [(37, 8), (4096, 4096), (1, 8)])
-def test_what_two_passes_are_for(size: tuple[int, int]) -> None:
+def test_planes_that_take_two_passes(size: tuple[int, int]) -> None:
     assert plan_planes(3, *size, vd.complex64) is None

@@ -1,4 +1,4 @@
-"""Kernels as they are planned for GPUs and for CPUs, on whatever device there is, against NumPy."""
+"""Kernels planned for GPUs and for CPUs, on any device, against NumPy."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import vkdispatch as vd
 import vkdispatch.codegen as vc
 from tests.fft.signals import bound, complex_signal, device_has, error, filled
 from vkdispatch.arrays.facts import device_facts
-from vkdispatch.fft import columns, config, long, pairs, passes, shaders
-from vkdispatch.fft.device import runs_on_cpu
-from vkdispatch.fft.grid import line_grid
-from vkdispatch.fft.staged import plan_staged
-from vkdispatch.fft.stages import Split, choose_split, split_choices
+from vkdispatch.fft.many import kernels, long
+from vkdispatch.fft.plan import columns, tuning
+from vkdispatch.fft.plan.grids import make_grid
+from vkdispatch.fft.plan.lines import plan_staged, suits_pairs
+from vkdispatch.fft.plan.long_lines import choose_factors
+from vkdispatch.fft.plan.passes import choose_registers, plan_pass
+from vkdispatch.fft.plan.stages import Split, choose_split, list_splits
 
 # short lines through workgroup memory, padded and split exchanges, columns, passes that turn lines over
 SHAPES = [
@@ -45,14 +47,14 @@ def test_plans_of_gpus(shape: tuple[int, ...], axis: int) -> None:
 # a part of a workgroup's lines, whole workgroups, a part of the last one
 @pytest.mark.parametrize("shape", [(1, 45), (32, 105), (67, 36), (3, 3, 42)])
 @pytest.mark.usefixtures("plans_of_gpus")
-def test_lines_written_in_one_piece(shape: tuple[int, ...]) -> None:
+def test_staged_lines(shape: tuple[int, ...]) -> None:
     plan = plan_staged(shape, len(shape) - 1, vd.complex64)
     assert plan is not None and plan.split.threads > 1
     _check(shape, len(shape) - 1)
 
 
 @pytest.mark.usefixtures("plans_of_gpus")
-def test_which_lines_are_written_in_one_piece() -> None:
+def test_lengths_of_staged_lines() -> None:
     plans = {n: plan_staged((40, n), 1, vd.complex64) for n in (16, 32, 49, 62, 63, 64, 105, 128, 210)}
     assert [n for n, plan in plans.items() if plan is not None] == [105]
     assert plan_staged((40, 105, 2), 1, vd.complex64) is None
@@ -60,15 +62,15 @@ def test_which_lines_are_written_in_one_piece() -> None:
 
 @pytest.mark.parametrize("count", [1, 32, 69])
 @pytest.mark.usefixtures("plans_of_gpus")
-def test_two_invocations_do_a_prime_line(count: int) -> None:
-    assert pairs.suits_pairs((count, 43), 1, vd.complex64)
+def test_pairs_of_invocations_for_prime_lines(count: int) -> None:
+    assert suits_pairs((count, 43), 1, vd.complex64)
     _check((count, 43), 1)
     kernel = vd.fft.make_fft_shader((count, 43))
     assert kernel.local_size == (64, 1, 1)
 
 
 @pytest.mark.usefixtures("plans_of_gpus")
-def test_two_invocations_scale_and_convert() -> None:
+def test_pairs_of_invocations_scale_and_convert() -> None:
     signal = complex_signal(3, 43)
     buffer = filled(signal, vd.complex64)
     vd.fft.fft(buffer, norm="ortho")
@@ -80,16 +82,16 @@ def test_two_invocations_scale_and_convert() -> None:
 
 
 @pytest.mark.usefixtures("plans_of_gpus")
-def test_where_two_invocations_do_a_line() -> None:
+def test_lengths_of_pairs_of_invocations() -> None:
     # 31 is too short, 37 of another kind, 83 too long
-    lengths = [n for n in range(2, 200) if pairs.suits_pairs((5, n), 1, vd.complex64)]
+    lengths = [n for n in range(2, 200) if suits_pairs((5, n), 1, vd.complex64)]
     assert lengths == [43, 47, 59, 67, 71, 79]
-    assert not pairs.suits_pairs((5, 67, 2), 1, vd.complex64)
-    assert not pairs.suits_pairs((5, 67), 1, vd.complex128)
+    assert not suits_pairs((5, 67, 2), 1, vd.complex64)
+    assert not suits_pairs((5, 67), 1, vd.complex128)
 
 
 @pytest.mark.usefixtures("plans_of_gpus")
-def test_long_lines_compute_addresses_twice() -> None:
+def test_longest_lines_recompute_addresses() -> None:
     for length, twice in ((4096, False), (8192, True)):
         assert ("gl_NumWorkGroups" in vd.fft.make_fft_shader((2, length)).get_src().code) == twice
 
@@ -131,46 +133,46 @@ COLUMNS: list[tuple[tuple[int, ...], int, tuple[int, ...]]] = [
 def test_columns(
     shape: tuple[int, ...], axis: int, radices: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not columns.takes_columns(device_facts(), vd.complex64):
+    if not columns.suits_columns(device_facts(), vd.complex64):
         pytest.skip("the device has no 64-bit words")
-    monkeypatch.setattr(long, "_MANY_VALUES", 1)
-    monkeypatch.setattr(long, "split_columns", lambda *_: radices)
-    shaders.cached_fft_kernel.cache_clear()
+    monkeypatch.setattr(tuning, "COLUMN_LEAST_VALUES", 1)
+    monkeypatch.setattr(long, "choose_radices", lambda *_: radices)
+    kernels.build_fft_kernel.cache_clear()
     vd.fft.cache_clear()
     # those of the last piece are kernels of their own
     assert len(vd.fft.make_fft_shader(shape, axis).get_src()) in (len(radices), 2 * len(radices))
     _check(shape, axis)
-    shaders.cached_fft_kernel.cache_clear()
+    kernels.build_fft_kernel.cache_clear()
     vd.fft.cache_clear()
 
 
 @pytest.mark.usefixtures("plans_of_cpus")
 def test_radices_of_columns() -> None:
     facts = device_facts()
-    if not columns.takes_columns(facts, vd.complex64):
+    if not columns.suits_columns(facts, vd.complex64):
         pytest.skip("the device has no 64-bit words")
-    assert columns.split_columns(4096, 1, vd.complex128) is None
-    assert columns.split_columns(1155, 1, vd.complex64) is None  # no two of its columns are a vector
-    assert columns.split_columns(64 * 37, 1, vd.complex64) is None
+    assert columns.choose_radices(4096, 1, vd.complex128) is None
+    assert columns.choose_radices(1155, 1, vd.complex64) is None  # no two of its columns are a vector
+    assert columns.choose_radices(64 * 37, 1, vd.complex64) is None
     if facts.subgroup_size % 8 or not (facts.has_shuffle and facts.has_full_subgroups):
         return
-    assert columns.split_columns(16384, 1, vd.complex64) == (128, 128)
-    assert columns.lanes_of(facts, 16) == 1 and columns.lanes_of(facts, 20) == 2
-    assert columns.lanes_of(facts, 50) == 2 and columns.lanes_of(facts, 100) == 4
+    assert columns.choose_radices(16384, 1, vd.complex64) == (128, 128)
+    assert columns.choose_lanes(facts, 16) == 1 and columns.choose_lanes(facts, 20) == 2
+    assert columns.choose_lanes(facts, 50) == 2 and columns.choose_lanes(facts, 100) == 4
     for length in (60, 100, 1000, 3000, 65536, 100000):
-        radices = columns.split_columns(length, 1, vd.complex64)
+        radices = columns.choose_radices(length, 1, vd.complex64)
         assert radices is not None and np.prod(radices) == length
-        assert max(radix // columns.lanes_of(facts, radix) for radix in radices) <= 25
+        assert max(radix // columns.choose_lanes(facts, radix) for radix in radices) <= 25
 
 
 @pytest.mark.usefixtures("plans_of_cpus")
 def test_complex_numbers_are_words_of_64_bits_on_cpus() -> None:
     if "shaderInt64" not in vd.get_context().features:
         pytest.skip("the device has no 64-bit integers")
-    for shape, kernels in (((4, 256), 1), ((4, 16384), 2)):
+    for shape, count in (((4, 256), 1), ((4, 16384), 2)):
         kernel = vd.fft.make_fft_shader(shape)
-        sources = kernel.get_src() if kernels > 1 else [kernel.get_src()]
-        assert len(sources) == kernels
+        sources = kernel.get_src() if count > 1 else [kernel.get_src()]
+        assert len(sources) == count
         assert all("vec2 data[]; } buf0;" not in source.code for source in sources)
         # what callers give is complex64 all the same
         with pytest.raises(ValueError, match="expected elements of complex64"):
@@ -206,17 +208,17 @@ def test_real_lines_of_gpus(length: int) -> None:
 )
 def test_workgroups_of_one_row(axis: int, threads: int, lines: int) -> None:
     """What lies along x fills vectors: all invocations where lines, or the invocations of one, do not."""
-    grid = line_grid((24, 24), axis, threads, lines, 8)
+    grid = make_grid((24, 24), axis, threads, lines, 8)
     assert grid.flat and grid.local_size == (threads * lines, 1, 1)
-    assert not line_grid((24, 24), axis, 8, 8, 8).flat
-    assert not line_grid((24, 24), axis, threads, lines).flat
+    assert not make_grid((24, 24), axis, 8, 8, 8).flat
+    assert not make_grid((24, 24), axis, threads, lines).flat
 
 
-def test_a_cpu_exchanges_as_rarely_as_it_can() -> None:
+def test_splits_of_cpus_have_the_fewest_exchanges() -> None:
     for length in (64, 100, 315, 512, 1155, 2048, 4096):
         found = choose_split(length, 16, 1024, 4096)
         assert found is not None
-        choices = [split for _, split in split_choices(length, 16, 1024)]
+        choices = [split for _, split in list_splits(length, 16, 1024)]
         assert len(found.radices) == min(len(split.radices) for split in choices)
     # idle invocations read behind the line, for which there must be room as well
     found = choose_split(4000, 16, 1024, 4096)
@@ -226,15 +228,15 @@ def test_a_cpu_exchanges_as_rarely_as_it_can() -> None:
 
 @pytest.mark.usefixtures("plans_of_cpus")
 def test_plans_on_a_cpu() -> None:
-    assert runs_on_cpu()
+    assert device_facts().is_cpu
     # a short line is one invocation's, whose vectors are made of neighbours in x
-    plan = config.plan_pass((100, 24), 1, vd.complex64)
+    plan = plan_pass((100, 24), 1, vd.complex64)
     assert plan is not None and plan.layout is None and plan.grid.local_size == (64, 1, 1)
     # no room is lost to padding: all of a line is there at once
-    plan = config.plan_pass((2, 4096), 1, vd.complex64)
+    plan = plan_pass((2, 4096), 1, vd.complex64)
     assert plan is not None and plan.layout is not None and (plan.layout.parts, plan.layout.row) == (1, 4096)
-    assert max(passes.split_length(8192, vd.complex64) or ()) <= 32
-    assert sorted(passes.split_length(65536, vd.complex64) or ()) == [32, 32, 64]
+    assert max(choose_factors(8192, vd.complex64) or ()) <= 32
+    assert sorted(choose_factors(65536, vd.complex64) or ()) == [32, 32, 64]
     # the least registers that save an exchange
     for length, registers in ((64, 64), (62, 16), (256, 16), (1000, 16), (1024, 32), (600, 25)):
-        assert config.registers_of(length, False, True) == registers
+        assert choose_registers(length, False, True) == registers

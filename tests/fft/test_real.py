@@ -1,4 +1,4 @@
-"""Real transforms of even lengths, which are complex ones of half the length, against NumPy."""
+"""Real transforms of even lengths, by complex transforms of half the length, against NumPy."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import pytest
 
 import vkdispatch as vd
 from tests.fft.signals import bound, device_has, error, real_signal
-from vkdispatch.fft.config import Pass, plan_pass
-from vkdispatch.fft.real import make_real_kernel, plan_real
-from vkdispatch.fft.shared import SharedLayout
-from vkdispatch.fft.stages import Split
+from vkdispatch.base.record import replace
+from vkdispatch.fft.line.real import make_real_kernel
+from vkdispatch.fft.plan.memory import SharedLayout
+from vkdispatch.fft.plan.passes import Pass, PassChoices, plan_pass
+from vkdispatch.fft.plan.real import plan_real
+from vkdispatch.fft.plan.stages import Split
+from vkdispatch.fft.plan.transforms import Transform
 
 _HOST = {vd.complex32: np.complex64, vd.complex64: np.complex64, vd.complex128: np.complex128}
 
@@ -49,10 +52,7 @@ def test_every_even_length_to_64() -> None:
     # by the interpreter, which compiles nothing
     for length in range(2, 65, 2):
         plan = plan_real(3, length, vd.complex64)
-        assert plan is not None
-        forward = make_real_kernel(plan, vd.complex64, False, True).interpret
-        backward = make_real_kernel(plan, vd.complex64, True, True).interpret
-        _check(forward, backward, 3, length)
+        _check_plan(plan, 3, length, interpreted=True)
 
 
 @pytest.mark.parametrize("shape", [(3, 2), (5, 12), (9, 64), (1, 1210), (2, 3, 128), (2, 4096)])
@@ -77,7 +77,7 @@ def test_other_types(kind: Any, shape: tuple[int, ...]) -> None:
     _check(vd.fft.rfft, vd.fft.irfft, *shape, kind=kind)
 
 
-def test_the_last_workgroup_has_fewer_lines_and_leaves_what_is_behind_them() -> None:
+def test_last_workgroup_with_fewer_lines_writes_nothing_else() -> None:
     count, length = 259, 32
     signal = real_signal(count, length)
     buffer = _filled(np.concatenate([signal, np.full((3, length), 7, np.float32)]), vd.complex64)
@@ -88,7 +88,7 @@ def test_the_last_workgroup_has_fewer_lines_and_leaves_what_is_behind_them() -> 
     assert np.array_equal(found[count:], before)
 
 
-def test_back_without_normalization() -> None:
+def test_inverse_without_normalization() -> None:
     signal = real_signal(4, 48)
     buffer = _filled(signal, vd.complex64)
     vd.fft.rfft(buffer)
@@ -101,7 +101,11 @@ def test_back_without_normalization() -> None:
 
 def _check_plan(plan: Any, count: int, length: int, interpreted: bool = False) -> None:
     assert plan is not None
-    kernels: list[Any] = [make_real_kernel(plan, vd.complex64, inverse, True) for inverse in (False, True)]
+    kind = vd.complex64
+    forward = Transform((count, length), 1, kind, r2c=True, input_type=kind, output_type=kind)
+    kernels: list[Any] = [
+        make_real_kernel(plan, replace(forward, inverse=inverse)) for inverse in (False, True)
+    ]
     if interpreted:
         kernels = [kernel.interpret for kernel in kernels]
     _check(*kernels, count, length)
@@ -110,16 +114,16 @@ def _check_plan(plan: Any, count: int, length: int, interpreted: bool = False) -
 @pytest.mark.parametrize("linear", [False, True])
 @pytest.mark.parametrize("staged", [False, True])
 @pytest.mark.parametrize("length", [16, 90])
-def test_ways_through_memory(length: int, staged: bool, linear: bool) -> None:
-    half = plan_pass((37, length // 2), 1, vd.complex64, lines=8)
+def test_forms_of_exchange(length: int, staged: bool, linear: bool) -> None:
+    half = plan_pass((37, length // 2), 1, vd.complex64, PassChoices(lines=8))
     plan = plan_real(37, length, vd.complex64, half=half, staged=staged, linear=linear)
     assert plan is not None and (plan.staged, plan.linear) == (staged, linear)
     _check_plan(plan, 37, length, interpreted=length > 16)
 
 
 @pytest.mark.parametrize("length", [128, 210, 420])
-def test_real_and_imaginary_parts_in_turn(length: int) -> None:
-    half = plan_pass((19, length // 2), 1, vd.complex64, registers=16, lines=4, parts=2)
+def test_exchange_of_real_and_imaginary_parts_in_turn(length: int) -> None:
+    half = plan_pass((19, length // 2), 1, vd.complex64, PassChoices(registers=16, lines=4, parts=2))
     plan = plan_real(19, length, vd.complex64, half=half, staged=True)
     assert plan is not None and plan.half.layout is not None
     assert plan.half.layout.parts == 2 and not plan.staged
@@ -129,7 +133,7 @@ def test_real_and_imaginary_parts_in_turn(length: int) -> None:
 @pytest.mark.parametrize("chunks", [2, 4])
 def test_lines_exchanged_in_pieces(chunks: int) -> None:
     split = Split(512, (16, 8, 4), 32)
-    half = plan_pass((3, 512), 1, vd.complex64, split=split, lines=2, parts=2)
+    half = plan_pass((3, 512), 1, vd.complex64, PassChoices(split=split, lines=2, parts=2))
     assert half is not None
     piece = 512 // chunks
     layout = SharedLayout(512, 2, 16, piece + piece // 16, 2, chunks)
@@ -137,7 +141,7 @@ def test_lines_exchanged_in_pieces(chunks: int) -> None:
     _check_plan(plan, 3, 1024, interpreted=chunks == 4)
 
 
-def test_what_is_not_for_this_way() -> None:
+def test_lengths_and_types_without_a_real_plan() -> None:
     assert plan_real(3, 15, vd.complex64) is None
     assert plan_real(3, 16, vd.complex32) is None
     assert plan_real(3, 2 * 37, vd.complex64) is None

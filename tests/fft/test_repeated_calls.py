@@ -1,4 +1,4 @@
-"""Transforms that are called again: equal calls are bound, and what differs is not."""
+"""Repeated calls: equal calls are bound, and different calls are not."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_new_data_each_time(shape: tuple[int, ...]) -> None:
             check(x.read(0), truth(data))
 
 
-def test_options_that_are_equal_but_not_the_same() -> None:
+def test_equal_options_of_different_types() -> None:
     data = complex_values(6, 6)
     for _ in range(3):
         for axis in (1, 0, True, -1, 1):
@@ -54,7 +54,7 @@ def test_options_that_are_equal_but_not_the_same() -> None:
             check(x.read(0), np.fft.fft(data, axis=axis))
 
 
-def test_real_shapes_are_told_apart() -> None:
+def test_real_shapes_are_distinguished() -> None:
     """Rows of 6 and of 7 reals have 4 complex numbers each."""
     for _ in range(3):
         for length in (6, 7):
@@ -68,7 +68,7 @@ def test_real_shapes_are_told_apart() -> None:
             check(x.read_fourier(0), np.fft.rfft2(data))
 
 
-def test_layouts_of_kernels_are_told_apart() -> None:
+def test_layouts_of_kernels_are_distinguished() -> None:
     shape = (8, 16, 64)
     data, kernel = complex_values(*shape), complex_values(*shape)
     right = vd.fft.transpose(vd.asbuffer(kernel), axis=1)

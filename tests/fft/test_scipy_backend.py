@@ -1,4 +1,4 @@
-"""`scipy.fft` with our backend gives what it gives without, or declines."""
+"""`scipy.fft` with our backend against `scipy.fft` without it."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_other_arrays() -> None:
         check("dct", np.array([True, False, True]))
 
 
-def test_overwriting_and_workers_are_taken() -> None:
+def test_overwrite_and_workers_are_accepted() -> None:
     values = noise((8,), np.complex64)
     check("fft", values, overwrite_x=True, workers=2)
     check("dct", values.real.copy(), overwrite_x=True, workers=2)
@@ -110,7 +110,7 @@ def test_overwriting_and_workers_are_taken() -> None:
         lambda x: scipy.fft.dct(x[:, :1], 1),
     ],
 )
-def test_what_is_wrong_is_left_to_scipy(call: Callable[[np.ndarray], Any]) -> None:
+def test_wrong_arguments_raise_the_errors_of_scipy(call: Callable[[np.ndarray], Any]) -> None:
     values = noise((4, 6), np.float32)
     with pytest.raises((ValueError, TypeError, IndexError, RuntimeError)) as theirs:
         call(values)
@@ -119,7 +119,7 @@ def test_what_is_wrong_is_left_to_scipy(call: Callable[[np.ndarray], Any]) -> No
     assert str(ours.value) == str(theirs.value)
 
 
-def test_what_we_decline_is_done_by_scipy() -> None:
+def test_declined_calls_are_computed_by_scipy() -> None:
     with scipy.fft.set_backend(vd.fft.scipy_backend):
         if np.dtype(np.longdouble).itemsize > 8:
             assert scipy.fft.fft(np.ones(4, np.longdouble)).dtype == np.clongdouble
@@ -147,6 +147,6 @@ assert np.allclose(scipy.fft.fft(np.eye(1, 8, dtype=np.complex64)), 1)
     assert done.returncode == 0, done.stderr
 
 
-def test_import_takes_no_scipy(run_python: Any) -> None:
+def test_import_without_scipy(run_python: Any) -> None:
     done = run_python("import sys, vkdispatch as vd; vd.fft.scipy_backend; assert 'scipy' not in sys.modules")
     assert done.returncode == 0, done.stderr

@@ -1,36 +1,37 @@
 """Fast Fourier transforms: kernels generated for each length, open to the user's own code."""
 
 from vkdispatch.fft import scipy_backend
-from vkdispatch.fft.caching import cache_clear, get_cache_info, print_cache_info
-from vkdispatch.fft.context import FFTContext, IOManager, fft_context
-from vkdispatch.fft.convolution import get_transposed_size, make_convolution_shader, make_transpose_shader
-from vkdispatch.fft.convolving import convolve, convolve2D, convolve2DR, transpose
-from vkdispatch.fft.cosine import dct, dctn, dst, dstn, idct, idctn, idst, idstn
-from vkdispatch.fft.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
-from vkdispatch.fft.functions import (
-    fft,
-    fft2,
-    fft3,
-    ifft,
-    ifft2,
-    ifft3,
-    irfft,
-    irfft2,
-    irfft3,
-    rfft,
-    rfft2,
-    rfft3,
+from vkdispatch.fft.api import (
+    any_axes,
+    caches,
+    convolutions,
+    cosines,
+    frequencies,
+    shaders,
+    sources,
+    transforms,
 )
-from vkdispatch.fft.io import IOProxy
-from vkdispatch.fft.iterators import (
+from vkdispatch.fft.api.any_axes import *  # noqa: F403
+from vkdispatch.fft.api.caches import *  # noqa: F403
+from vkdispatch.fft.api.convolutions import *  # noqa: F403
+from vkdispatch.fft.api.cosines import *  # noqa: F403
+from vkdispatch.fft.api.frequencies import *  # noqa: F403
+from vkdispatch.fft.api.shaders import *  # noqa: F403
+from vkdispatch.fft.api.sources import *  # noqa: F403
+from vkdispatch.fft.api.transforms import *  # noqa: F403
+from vkdispatch.fft.convolve.plans import get_transposed_size
+from vkdispatch.fft.line.context import FFTContext, IOManager, fft_context
+from vkdispatch.fft.line.iterators import (
     global_reads_iterator,
     global_trasposed_write_iterator,
     global_writes_iterator,
     memory_reads_iterator,
     memory_writes_iterator,
 )
-from vkdispatch.fft.many_axes import fftn, hfft, ifftn, ihfft, irfftn, rfftn
-from vkdispatch.fft.ops import (
+from vkdispatch.fft.line.resources import FFTConfig, FFTGridManager, FFTResources, FFTSDataManager
+from vkdispatch.fft.plan.lengths import pad_dim
+from vkdispatch.fft.trace.io import IOProxy
+from vkdispatch.fft.trace.ops import (
     GlobalReadOp,
     GlobalTransposedWriteOp,
     GlobalWriteOp,
@@ -39,44 +40,7 @@ from vkdispatch.fft.ops import (
     read_op,
     write_op,
 )
-from vkdispatch.fft.registers import FFTRegisters
-from vkdispatch.fft.resources import FFTConfig, FFTGridManager, FFTResources, FFTSDataManager
-from vkdispatch.fft.shaders import make_fft_shader
-from vkdispatch.fft.shapes import pad_dim
-from vkdispatch.fft.src_functions import (
-    convolve2D_print_src,
-    convolve2D_src,
-    convolve2DR_print_src,
-    convolve2DR_src,
-    convolve_print_src,
-    convolve_src,
-    fft2_print_src,
-    fft2_src,
-    fft3_print_src,
-    fft3_src,
-    fft_print_src,
-    fft_src,
-    ifft2_print_src,
-    ifft2_src,
-    ifft3_print_src,
-    ifft3_src,
-    ifft_print_src,
-    ifft_src,
-    irfft2_print_src,
-    irfft2_src,
-    irfft3_print_src,
-    irfft3_src,
-    irfft_print_src,
-    irfft_src,
-    rfft2_print_src,
-    rfft2_src,
-    rfft3_print_src,
-    rfft3_src,
-    rfft_print_src,
-    rfft_src,
-    transpose_print_src,
-    transpose_src,
-)
+from vkdispatch.fft.trace.registers import FFTRegisters
 
 __all__ = [
     "FFTConfig",
@@ -91,91 +55,27 @@ __all__ = [
     "IOManager",
     "IOProxy",
     "MemoryOp",
-    "cache_clear",
-    "convolve",
-    "convolve2D",
-    "convolve2DR",
-    "convolve2DR_print_src",
-    "convolve2DR_src",
-    "convolve2D_print_src",
-    "convolve2D_src",
-    "convolve_print_src",
-    "convolve_src",
-    "dct",
-    "dctn",
-    "dst",
-    "dstn",
-    "fft",
-    "fft2",
-    "fft2_print_src",
-    "fft2_src",
-    "fft3",
-    "fft3_print_src",
-    "fft3_src",
     "fft_context",
-    "fft_print_src",
-    "fft_src",
-    "fftfreq",
-    "fftn",
-    "fftshift",
-    "get_cache_info",
     "get_transposed_size",
     "global_reads_iterator",
     "global_trasposed_write_iterator",
     "global_writes_iterator",
-    "hfft",
-    "idct",
-    "idctn",
-    "idst",
-    "idstn",
-    "ifft",
-    "ifft2",
-    "ifft2_print_src",
-    "ifft2_src",
-    "ifft3",
-    "ifft3_print_src",
-    "ifft3_src",
-    "ifft_print_src",
-    "ifft_src",
-    "ifftn",
-    "ifftshift",
-    "ihfft",
-    "irfft",
-    "irfft2",
-    "irfft2_print_src",
-    "irfft2_src",
-    "irfft3",
-    "irfft3_print_src",
-    "irfft3_src",
-    "irfft_print_src",
-    "irfft_src",
-    "irfftn",
-    "make_convolution_shader",
-    "make_fft_shader",
-    "make_transpose_shader",
     "mapped_kernel_index",
     "memory_reads_iterator",
     "memory_writes_iterator",
     "pad_dim",
-    "print_cache_info",
     "read_op",
-    "rfft",
-    "rfft2",
-    "rfft2_print_src",
-    "rfft2_src",
-    "rfft3",
-    "rfft3_print_src",
-    "rfft3_src",
-    "rfft_print_src",
-    "rfft_src",
-    "rfftfreq",
-    "rfftn",
     "scipy_backend",
-    "transpose",
-    "transpose_print_src",
-    "transpose_src",
     "write_op",
 ]
+__all__ += any_axes.__all__
+__all__ += caches.__all__
+__all__ += convolutions.__all__
+__all__ += cosines.__all__
+__all__ += frequencies.__all__
+__all__ += shaders.__all__
+__all__ += sources.__all__
+__all__ += transforms.__all__
 
 
 def __dir__() -> list[str]:

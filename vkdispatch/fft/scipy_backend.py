@@ -1,10 +1,11 @@
 """SciPy's FFTs on the device: `scipy.fft.set_backend(vd.fft.scipy_backend)`.
 
-This module is a backend as SciPy's dispatch asks for one (uarray's protocol): arrays go in and come out as
-with SciPy, of the same shapes, dtypes and numbers. float32 is computed as such, float16 too, and all else in
-double precision. What the device cannot do, and what is wrong, is declined: SciPy then does it, or says what
-is wrong. Declined are double precision on devices without float64, long doubles, arrays of other libraries,
-empty arrays, `plan=`, and what there is no memory for. `workers` and `overwrite_x` make no difference.
+This module is a backend of SciPy's dispatch (the uarray protocol): arguments and results are NumPy arrays
+with the shapes, dtypes and values of SciPy's. float16 and float32 are computed in single precision,
+everything else in double precision. What the device cannot do, and what is wrong, is declined: SciPy then
+computes it, or raises the error. Declined are double precision on devices without float64, long doubles,
+arrays of other libraries, empty arrays, `plan=`, and what does not fit into memory. `workers` and
+`overwrite_x` have no effect.
 """
 
 import math
@@ -18,21 +19,21 @@ from vkdispatch.base.buffer import Array, Buffer, function_buffer
 from vkdispatch.base.dtype import complex64, complex128, float32, float64
 from vkdispatch.base.errors import ArgumentValueError, OutOfDeviceMemoryError, UnsupportedError
 from vkdispatch.base.rfft_buffer import RFFTBuffer
-from vkdispatch.fft.cosine import cosine_transform
-from vkdispatch.fft.functions import fft as transform
-from vkdispatch.fft.functions import fft2, ifft2
-from vkdispatch.fft.many_axes import reversed_norm
-from vkdispatch.fft.precision import supports
+from vkdispatch.fft.api.transforms import fft, fft2, ifft2
+from vkdispatch.fft.arguments.norms import reverse_norm
+from vkdispatch.fft.arguments.types import supports
+from vkdispatch.fft.cosine.maps import Family
+from vkdispatch.fft.cosine.transforms import CosineOptions, cosine_transform
 
 __ua_domain__ = "numpy.scipy.fft"
 
 
 class _Declined(Exception):
-    """SciPy is to do it."""
+    """SciPy must compute it."""
 
 
 def __ua_function__(method: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:  # noqa: N807
-    """Do what a function of `scipy.fft` does, or return NotImplemented."""
+    """Compute a function of `scipy.fft`, or return NotImplemented."""
     function = _FUNCTIONS.get(method.__name__)
     if function is None:
         return NotImplemented
@@ -87,8 +88,8 @@ def _index(value: Any) -> int:
         raise _Declined from None
 
 
-def _axes_and_lengths(array: Array, s: Any, axes: Any) -> tuple[list[int], list[int | None]]:
-    """Return the axes, counted from the front, and the lengths asked for along them."""
+def _parse_axes_and_lengths(array: Array, s: Any, axes: Any) -> tuple[list[int], list[int | None]]:
+    """Return the axes, counted from the front, and the requested lengths along them."""
     many = (list, tuple, np.ndarray)
     lengths = None if s is None else [_index(n) for n in (s if isinstance(s, many) else (s,))]
     if axes is None:
@@ -106,8 +107,8 @@ def _axes_and_lengths(array: Array, s: Any, axes: Any) -> tuple[list[int], list[
     return found, [None if n == -1 else n for n in lengths]
 
 
-def _resized(array: Array, length: int | None, axis: int) -> Array:
-    """Cut an axis off, or fill it up with zeros."""
+def _resize(array: Array, length: int | None, axis: int) -> Array:
+    """Truncate an axis, or pad it with zeros."""
     if length is None or length == array.shape[axis]:
         return array
     if length < 1:
@@ -119,7 +120,7 @@ def _resized(array: Array, length: int | None, axis: int) -> Array:
     return filled
 
 
-def _checked(norm: Any, plan: Any) -> None:
+def _check_options(norm: Any, plan: Any) -> None:
     if plan is not None or norm not in (None, "backward", "ortho", "forward"):
         raise _Declined
 
@@ -127,8 +128,10 @@ def _checked(norm: Any, plan: Any) -> None:
 # ---- transforms ------------------------------------------------------------------------------------
 
 
-def _along(buffer: Buffer[Any], shape: Sequence[int], axes: Sequence[int], inverse: bool, norm: Any) -> None:
-    """Transform a buffer of complex numbers; any number of axes becomes three."""
+def _transform_axes(
+    buffer: Buffer[Any], shape: Sequence[int], axes: Sequence[int], inverse: bool, norm: Any
+) -> None:
+    """Transform a buffer of complex numbers of any number of axes."""
     last = len(shape) - 1
     if last > 0 and {last - 1, last} <= set(axes):
         planes = (math.prod(shape[:-2]), *shape[-2:])
@@ -136,10 +139,15 @@ def _along(buffer: Buffer[Any], shape: Sequence[int], axes: Sequence[int], inver
         axes = [axis for axis in axes if axis < last - 1]
     for axis in axes:
         folded = (math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :]))
-        transform(buffer, buffer_shape=folded, axis=1, inverse=inverse, norm=norm or "backward")
+        fft(buffer, buffer_shape=folded, axis=1, inverse=inverse, norm=norm or "backward")
 
 
-def _complex_transform(inverse: bool) -> Callable[..., Array]:
+_Compute = Callable[[Array, list[int], list[int | None], Any], Array]
+
+
+def _define(read: Callable[[Any], Array], compute: _Compute) -> Callable[..., Array]:
+    """Return a function of SciPy's signature; `compute` gets the array, axes, lengths and norm."""
+
     def run(
         x: Any,
         s: Any = None,
@@ -150,93 +158,81 @@ def _complex_transform(inverse: bool) -> Callable[..., Array]:
         *,
         plan: Any = None,
     ) -> Array:
-        _checked(norm, plan)
-        array = _complex_numbers(x)
-        chosen, lengths = _axes_and_lengths(array, s, axes)
-        for axis, length in zip(chosen, lengths, strict=True):
-            array = _resized(array, length, axis)
-        buffer = function_buffer(array.size, complex64 if _is_single(array) else complex128)
-        buffer.write(array.reshape(-1), 0)
-        _along(buffer, array.shape, chosen, inverse, norm)
-        return buffer.read(0).reshape(array.shape)
+        _check_options(norm, plan)
+        array = read(x)
+        chosen, lengths = _parse_axes_and_lengths(array, s, axes)
+        return compute(array, chosen, lengths, norm)
 
     return run
 
 
-def _forward_real(conjugate: bool) -> Callable[..., Array]:
-    """Return rfftn, or with `conjugate` ihfftn, which is its conjugate with the norms reversed."""
+def _resize_axes(array: Array, axes: Sequence[int], lengths: Sequence[int | None]) -> Array:
+    for axis, length in zip(axes, lengths, strict=True):
+        array = _resize(array, length, axis)
+    return array
 
-    def run(
-        x: Any,
-        s: Any = None,
-        axes: Any = None,
-        norm: Any = None,
-        overwrite_x: bool = False,
-        workers: Any = None,
-        *,
-        plan: Any = None,
-    ) -> Array:
-        _checked(norm, plan)
-        array = _reals(x)
-        chosen, lengths = _axes_and_lengths(array, s, axes)
-        for axis, length in zip(chosen, lengths, strict=True):
-            array = _resized(array, length, axis)
-        norm = reversed_norm(norm) if conjugate else norm
-        array = np.moveaxis(array, chosen[-1], -1)
+
+def _complex_transform(inverse: bool) -> Callable[..., Array]:
+    """Return fftn or ifftn."""
+
+    def compute(array: Array, axes: list[int], lengths: list[int | None], norm: Any) -> Array:
+        array = _resize_axes(array, axes, lengths)
+        buffer = function_buffer(array.size, complex64 if _is_single(array) else complex128)
+        buffer.write(array.reshape(-1), 0)
+        _transform_axes(buffer, array.shape, axes, inverse, norm)
+        return buffer.read(0).reshape(array.shape)
+
+    return _define(_complex_numbers, compute)
+
+
+def _forward_real(conjugate: bool) -> Callable[..., Array]:
+    """Return rfftn, or with `conjugate` ihfftn: its conjugate with the norms reversed."""
+
+    def compute(array: Array, axes: list[int], lengths: list[int | None], norm: Any) -> Array:
+        array = _resize_axes(array, axes, lengths)
+        norm = reverse_norm(norm) if conjugate else norm
+        array = np.moveaxis(array, axes[-1], -1)
         buffer = RFFTBuffer(
             (array.size // array.shape[-1], array.shape[-1]), complex64 if _is_single(array) else complex128
         )
         buffer.write_real(array.reshape(buffer.real_shape), 0)
-        transform(buffer, buffer_shape=buffer.real_shape, r2c=True, norm=norm)
+        fft(buffer, buffer_shape=buffer.real_shape, r2c=True, norm=norm)
         shape = (*array.shape[:-1], buffer.shape[-1])
-        _along(buffer, shape, _after_move(chosen), False, norm)
-        spectrum = np.moveaxis(buffer.read(0).reshape(shape), -1, chosen[-1])
+        _transform_axes(buffer, shape, _shift_axes(axes), False, norm)
+        spectrum = np.moveaxis(buffer.read(0).reshape(shape), -1, axes[-1])
         return np.ascontiguousarray(spectrum.conj() if conjugate else spectrum)
 
-    return run
+    return _define(_reals, compute)
 
 
 def _backward_real(conjugate: bool) -> Callable[..., Array]:
-    """Return irfftn, or with `conjugate` hfftn, which is that of the conjugate with the norms reversed."""
+    """Return irfftn, or with `conjugate` hfftn: that of the conjugate with the norms reversed."""
 
-    def run(
-        x: Any,
-        s: Any = None,
-        axes: Any = None,
-        norm: Any = None,
-        overwrite_x: bool = False,
-        workers: Any = None,
-        *,
-        plan: Any = None,
-    ) -> Array:
-        _checked(norm, plan)
-        array = _complex_numbers(x)
-        chosen, lengths = _axes_and_lengths(array, s, axes)
-        real_length = lengths[-1] if lengths[-1] is not None else 2 * (array.shape[chosen[-1]] - 1)
+    def compute(array: Array, axes: list[int], lengths: list[int | None], norm: Any) -> Array:
+        real_length = lengths[-1] if lengths[-1] is not None else 2 * (array.shape[axes[-1]] - 1)
         if real_length < 1:
             raise _Declined
-        for axis, length in zip(chosen, [*lengths[:-1], real_length // 2 + 1], strict=True):
-            array = _resized(array, length, axis)
-        norm = reversed_norm(norm) if conjugate else norm
-        array = np.moveaxis(array.conj() if conjugate else array, chosen[-1], -1)
+        array = _resize_axes(array, axes, [*lengths[:-1], real_length // 2 + 1])
+        norm = reverse_norm(norm) if conjugate else norm
+        array = np.moveaxis(array.conj() if conjugate else array, axes[-1], -1)
         buffer = RFFTBuffer(
             (array.size // array.shape[-1], real_length), complex64 if _is_single(array) else complex128
         )
         buffer.write(array.reshape(-1), 0)
-        _along(buffer, array.shape, _after_move(chosen), True, norm)
-        transform(buffer, buffer_shape=buffer.real_shape, r2c=True, inverse=True, norm=norm or "backward")
+        _transform_axes(buffer, array.shape, _shift_axes(axes), True, norm)
+        fft(buffer, buffer_shape=buffer.real_shape, r2c=True, inverse=True, norm=norm or "backward")
         signal = buffer.read_real(0).reshape((*array.shape[:-1], real_length))
-        return np.ascontiguousarray(np.moveaxis(signal, -1, chosen[-1]))
+        return np.ascontiguousarray(np.moveaxis(signal, -1, axes[-1]))
 
-    return run
+    return _define(_complex_numbers, compute)
 
 
-def _after_move(chosen: Sequence[int]) -> list[int]:
-    """Return where the other axes are once the last one named has become the last of all."""
+def _shift_axes(chosen: Sequence[int]) -> list[int]:
+    """Return the other axes after the last of them has become the last of the array."""
     return [axis - (axis > chosen[-1]) for axis in chosen[:-1]]
 
 
-def _real_to_real(family: Any, inverse: bool) -> Callable[..., Array]:
+def _real_to_real(family: Family, inverse: bool) -> Callable[..., Array]:
     def run(
         x: Any,
         type: Any = 2,
@@ -247,22 +243,20 @@ def _real_to_real(family: Any, inverse: bool) -> Callable[..., Array]:
         workers: Any = None,
         orthogonalize: Any = None,
     ) -> Array:
-        _checked(norm, None)
+        _check_options(norm, None)
         if type not in (1, 2, 3, 4):
             raise _Declined
         array = _numbers(x)
-        chosen, lengths = _axes_and_lengths(array, s, axes)
-        for axis, length in zip(chosen, lengths, strict=True):
-            array = _resized(array, length, axis)
+        chosen, lengths = _parse_axes_and_lengths(array, s, axes)
+        array = np.ascontiguousarray(_resize_axes(array, chosen, lengths))
         kind = array.dtype
-        array = np.ascontiguousarray(array)
         if kind.kind == "c":
-            # real and imaginary parts are transformed each for itself
+            # the real and the imaginary parts are transformed separately
             array = array.view(array.real.dtype).reshape(*array.shape, 2)
         buffer = function_buffer(array.size, float32 if _is_single(array) else float64)
         buffer.write(array.reshape(-1), 0)
-        options = (norm, None, buffer, orthogonalize, array.shape, False)
-        cosine_transform(family, buffer, type, tuple(chosen), inverse, *options)
+        options = CosineOptions(type, tuple(chosen), norm, None, buffer, orthogonalize, array.shape)
+        cosine_transform(family, inverse, buffer, options)
         outcome = buffer.read(0).reshape(array.shape).view(kind)
         return outcome[..., 0] if kind.kind == "c" else outcome
 
@@ -270,7 +264,7 @@ def _real_to_real(family: Any, inverse: bool) -> Callable[..., Array]:
 
 
 def _of_one_axis(function: Callable[..., Array]) -> Callable[..., Array]:
-    """Return the function of one axis that belongs to one of many."""
+    """Return the function of one axis, by the function of any axes."""
 
     def run(x: Any, n: Any = None, axis: Any = -1, *args: Any, **kwargs: Any) -> Array:
         return function(x, None if n is None else (n,), (axis,), *args, **kwargs)

@@ -1,17 +1,11 @@
-"""The older name of the modules that make the kernels of transforms and convolutions."""
+"""The functions of vkdispatch 0.1.0's module of this name; `vkdispatch.fft` has them too."""
 
-from vkdispatch.fft.caching import cache_clear, get_cache_info, print_cache_info
-from vkdispatch.fft.convolution import get_transposed_size, make_convolution_shader, make_transpose_shader
-from vkdispatch.fft.ops import mapped_kernel_index
-from vkdispatch.fft.shaders import make_fft_shader
+from vkdispatch.fft.api import caches, shaders
+from vkdispatch.fft.api.caches import *  # noqa: F403
+from vkdispatch.fft.api.shaders import *  # noqa: F403
+from vkdispatch.fft.convolve.plans import get_transposed_size
+from vkdispatch.fft.trace.ops import mapped_kernel_index
 
-__all__ = [
-    "cache_clear",
-    "get_cache_info",
-    "get_transposed_size",
-    "make_convolution_shader",
-    "make_fft_shader",
-    "make_transpose_shader",
-    "mapped_kernel_index",
-    "print_cache_info",
-]
+__all__ = ["get_transposed_size", "mapped_kernel_index"]
+__all__ += caches.__all__
+__all__ += shaders.__all__

@@ -1,0 +1,215 @@
+"""Transforms over any axes, and those of half spectra whose spectrum is real."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from vkdispatch.arrays.calls import array_function
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.rfft_buffer import RFFTBuffer
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.fft.arguments.buffers import require_rfft_buffer
+from vkdispatch.fft.arguments.norms import Norm, reverse_norm
+from vkdispatch.fft.arguments.options import Options
+from vkdispatch.fft.many.calls import transform_axes, transform_real, transform_real_axes
+from vkdispatch.fft.trace.line_kernel import buffer_of
+from vkdispatch.fft.trace.ops import read_op, write_op
+from vkdispatch.shader.map import MappingFunction, map
+
+__all__ = ["fftn", "hfft", "ifftn", "ihfft", "irfftn", "rfftn"]
+
+
+@array_function
+def fftn(
+    buffer: Buffer[Any],
+    axes: Sequence[int] | int | None = None,
+    norm: Norm | None = None,
+    graph: CommandGraph | None = None,
+    *,
+    print_shader: bool = False,
+    compute_type: DType | None = None,
+    buffer_shape: Sequence[int] | None = None,
+) -> None:
+    """Transform a complex buffer along some axes, in place, as `numpy.fft.fftn`.
+
+    Parameters
+    ----------
+    buffer
+        Complex64, complex128 or complex32.
+    axes
+        Which; default: all.
+    norm
+        "backward" (as None), "ortho" or "forward", as in NumPy.
+    graph, print_shader, compute_type
+        As for `fft`.
+    buffer_shape
+        Shape of the data, of any number of axes; default: the buffer's.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `fft`; also if an axis is repeated.
+    AxisError
+        There is no such axis.
+    """
+    options = Options(graph, print_shader, buffer_shape=buffer_shape, norm=norm, compute_type=compute_type)
+    transform_axes(buffer, axes, options)
+
+
+@array_function
+def ifftn(
+    buffer: Buffer[Any],
+    axes: Sequence[int] | int | None = None,
+    norm: Norm | None = None,
+    graph: CommandGraph | None = None,
+    *,
+    print_shader: bool = False,
+    compute_type: DType | None = None,
+    buffer_shape: Sequence[int] | None = None,
+) -> None:
+    """Transform a complex buffer back along some axes, in place, as `numpy.fft.ifftn`; see `fftn`."""
+    options = Options(
+        graph, print_shader, buffer_shape=buffer_shape, inverse=True, norm=norm, compute_type=compute_type
+    )
+    transform_axes(buffer, axes, options)
+
+
+@array_function
+def rfftn(
+    buffer: RFFTBuffer,
+    axes: Sequence[int] | int | None = None,
+    norm: Norm | None = None,
+    graph: CommandGraph | None = None,
+    *,
+    print_shader: bool = False,
+    compute_type: DType | None = None,
+) -> None:
+    """Transform the reals of an RFFTBuffer along some axes, in place, as `numpy.fft.rfftn`.
+
+    Parameters
+    ----------
+    buffer
+        Its reals become their half spectrum.
+    axes
+        Which; default: all. The last one is that of the real transform, and must be the last of the buffer.
+    norm
+        "backward" (as None), "ortho" or "forward", as in NumPy.
+    graph, print_shader, compute_type
+        As for `fft`.
+
+    Raises
+    ------
+    TypeError
+        `buffer` is not an RFFTBuffer.
+    ValueError
+        As `fft`; also if an axis is repeated, or the last one is not the buffer's last.
+    AxisError
+        There is no such axis.
+    """
+    options = Options(graph=graph, print_shader=print_shader, norm=norm, compute_type=compute_type)
+    transform_real_axes(buffer, axes, options)
+
+
+@array_function
+def irfftn(
+    buffer: RFFTBuffer,
+    axes: Sequence[int] | int | None = None,
+    norm: Norm | None = None,
+    graph: CommandGraph | None = None,
+    *,
+    print_shader: bool = False,
+    compute_type: DType | None = None,
+) -> None:
+    """Transform the half spectrum of an RFFTBuffer into reals, as `numpy.fft.irfftn`; see `rfftn`."""
+    options = Options(
+        graph=graph, print_shader=print_shader, inverse=True, norm=norm, compute_type=compute_type
+    )
+    transform_real_axes(buffer, axes, options)
+
+
+# ---- spectra that are real ---------------------------------------------------------------------------
+
+
+@array_function
+def hfft(
+    buffer: RFFTBuffer,
+    norm: Norm | None = None,
+    graph: CommandGraph | None = None,
+    *,
+    print_shader: bool = False,
+    compute_type: DType | None = None,
+) -> None:
+    """Transform half of a Hermitian signal in an RFFTBuffer into its real spectrum, in place.
+
+    As `numpy.fft.hfft` along the last axis.
+
+    Parameters
+    ----------
+    buffer
+        n // 2 + 1 complex numbers become n reals.
+    norm, graph, print_shader, compute_type
+        As for `rfftn`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `rfftn`.
+    """
+    # the inverse transform of the conjugate, with the factor of the forward one
+    options = Options(
+        graph,
+        print_shader,
+        inverse=True,
+        norm=reverse_norm(norm),
+        input_map=_make_conjugating_read(require_rfft_buffer(buffer).var_type),
+        compute_type=compute_type,
+    )
+    transform_real(buffer, options)
+
+
+@array_function
+def ihfft(
+    buffer: RFFTBuffer,
+    norm: Norm | None = None,
+    graph: CommandGraph | None = None,
+    *,
+    print_shader: bool = False,
+    compute_type: DType | None = None,
+) -> None:
+    """Transform the reals of an RFFTBuffer into half of the Hermitian signal whose spectrum they are.
+
+    As `numpy.fft.ihfft` along the last axis; the rest is as in `hfft`.
+    """
+    options = Options(
+        graph,
+        print_shader,
+        norm=reverse_norm(norm),
+        output_map=_make_conjugating_write(require_rfft_buffer(buffer).var_type),
+        compute_type=compute_type,
+    )
+    transform_real(buffer, options)
+
+
+@memoize
+def _make_conjugating_read(kind: DType) -> MappingFunction:
+    """Return the map that reads the conjugate."""
+
+    def read_conjugate(buffer: Any) -> None:
+        op = read_op()
+        op.read_from_buffer(buffer)
+        op.register.imag = -op.register.imag
+
+    return map(read_conjugate, input_types=[buffer_of(kind)])
+
+
+@memoize
+def _make_conjugating_write(kind: DType) -> MappingFunction:
+    """Return the map that writes the conjugate."""
+
+    def write_conjugate(buffer: Any) -> None:
+        op = write_op()
+        op.register.imag = -op.register.imag
+        op.write_to_buffer(buffer)
+
+    return map(write_conjugate, input_types=[buffer_of(kind)])

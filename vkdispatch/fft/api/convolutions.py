@@ -1,0 +1,256 @@
+"""Convolutions of buffers along one axis or two, and the layout of kernels that makes them fastest."""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
+
+from vkdispatch.arrays.calls import array_function
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.rfft_buffer import RFFTBuffer
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.fft.arguments.options import Options
+from vkdispatch.fft.arguments.shapes import SignalRange
+from vkdispatch.fft.convolve.calls import (
+    convolve_axis,
+    convolve_planes,
+    convolve_real_planes,
+    transpose_buffer,
+)
+from vkdispatch.fft.convolve.plans import Spectra
+from vkdispatch.shader.map import MappingFunction
+
+__all__ = ["convolve", "convolve2D", "convolve2DR", "transpose"]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+@array_function
+def convolve(
+    *buffers: Any,
+    kernel_map: MappingFunction | None = None,
+    kernel_num: int = 1,
+    buffer_shape: Sequence[int] | None = None,
+    graph: CommandGraph | None = None,
+    print_shader: bool = False,
+    axis: int | None = None,
+    normalize: bool = True,
+    name: str | None = None,
+    transposed_kernel: bool = False,
+    kernel_inner_only: bool = False,
+    input_map: MappingFunction | None = None,
+    output_map: MappingFunction | None = None,
+    output_type: DType | None = None,
+    input_type: DType | None = None,
+    kernel_type: DType | None = None,
+    compute_type: DType | None = None,
+    input_signal_range: SignalRange | None = None,
+) -> None:
+    """Multiply the spectrum along an axis by the conjugate of a kernel's, and transform back, in place.
+
+    The kernel is given by its spectrum. The result is the circular cross-correlation with the kernel.
+
+    Parameters
+    ----------
+    *buffers
+        The output and the input as in `fft` (one buffer without maps), then the kernel: a complex buffer, or
+        the arguments of `kernel_map`.
+    kernel_map
+        Called for each value of the spectrum, which it changes: `read_op().register`.
+    kernel_num
+        How many kernels are applied to one spectrum. A buffer has them one after another; maps distinguish
+        them by `mapped_kernel_index()`. An output map writes each result to its place.
+    buffer_shape, graph, print_shader, axis, name
+        As for `fft`.
+    input_map, output_map, output_type, input_type, compute_type
+        As for `fft`.
+    normalize
+        Whether the result is divided by the length.
+    transposed_kernel
+        Whether the kernel has the layout that `transpose` writes.
+    kernel_inner_only
+        Whether the kernel lacks the axes before the transformed one, so that it is the same for all of them.
+    kernel_type
+        Complex type of the kernel's buffer, if other than its dtype.
+    input_signal_range
+        (start, end): values outside are not read, and are zero.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Arguments are missing or wrong, or a buffer is too small.
+    AxisError
+        There is no such axis.
+    """
+    spectra = Spectra(kernel_map, kernel_type, kernel_num, bool(transposed_kernel), bool(kernel_inner_only))
+    io = (input_map, output_map, input_type, output_type, compute_type)
+    options = Options(
+        graph,
+        print_shader,
+        *io,
+        buffer_shape=buffer_shape,
+        axis=axis,
+        normalize=normalize,
+        signal_range=input_signal_range,
+    )
+    convolve_axis(buffers, spectra, options)
+
+
+def _takes_kernel_arguments(function: _Function) -> _Function:
+    """Let the arguments of a kernel map follow one another, if the map is passed by name."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        if len(args) > 2 and options.get("kernel_map") is not None:
+            args = (args[0], args[1:])
+        return function(*args, **options)
+
+    return cast(_Function, call)
+
+
+@array_function
+@_takes_kernel_arguments
+def convolve2D(  # noqa: N802
+    buffer: Any,
+    kernel: Any,
+    kernel_map: MappingFunction | None = None,
+    buffer_shape: Sequence[int] | None = None,
+    graph: CommandGraph | None = None,
+    print_shader: bool = False,
+    normalize: bool = True,
+    transposed_kernel: bool = False,
+    kernel_inner_only: bool = False,
+    input_map: MappingFunction | None = None,
+    output_map: MappingFunction | None = None,
+    output_type: DType | None = None,
+    input_type: DType | None = None,
+    kernel_type: DType | None = None,
+    compute_type: DType | None = None,
+    *,
+    input_args: Sequence[Any] | None = None,
+    output_args: Sequence[Any] | None = None,
+) -> None:
+    """Convolve along the last two axes with a kernel whose spectrum `fft2` made; see `convolve`.
+
+    Parameters
+    ----------
+    buffer
+        Complex, of two or three axes: the output, and the signal unless there is an input map.
+    kernel
+        Complex, of the same shape. With `kernel_map`: its argument, or a tuple of its arguments, which may
+        also be passed one after the other if `kernel_map` is passed by name.
+    kernel_map, buffer_shape, graph, print_shader, normalize, transposed_kernel, kernel_inner_only
+        As for `convolve`; the kernel is applied along the axis before the last.
+    input_map, output_map
+        Maps that read the signal and write the result; `buffer` holds the values in between.
+    output_type, input_type, kernel_type, compute_type
+        As for `convolve`.
+    input_args, output_args
+        Arguments of the maps; default: `buffer` alone.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `convolve`; also for another number of axes.
+    """
+    spectra = Spectra(kernel_map, kernel_type, 1, bool(transposed_kernel), bool(kernel_inner_only))
+    io = (input_map, output_map, input_type, output_type, compute_type)
+    options = Options(graph, print_shader, *io, buffer_shape=buffer_shape, normalize=normalize)
+    convolve_planes(buffer, kernel, spectra, options, (input_args, output_args))
+
+
+@array_function
+@_takes_kernel_arguments
+def convolve2DR(  # noqa: N802
+    buffer: RFFTBuffer,
+    kernel: Any,
+    kernel_map: MappingFunction | None = None,
+    buffer_shape: Sequence[int] | None = None,
+    transposed_kernel: bool = False,
+    kernel_inner_only: bool = False,
+    graph: CommandGraph | None = None,
+    print_shader: bool = False,
+    normalize: bool = True,
+    compute_type: DType | None = None,
+) -> None:
+    """Convolve reals along the last two axes with a kernel whose half spectrum `rfft2` made.
+
+    Parameters
+    ----------
+    buffer
+        Real, of two or three axes: the signal and the output.
+    kernel
+        The same for the kernel; with `kernel_map` its argument, or a tuple of them.
+    buffer_shape
+        Shape of the reals; default: `buffer.real_shape`.
+    kernel_map, transposed_kernel, kernel_inner_only, graph, print_shader, normalize, compute_type
+        As for `convolve2D`. `transpose` takes the shape of the half spectrum.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `convolve2D`.
+    """
+    spectra = Spectra(kernel_map, None, 1, bool(transposed_kernel), bool(kernel_inner_only))
+    options = Options(
+        graph, print_shader, buffer_shape=buffer_shape, normalize=normalize, compute_type=compute_type
+    )
+    convolve_real_planes(buffer, kernel, spectra, options)
+
+
+# ---- the transposed layout of kernels -------------------------------------------------------------
+
+
+def transpose(
+    in_buffer: Any,
+    conv_shape: Sequence[int] | None = None,
+    axis: int | None = None,
+    out_buffer: Any = None,
+    graph: CommandGraph | None = None,
+    kernel_inner_only: bool = False,
+    print_shader: bool = False,
+    input_type: DType | None = None,
+    output_type: DType | None = None,
+    compute_type: DType | None = None,
+) -> Buffer[Any]:
+    """Copy a convolution's kernel to the layout that convolutions along an axis read fastest.
+
+    Parameters
+    ----------
+    in_buffer
+        The kernel's spectrum.
+    conv_shape, axis
+        Shape and axis of the convolution; default: the shape of `in_buffer`, and the last axis.
+    out_buffer
+        The output; None creates a buffer of one axis. It needs `get_transposed_size(conv_shape, axis)`
+        elements; without the outer axes, those of the shape without them.
+    graph, print_shader
+        As for `fft`.
+    kernel_inner_only
+        Whether the kernel lacks the axes before the transformed one.
+    input_type, output_type
+        Complex types of the buffers, if other than their dtypes.
+    compute_type
+        Complex type of the convolution's computation; default: the wider of those, at least complex64.
+
+    Returns
+    -------
+    `out_buffer`, or the new one.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A wrong argument, or a buffer that is too small or of another dtype.
+    AxisError
+        There is no such axis.
+    """
+    options = Options(
+        graph,
+        print_shader,
+        buffer_shape=conv_shape,
+        axis=axis,
+        input_type=input_type,
+        output_type=output_type,
+        compute_type=compute_type,
+    )
+    return transpose_buffer(in_buffer, out_buffer, bool(kernel_inner_only), options)

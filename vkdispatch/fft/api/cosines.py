@@ -1,0 +1,182 @@
+"""Cosine and sine transforms of real buffers, with SciPy's definitions and normalization."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from vkdispatch.arrays.calls import array_function
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.fft.arguments.norms import Norm
+from vkdispatch.fft.cosine.maps import Family
+from vkdispatch.fft.cosine.transforms import CosineOptions, cosine_transform
+
+__all__ = ["dct", "dctn", "dst", "dstn", "idct", "idctn", "idst", "idstn"]
+
+
+class _AlongAxis(Protocol):
+    def __call__(
+        self,
+        buffer: Buffer[Any],
+        type: int = 2,
+        axis: int = -1,
+        norm: Norm | None = None,
+        graph: CommandGraph | None = None,
+        *,
+        out: Buffer[Any] | None = None,
+        orthogonalize: bool | None = None,
+        buffer_shape: Sequence[int] | None = None,
+        print_shader: bool = False,
+    ) -> Buffer[Any]: ...
+
+
+class _AlongAxes(Protocol):
+    def __call__(
+        self,
+        buffer: Buffer[Any],
+        type: int = 2,
+        axes: Sequence[int] | int | None = None,
+        norm: Norm | None = None,
+        graph: CommandGraph | None = None,
+        *,
+        out: Buffer[Any] | None = None,
+        orthogonalize: bool | None = None,
+        buffer_shape: Sequence[int] | None = None,
+        print_shader: bool = False,
+    ) -> Buffer[Any]: ...
+
+
+def _define_along_axis(name: str, family: Family, inverse: bool, doc: str) -> _AlongAxis:
+    """Return the function of a transform along one axis."""
+
+    def transform(
+        buffer: Buffer[Any],
+        type: int = 2,
+        axis: int = -1,
+        norm: Norm | None = None,
+        graph: CommandGraph | None = None,
+        *,
+        out: Buffer[Any] | None = None,
+        orthogonalize: bool | None = None,
+        buffer_shape: Sequence[int] | None = None,
+        print_shader: bool = False,
+    ) -> Buffer[Any]:
+        options = CosineOptions(
+            type, (axis,), norm, graph, out, orthogonalize, buffer_shape, print_shader, axis_name="axis"
+        )
+        return cosine_transform(family, inverse, buffer, options)
+
+    transform.__name__ = transform.__qualname__ = name
+    transform.__doc__ = doc
+    return array_function(transform)
+
+
+def _define_along_axes(name: str, family: Family, inverse: bool, doc: str) -> _AlongAxes:
+    """Return the function of a transform along any axes."""
+
+    def transform(
+        buffer: Buffer[Any],
+        type: int = 2,
+        axes: Sequence[int] | int | None = None,
+        norm: Norm | None = None,
+        graph: CommandGraph | None = None,
+        *,
+        out: Buffer[Any] | None = None,
+        orthogonalize: bool | None = None,
+        buffer_shape: Sequence[int] | None = None,
+        print_shader: bool = False,
+    ) -> Buffer[Any]:
+        options = CosineOptions(type, axes, norm, graph, out, orthogonalize, buffer_shape, print_shader)
+        return cosine_transform(family, inverse, buffer, options)
+
+    transform.__name__ = transform.__qualname__ = name
+    transform.__doc__ = doc
+    return array_function(transform)
+
+
+dct = _define_along_axis(
+    "dct",
+    "dct",
+    False,
+    """Return the discrete cosine transform along an axis, batched over all others, as `scipy.fft.dct`.
+
+    One complex transform computes it, with the reordering and the rotations fused in. Its length is N for
+    types II and III and for type IV of odd N, N / 2 for type IV of even N, and 2(N - 1) for type I.
+
+    Parameters
+    ----------
+    buffer
+        Reals: float32, float64 or float16, which is computed in float32. It is not changed.
+    type
+        1, 2, 3 or 4; type 1 needs at least 2 values.
+    axis
+        Negative ones count from the end.
+    norm
+        "backward" (as None): no factor here, and the inverse is divided by 2N (type I: 2(N - 1)). "forward":
+        the reverse. "ortho": both are divided by the square root.
+    graph
+        Where to record; None takes the thread's `vd.global_graph()`.
+    out
+        The buffer for the result, of the same shape and dtype; it may be `buffer`. None creates one.
+    orthogonalize
+        Whether the values at the ends are weighted so that, with "ortho", the matrix is orthogonal. Default:
+        only with "ortho".
+    buffer_shape
+        Shape of the data, of any number of axes; default: the buffer's.
+    print_shader
+        Whether to print the kernel.
+
+    Returns
+    -------
+    `out`, or the new buffer.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument is wrong, such as a buffer of complex numbers.
+    AxisError
+        There is no such axis.
+    """,
+)
+idct = _define_along_axis(
+    "idct",
+    "dct",
+    True,
+    "Return the inverse of `dct` of the same type and norm, as `scipy.fft.idct`; see `dct`.",
+)
+dst = _define_along_axis(
+    "dst",
+    "dst",
+    False,
+    """Return the discrete sine transform along an axis, batched over all others, as `scipy.fft.dst`.
+
+    The complex transform has the length of that of `dct`, but 2(N + 1) for type I, which accepts lines of one
+    value and is normalized by that number. Everything else is as in `dct`.
+    """,
+)
+idst = _define_along_axis(
+    "idst",
+    "dst",
+    True,
+    "Return the inverse of `dst` of the same type and norm, as `scipy.fft.idst`; see `dct`.",
+)
+dctn = _define_along_axes(
+    "dctn",
+    "dct",
+    False,
+    """Return the cosine transform along some axes (default: all), as `scipy.fft.dctn`; see `dct`.
+
+    The first axis is transformed from `buffer` to `out`, the others in `out`.
+    """,
+)
+idctn = _define_along_axes(
+    "idctn", "dct", True, "Return the inverse of `dctn`, as `scipy.fft.idctn`; see `dctn`."
+)
+dstn = _define_along_axes(
+    "dstn",
+    "dst",
+    False,
+    "Return the sine transform along some axes (default: all), as `scipy.fft.dstn`; see `dctn`.",
+)
+idstn = _define_along_axes(
+    "idstn", "dst", True, "Return the inverse of `dstn`, as `scipy.fft.idstn`; see `dctn`."
+)

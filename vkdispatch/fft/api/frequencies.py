@@ -1,0 +1,224 @@
+"""Sample frequencies, and shifts of the zero frequency."""
+
+from collections.abc import Sequence
+from typing import Any, overload
+
+import numpy as np
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.aliasing import is_same_memory
+from vkdispatch.arrays.axes import parse_axes
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.numbers import is_number, parse_int
+from vkdispatch.base.buffer import Array, Buffer, function_buffer
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OverlapError
+from vkdispatch.codegen.abbreviations import Buff, Const, u32
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.fft.arguments.buffers import check_like
+from vkdispatch.shader.copying import copyto
+from vkdispatch.shader.decorator import shader
+from vkdispatch.shader.parameters import given
+from vkdispatch.shader.shader_function import ShaderFunction
+
+__all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
+
+
+def fftfreq(n: int, d: float = 1.0) -> Array:
+    """Return the frequencies of a spectrum of n values, as `numpy.fft.fftfreq`.
+
+    Parameters
+    ----------
+    n
+        Length of the signal, 1 or more.
+    d
+        Sample spacing; the frequencies are in cycles per its unit.
+
+    Returns
+    -------
+    n numbers of float64: 0, 1 ... -2, -1, over n d.
+
+    Raises
+    ------
+    TypeError, ValueError
+        `n` is not a positive int, or `d` is not a number other than 0.
+    """
+    return np.fft.fftfreq(*_parse_samples(n, d))
+
+
+def rfftfreq(n: int, d: float = 1.0) -> Array:
+    """Return the frequencies of the half spectrum of n reals, n // 2 + 1 of them, as `numpy.fft.rfftfreq`.
+
+    See `fftfreq`.
+    """
+    return np.fft.rfftfreq(*_parse_samples(n, d))
+
+
+def _parse_samples(n: object, d: object) -> tuple[int, float]:
+    """Return the number of samples and their spacing."""
+    count = parse_int(n, "n", least=1)
+    if not is_number(d):
+        raise ArgumentTypeError(f"d: expected a number, got {given(d)}")
+    if not d:
+        raise ArgumentValueError("d: samples of no distance have no frequencies, got 0")
+    return count, float(d)
+
+
+@overload
+def fftshift(
+    x: Buffer[Any],
+    axes: Sequence[int] | int | None = None,
+    *,
+    out: Buffer[Any] | None = None,
+    graph: CommandGraph | None = None,
+) -> Buffer[Any]: ...
+
+
+@overload
+def fftshift(x: Any, axes: Sequence[int] | int | None = None) -> Array: ...
+
+
+def fftshift(
+    x: Any,
+    axes: Sequence[int] | int | None = None,
+    *,
+    out: Buffer[Any] | None = None,
+    graph: CommandGraph | None = None,
+) -> Any:
+    """Move the zero frequency to the middle of each axis, as `numpy.fft.fftshift`.
+
+    Parameters
+    ----------
+    x
+        An array, which NumPy shifts, or a buffer of any dtype, which the device shifts.
+    axes
+        Which; default: all.
+    out
+        For a buffer: the buffer for the result. It may be `x` if the axes have even lengths. None creates
+        one.
+    graph
+        For a buffer: where to record; None takes the thread's `vd.global_graph()`.
+
+    Returns
+    -------
+    A new array; or `out`, or the new buffer.
+
+    Raises
+    ------
+    TypeError
+        `out` or `graph` is given with an array.
+    ValueError
+        `out` has another shape or dtype, is `x` although an axis is odd, or an axis is repeated.
+    AxisError
+        There is no such axis of the buffer.
+    """
+    return _shift(x, axes, out, graph, inverse=False)
+
+
+@overload
+def ifftshift(
+    x: Buffer[Any],
+    axes: Sequence[int] | int | None = None,
+    *,
+    out: Buffer[Any] | None = None,
+    graph: CommandGraph | None = None,
+) -> Buffer[Any]: ...
+
+
+@overload
+def ifftshift(x: Any, axes: Sequence[int] | int | None = None) -> Array: ...
+
+
+def ifftshift(
+    x: Any,
+    axes: Sequence[int] | int | None = None,
+    *,
+    out: Buffer[Any] | None = None,
+    graph: CommandGraph | None = None,
+) -> Any:
+    """Return the inverse of `fftshift`, as `numpy.fft.ifftshift`; see `fftshift`."""
+    return _shift(x, axes, out, graph, inverse=True)
+
+
+def _shift(x: Any, axes: Any, out: Any, graph: CommandGraph | None, *, inverse: bool) -> Any:
+    if not isinstance(x, Buffer):
+        for name, value in (("out", out), ("graph", graph)):
+            if value is not None:
+                raise ArgumentTypeError(f"{name}: it is for buffers, and x is a {type(x).__name__}")
+        return np.fft.ifftshift(x, axes) if inverse else np.fft.fftshift(x, axes)
+    shape = x.shape
+    chosen = parse_axes(axes, len(shape), "axes")
+    # the offset of the source along each axis
+    steps = [0, 0, 0]
+    for axis in chosen:
+        steps[axis] = shape[axis] // 2 if inverse else -(-shape[axis] // 2)
+        steps[axis] %= max(shape[axis], 1)
+    if out is None:
+        target: Buffer[Any] = function_buffer(shape, x.var_type, context=x.context)
+    else:
+        target = check_like("out", out, "x", x)
+    if not x.size:
+        return target
+    if is_same_memory(target, x):
+        odd = [axis for axis in chosen if shape[axis] % 2 and shape[axis] > 1]
+        if odd:
+            raise OverlapError(
+                "out: it is the same memory as x, and in place only axes of even lengths can be shifted; "
+                f"axis {odd[0]} has {shape[odd[0]]}; give another buffer"
+            )
+        _make_swap(x.var_type)(x, *steps, graph=graph)
+    elif any(steps):
+        _make_roll(x.var_type)(target, x, *steps, graph=graph)
+    else:
+        copyto(target, x, graph=graph)
+    return target
+
+
+def _source_index(buffer: Any, i: Any, steps: Sequence[Any]) -> Any:
+    """Return the source of the value at a flat index."""
+    shape = (buffer.shape.x, buffer.shape.y, buffer.shape.z)
+    row = (i // shape[2]).to_register()
+    found: Any = 0
+    places = (row // shape[1], row % shape[1], i % shape[2])
+    for place, length, step in zip(places, shape, steps, strict=True):
+        moved = (place + step).to_register()
+        found = found * length + vc.select(moved >= length, moved - length, moved)
+    return found.to_register()
+
+
+@memoize
+def _make_roll(kind: DType) -> ShaderFunction:
+    """Return the kernel that shifts from one buffer to another."""
+
+    def roll(dst: Any, src: Any, x: Any, y: Any, z: Any) -> None:
+        i = vc.global_invocation_id().x
+        dst[i] = src[_source_index(src, i, (x, y, z))]
+
+    return _make_kernel(roll, ("dst", "src"), kind)
+
+
+@memoize
+def _make_swap(kind: DType) -> ShaderFunction:
+    """Return the kernel that shifts in place, by half of even axes."""
+
+    def swap(dst: Any, x: Any, y: Any, z: Any) -> None:
+        i = vc.global_invocation_id().x
+        other = _source_index(dst, i, (x, y, z))
+        # each of a pair finds the other, and the first swaps them
+        with vc.if_block(i < other):
+            here, there = dst[i].to_register(), dst[other].to_register()
+            dst[i] = there
+            dst[other] = here
+
+    return _make_kernel(swap, ("dst",), kind)
+
+
+def _make_kernel(function: Any, buffers: tuple[str, ...], kind: DType) -> ShaderFunction:
+    annotation: Any = Buff
+    decorate = shader(
+        "dst.size",
+        arg_type_annotations=[*[annotation[kind]] * len(buffers), *[Const[u32]] * 3],
+        arg_names=[*buffers, "x", "y", "z"],
+        rewrite=False,
+    )
+    return decorate(function)

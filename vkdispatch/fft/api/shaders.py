@@ -1,0 +1,175 @@
+"""Kernels of transforms and convolutions, for the caller to launch."""
+
+from typing import Any
+
+from vkdispatch.arrays.numbers import parse_int
+from vkdispatch.base.dtype import DType, complex64
+from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.fft.arguments.buffers import parse_map
+from vkdispatch.fft.arguments.options import Options
+from vkdispatch.fft.arguments.shapes import SignalRange, parse_axis, parse_shape
+from vkdispatch.fft.arguments.types import ensure_supported_complex_precision
+from vkdispatch.fft.convolve.kernels import get_convolution_kernel, get_transpose_kernel, resolve_kernel_type
+from vkdispatch.fft.convolve.plans import Convolution, Spectra, make_transposition
+from vkdispatch.fft.many.calls import parse_transform
+from vkdispatch.fft.many.kernels import get_fft_kernel
+from vkdispatch.fft.plan.transforms import Transform
+from vkdispatch.shader.map import MappingFunction
+from vkdispatch.shader.shader_function import ShaderFunction
+
+__all__ = ["make_convolution_shader", "make_fft_shader", "make_transpose_shader"]
+
+
+def make_fft_shader(
+    buffer_shape: Any,
+    axis: int | None = None,
+    inverse: bool = False,
+    normalize_inverse: bool = True,
+    r2c: bool = False,
+    input_map: MappingFunction | None = None,
+    output_map: MappingFunction | None = None,
+    input_type: DType | None = None,
+    output_type: DType | None = None,
+    compute_type: DType | None = None,
+    input_signal_range: SignalRange | None = None,
+) -> Any:
+    """Return the kernel of a transform along an axis, batched over all others; equal arguments share one.
+
+    Parameters
+    ----------
+    buffer_shape, axis
+        Shape of the data, and the axis (default: the last).
+    inverse, normalize_inverse
+        Direction, and whether an inverse transform is divided by the length.
+    r2c
+        Whether the data is that of an RFFTBuffer; `buffer_shape` is then the shape of the reals.
+    input_map, output_map
+        Maps that read and write; see `read_op` and `write_op`.
+    input_type, output_type
+        Complex types of the buffers (default complex64).
+    compute_type
+        Complex type of the computation; default: the widest of those, at least complex64.
+    input_signal_range
+        (start, end): values outside are zero.
+
+    Returns
+    -------
+    ShaderFunction
+        Its arguments are the output (a buffer, or the arguments of the output map), then the input; one
+        buffer without maps. Long lines give a sequence of kernels, which is called alike.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A wrong argument, such as a type that is not complex.
+    AxisError
+        There is no such axis.
+    """
+    io = (input_map, output_map, input_type, output_type, compute_type)
+    options = Options(
+        None,
+        False,
+        *io,
+        buffer_shape=buffer_shape,
+        axis=axis,
+        inverse=inverse,
+        normalize=normalize_inverse,
+        r2c=r2c,
+        signal_range=input_signal_range,
+    )
+    return get_fft_kernel(_parse_transform(options))
+
+
+def make_convolution_shader(
+    buffer_shape: Any,
+    kernel_map: MappingFunction | None = None,
+    kernel_num: int = 1,
+    axis: int | None = None,
+    normalize: bool = True,
+    transposed_kernel: bool = False,
+    kernel_inner_only: bool = False,
+    input_map: MappingFunction | None = None,
+    output_map: MappingFunction | None = None,
+    input_type: DType | None = None,
+    output_type: DType | None = None,
+    kernel_type: DType | None = None,
+    compute_type: DType | None = None,
+    input_signal_range: SignalRange | None = None,
+) -> Any:
+    """Return the kernel of a convolution along an axis, batched over all others; see `convolve`.
+
+    Equal arguments share one kernel. Its arguments are the output, the input (with maps; without, one buffer
+    is both), and the convolution's kernel: a complex buffer each, or the arguments of a map.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A wrong argument, such as a type that is not complex.
+    AxisError
+        There is no such axis.
+    """
+    kernel_type = resolve_kernel_type(parse_map(kernel_map, "kernel_map"), kernel_type)
+    io = (input_map, output_map, input_type, output_type, compute_type)
+    options = Options(
+        None,
+        False,
+        *io,
+        buffer_shape=buffer_shape,
+        axis=axis,
+        normalize=normalize,
+        signal_range=input_signal_range,
+    )
+    transform = _parse_transform(options, kernel_type)
+    count = parse_int(kernel_num, "kernel_num", least=1)
+    spectra = Spectra(kernel_map, kernel_type, count, bool(transposed_kernel), bool(kernel_inner_only))
+    return get_convolution_kernel(Convolution(transform, spectra))
+
+
+def make_transpose_shader(
+    buffer_shape: Any,
+    axis: int | None = None,
+    kernel_inner_only: bool = False,
+    input_type: DType = complex64,
+    output_type: DType = complex64,
+    compute_type: DType = complex64,
+) -> ShaderFunction:
+    """Return the kernel that copies a kernel of convolutions to the layout that they read fastest.
+
+    Its arguments are the output and the input buffer; see `transpose`. Equal arguments share one kernel.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A wrong argument, such as a type that is not complex.
+    AxisError
+        There is no such axis.
+    """
+    shape = parse_shape(buffer_shape)
+    axis = parse_axis(axis, len(shape))
+    kinds = {"input_type": input_type, "output_type": output_type, "compute_type": compute_type}
+    for role, kind in kinds.items():
+        ensure_supported_complex_precision(kind, role=role)
+    signal = Transform(shape, axis, compute_type, input_type=input_type, output_type=output_type)
+    return get_transpose_kernel(make_transposition(signal, bool(kernel_inner_only)))
+
+
+def _parse_transform(options: Options, kernel_type: DType | None = None) -> Transform:
+    """Return the transform that options describe without buffers, whose types are complex64 by default."""
+    input_map = parse_map(options.input_map, "input_map")
+    output_map = parse_map(options.output_map, "output_map")
+    input_type, output_type = options.input_type, options.output_type
+    for kind, mapping, side in ((input_type, input_map, "input"), (output_type, output_map, "output")):
+        if kind is not None and mapping is not None:
+            raise ArgumentValueError(f"{side}_type: {side}_map decides what is read or written; leave it out")
+    if output_map is None:
+        output_type = output_type or complex64
+        ensure_supported_complex_precision(output_type, role="output_type")
+    if input_map is None:
+        input_type = input_type or output_type or complex64
+        ensure_supported_complex_precision(input_type, role="input_type")
+    if input_map is output_map is None and input_type is not output_type:
+        raise ArgumentValueError(
+            "input_type, output_type: one buffer is read and written, so they must be the same; got "
+            f"{input_type.name if input_type else None}, {output_type.name if output_type else None}"
+        )
+    return parse_transform(options, (), (input_type, output_type), kernel_type)

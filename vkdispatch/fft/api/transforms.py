@@ -1,0 +1,388 @@
+"""Fourier transforms of buffers: of one axis, two or three, complex and real."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from vkdispatch.arrays.calls import array_function
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.rfft_buffer import RFFTBuffer
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.fft.arguments.buffers import takes_options
+from vkdispatch.fft.arguments.norms import Norm
+from vkdispatch.fft.arguments.options import Options
+from vkdispatch.fft.arguments.shapes import SignalRange
+from vkdispatch.fft.many.calls import (
+    transform_axis,
+    transform_last_axes,
+    transform_last_real_axes,
+    transform_real,
+)
+from vkdispatch.shader.map import MappingFunction
+
+__all__ = [
+    "fft",
+    "fft2",
+    "fft3",
+    "ifft",
+    "ifft2",
+    "ifft3",
+    "irfft",
+    "irfft2",
+    "irfft3",
+    "rfft",
+    "rfft2",
+    "rfft3",
+]
+
+
+@array_function
+def fft(
+    *buffers: Any,
+    buffer_shape: Sequence[int] | None = None,
+    graph: CommandGraph | None = None,
+    print_shader: bool = False,
+    axis: int | None = None,
+    name: str | None = None,
+    inverse: bool = False,
+    normalize_inverse: bool = True,
+    r2c: bool = False,
+    input_map: MappingFunction | None = None,
+    output_map: MappingFunction | None = None,
+    output_type: DType | None = None,
+    input_type: DType | None = None,
+    compute_type: DType | None = None,
+    input_signal_range: SignalRange | None = None,
+    norm: Norm | None = None,
+) -> None:
+    """Transform along one axis, in place unless there are maps, batched over all other axes.
+
+    The exponent of the forward transform is negative, and it is not normalized, as in `numpy.fft.fft`.
+
+    Parameters
+    ----------
+    *buffers
+        The output, a complex buffer or the arguments of `output_map`; then the input, a complex buffer or the
+        arguments of `input_map`. Without maps, one buffer that is read and written.
+    buffer_shape
+        Shape of the data; default: the shape of the first buffer.
+    graph
+        Where to record; None takes the thread's `vd.global_graph()`.
+    print_shader
+        Whether to print the kernel.
+    axis
+        Default: the last; negative ones count from the end.
+    name
+        Ignored.
+    inverse, normalize_inverse
+        Direction, and whether an inverse transform is divided by the length.
+    r2c
+        Whether the buffer is an RFFTBuffer, with `buffer_shape` the shape of its reals.
+    input_map, output_map
+        Functions made by `vd.map` that read and write instead; see `read_op` and `write_op`.
+    output_type, input_type
+        Complex types of the buffers, if other than their dtypes.
+    compute_type
+        Complex type of the computation; default: the wider of those, at least complex64.
+    input_signal_range
+        (start, end): values outside are not read, and are zero.
+    norm
+        "backward", "ortho" or "forward", as in NumPy; it overrides `normalize_inverse`. None: it does not.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Arguments are missing or wrong, or a buffer is too small.
+    AxisError
+        There is no such axis.
+    """
+    io = (input_map, output_map, input_type, output_type, compute_type)
+    options = Options(
+        graph,
+        print_shader,
+        *io,
+        buffer_shape=buffer_shape,
+        axis=axis,
+        inverse=inverse,
+        normalize=normalize_inverse,
+        norm=norm,
+        r2c=r2c,
+        signal_range=input_signal_range,
+    )
+    transform_axis(buffers, options)
+
+
+@array_function
+@takes_options(
+    "graph",
+    "print_shader",
+    "axis",
+    "name",
+    "normalize",
+    "input_map",
+    "output_map",
+    "output_type",
+    "input_type",
+    "compute_type",
+)
+def ifft(
+    buffer: Any,
+    *buffers: Any,
+    graph: CommandGraph | None = None,
+    print_shader: bool = False,
+    axis: int | None = None,
+    name: str | None = None,
+    normalize: bool = True,
+    input_map: MappingFunction | None = None,
+    output_map: MappingFunction | None = None,
+    output_type: DType | None = None,
+    input_type: DType | None = None,
+    compute_type: DType | None = None,
+    buffer_shape: Sequence[int] | None = None,
+    norm: Norm | None = None,
+) -> None:
+    """Inverse transform along one axis, divided by its length if `normalize`; see `fft`."""
+    io = (input_map, output_map, input_type, output_type, compute_type)
+    options = Options(
+        graph,
+        print_shader,
+        *io,
+        buffer_shape=buffer_shape,
+        axis=axis,
+        inverse=True,
+        normalize=normalize,
+        norm=norm,
+    )
+    transform_axis((buffer, *buffers), options)
+
+
+# ---- several axes ----------------------------------------------------------------------------------
+
+
+_OPTIONS_OF_MANY = ("input_map", "output_map", "output_type", "input_type", "compute_type")
+
+
+@array_function
+@takes_options("graph", "print_shader", *_OPTIONS_OF_MANY)
+def fft2(
+    buffer: Any,
+    *buffers: Any,
+    graph: CommandGraph | None = None,
+    print_shader: bool = False,
+    input_map: MappingFunction | None = None,
+    output_map: MappingFunction | None = None,
+    output_type: DType | None = None,
+    input_type: DType | None = None,
+    compute_type: DType | None = None,
+    buffer_shape: Sequence[int] | None = None,
+    norm: Norm | None = None,
+) -> None:
+    """Transform the last two axes of a buffer of two or three, as `numpy.fft.fft2`.
+
+    The input map belongs to the first pass and the output map to the last; their arguments come first, as in
+    `fft`. With an output map the input is not changed: the values between the passes have their own buffer.
+
+    Parameters
+    ----------
+    buffer, *buffers
+        What `fft` takes as its buffers.
+    graph, print_shader, input_map, output_map, output_type, input_type, compute_type
+        As for `fft`.
+    buffer_shape, norm
+        As for `fft`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `fft`; also for another number of axes.
+    """
+    io = (input_map, output_map, input_type, output_type, compute_type)
+    options = Options(graph, print_shader, *io, buffer_shape=buffer_shape, norm=norm)
+    transform_last_axes("fft2", (buffer, *buffers), 2, 3, options)
+
+
+@array_function
+@takes_options("graph", "print_shader", *_OPTIONS_OF_MANY)
+def fft3(
+    buffer: Any,
+    *buffers: Any,
+    graph: CommandGraph | None = None,
+    print_shader: bool = False,
+    input_map: MappingFunction | None = None,
+    output_map: MappingFunction | None = None,
+    output_type: DType | None = None,
+    input_type: DType | None = None,
+    compute_type: DType | None = None,
+    buffer_shape: Sequence[int] | None = None,
+    norm: Norm | None = None,
+) -> None:
+    """Transform a buffer of three axes; see `fft2`."""
+    io = (input_map, output_map, input_type, output_type, compute_type)
+    options = Options(graph, print_shader, *io, buffer_shape=buffer_shape, norm=norm)
+    transform_last_axes("fft3", (buffer, *buffers), 3, 3, options)
+
+
+@array_function
+@takes_options("graph", "print_shader", "normalize", *_OPTIONS_OF_MANY)
+def ifft2(
+    buffer: Any,
+    *buffers: Any,
+    graph: CommandGraph | None = None,
+    print_shader: bool = False,
+    normalize: bool = True,
+    input_map: MappingFunction | None = None,
+    output_map: MappingFunction | None = None,
+    output_type: DType | None = None,
+    input_type: DType | None = None,
+    compute_type: DType | None = None,
+    buffer_shape: Sequence[int] | None = None,
+    norm: Norm | None = None,
+) -> None:
+    """Inverse transform of the last two axes, divided by their lengths if `normalize`; see `fft2`."""
+    io = (input_map, output_map, input_type, output_type, compute_type)
+    options = Options(
+        graph,
+        print_shader,
+        *io,
+        buffer_shape=buffer_shape,
+        inverse=True,
+        normalize=bool(normalize),
+        norm=norm,
+    )
+    transform_last_axes("ifft2", (buffer, *buffers), 2, 3, options)
+
+
+@array_function
+@takes_options("graph", "print_shader", "normalize", *_OPTIONS_OF_MANY)
+def ifft3(
+    buffer: Any,
+    *buffers: Any,
+    graph: CommandGraph | None = None,
+    print_shader: bool = False,
+    normalize: bool = True,
+    input_map: MappingFunction | None = None,
+    output_map: MappingFunction | None = None,
+    output_type: DType | None = None,
+    input_type: DType | None = None,
+    compute_type: DType | None = None,
+    buffer_shape: Sequence[int] | None = None,
+    norm: Norm | None = None,
+) -> None:
+    """Inverse transform of a buffer of three axes, divided by their lengths if `normalize`; see `fft2`."""
+    io = (input_map, output_map, input_type, output_type, compute_type)
+    options = Options(
+        graph,
+        print_shader,
+        *io,
+        buffer_shape=buffer_shape,
+        inverse=True,
+        normalize=bool(normalize),
+        norm=norm,
+    )
+    transform_last_axes("ifft3", (buffer, *buffers), 3, 3, options)
+
+
+# ---- real transforms -------------------------------------------------------------------------------
+
+
+@array_function
+def rfft(
+    buffer: RFFTBuffer,
+    graph: CommandGraph | None = None,
+    print_shader: bool = False,
+    name: str | None = None,
+    compute_type: DType | None = None,
+    norm: Norm | None = None,
+) -> None:
+    """Transform the reals of an RFFTBuffer along the last axis into their half spectrum, in place.
+
+    Parameters
+    ----------
+    buffer
+        Each line of n reals becomes n // 2 + 1 complex numbers.
+    graph, print_shader, name, compute_type, norm
+        As for `fft`.
+
+    Raises
+    ------
+    TypeError
+        `buffer` is not an RFFTBuffer.
+    ValueError
+        As `fft`.
+    """
+    options = Options(graph=graph, print_shader=print_shader, norm=norm, compute_type=compute_type)
+    transform_real(buffer, options)
+
+
+@array_function
+def irfft(
+    buffer: RFFTBuffer,
+    graph: CommandGraph | None = None,
+    print_shader: bool = False,
+    name: str | None = None,
+    normalize: bool = True,
+    compute_type: DType | None = None,
+    norm: Norm | None = None,
+) -> None:
+    """Transform the half spectrum of an RFFTBuffer along the last axis into reals, in place; see `rfft`."""
+    options = Options(
+        graph, print_shader, inverse=True, normalize=normalize, norm=norm, compute_type=compute_type
+    )
+    transform_real(buffer, options)
+
+
+@array_function
+def rfft2(
+    buffer: RFFTBuffer,
+    graph: CommandGraph | None = None,
+    print_shader: bool = False,
+    compute_type: DType | None = None,
+    norm: Norm | None = None,
+) -> None:
+    """Transform the last two axes of an RFFTBuffer of two or three, as `numpy.fft.rfft2`; see `rfft`."""
+    options = Options(graph=graph, print_shader=print_shader, norm=norm, compute_type=compute_type)
+    transform_last_real_axes("rfft2", buffer, 2, options)
+
+
+@array_function
+def rfft3(
+    buffer: RFFTBuffer,
+    graph: CommandGraph | None = None,
+    print_shader: bool = False,
+    compute_type: DType | None = None,
+    norm: Norm | None = None,
+) -> None:
+    """Transform an RFFTBuffer of three axes, as `numpy.fft.rfftn`; see `rfft`."""
+    options = Options(graph=graph, print_shader=print_shader, norm=norm, compute_type=compute_type)
+    transform_last_real_axes("rfft3", buffer, 3, options)
+
+
+@array_function
+def irfft2(
+    buffer: RFFTBuffer,
+    graph: CommandGraph | None = None,
+    print_shader: bool = False,
+    normalize: bool = True,
+    compute_type: DType | None = None,
+    norm: Norm | None = None,
+) -> None:
+    """Inverse of `rfft2`, divided by both lengths if `normalize`."""
+    options = Options(
+        graph, print_shader, inverse=True, normalize=bool(normalize), norm=norm, compute_type=compute_type
+    )
+    transform_last_real_axes("irfft2", buffer, 2, options)
+
+
+@array_function
+def irfft3(
+    buffer: RFFTBuffer,
+    graph: CommandGraph | None = None,
+    print_shader: bool = False,
+    normalize: bool = True,
+    compute_type: DType | None = None,
+    norm: Norm | None = None,
+) -> None:
+    """Inverse of `rfft3`, divided by the three lengths if `normalize`."""
+    options = Options(
+        graph, print_shader, inverse=True, normalize=bool(normalize), norm=norm, compute_type=compute_type
+    )
+    transform_last_real_axes("irfft3", buffer, 3, options)

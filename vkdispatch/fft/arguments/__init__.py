@@ -1,0 +1,1 @@
+"""Parsing and checking of arguments: buffers, shapes, axes, norms and types."""

@@ -1,0 +1,1 @@
+"""Convolutions: a transform, a product with a spectrum, and the inverse transform."""

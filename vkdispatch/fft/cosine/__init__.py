@@ -1,0 +1,1 @@
+"""Cosine and sine transforms as complex ones."""

@@ -1,0 +1,309 @@
+"""Kernels of transforms that the user's code traces step by step: read, transform, write."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.base.dtype import DType, complex64
+from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.fft.arguments.buffers import parse_map
+from vkdispatch.fft.arguments.shapes import SignalRange
+from vkdispatch.fft.line.iterators import global_reads_iterator, global_writes_iterator
+from vkdispatch.fft.line.resources import ContextRegisters, FFTConfig, FFTResources
+from vkdispatch.fft.plan.passes import Pass
+from vkdispatch.fft.trace.io import IOProxy
+from vkdispatch.fft.trace.ops import GlobalReadOp, GlobalWriteOp
+from vkdispatch.fft.trace.registers import FFTRegisters
+from vkdispatch.fft.trace.transform import transform
+from vkdispatch.shader.map import MappingFunction
+from vkdispatch.shader.shader_function import ShaderFunction
+
+
+class FFTContext:
+    """A kernel that is being traced; see `fft_context`.
+
+    Attributes
+    ----------
+    config
+        The plan; see `FFTConfig`.
+    grid, sdata, resources
+        The place of the invocation, workgroup memory, and both with the plan.
+    registers
+        The values of an invocation's line.
+    name
+        Name of the kernel.
+    shader_context
+        The trace, as returned by `vc.shader_context`.
+    """
+
+    def __init__(
+        self, config: FFTConfig, shader_context: vc.ShaderContext, name: str | None, least: int = 0
+    ) -> None:
+        self.config = config
+        self._least = least
+        self.shader_context = shader_context
+        self.name = name or f"fft_{'x'.join(map(str, config.buffer_shape))}_axis{config.axis}"
+        self._resources: FFTResources | None = None
+        self._registers: ContextRegisters | None = None
+        self._declared = False
+        self._callable: ShaderFunction | None = None
+
+    # -- created on first use, so that arguments come first in the generated code
+
+    @property
+    def resources(self) -> FFTResources:
+        """Place, line and workgroup memory."""
+        if self._resources is None:
+            self._resources = FFTResources(self.config, self._least)
+        return self._resources
+
+    @property
+    def grid(self) -> Any:
+        """The place of the invocation; see `FFTGridManager`."""
+        return self.resources.grid
+
+    @property
+    def sdata(self) -> Any:
+        """Workgroup memory; see `FFTSDataManager`."""
+        return self.resources.sdata
+
+    @property
+    def registers(self) -> ContextRegisters:
+        """The values of an invocation's line."""
+        if self._registers is None:
+            self._registers = ContextRegisters(self.resources)
+        return self._registers
+
+    # -- arguments
+
+    def declare_shader_args(self, types: Sequence[Any]) -> list[Any]:
+        """Declare the kernel's arguments by their annotations, and return the variables.
+
+        Raises ValueError if arguments are declared already, by this method or by `make_io_manager`.
+        """
+        self._declare_once()
+        return self.shader_context.declare_input_arguments(list(types))
+
+    def make_io_manager(
+        self,
+        output_map: MappingFunction | None,
+        output_type: DType | None = complex64,
+        input_type: DType | None = None,
+        input_map: MappingFunction | None = None,
+        kernel_map: MappingFunction | DType | None = None,
+        *,
+        separate: bool = False,
+        words: bool = False,
+    ) -> "IOManager":
+        """Declare the arguments of a transform: output, input, kernel.
+
+        Parameters
+        ----------
+        output_map, output_type
+            The map that writes, or else the complex type of the output buffer.
+        input_type, input_map
+            The map that reads, or else the complex type of the input buffer (None: `output_type`). Without
+            maps, one buffer is read and written.
+        kernel_map
+            The map that changes the spectrum, or the complex type of a kernel's buffer.
+        separate
+            Whether there are two buffers although there are no maps.
+        words
+            Whether complex numbers are read and written whole, which real transforms do not.
+
+        Raises
+        ------
+        ValueError
+            A type is not complex, or arguments are declared already.
+        TypeError
+            A map is not a mapping function.
+        """
+        output = IOProxy(parse_map(output_map, "output_map") or output_type, "output", words)
+        own = separate or output_map is not None or input_map is not None
+        read_type = input_type or output_type or complex64
+        read = IOProxy(parse_map(input_map, "input_map") or read_type, "input", words) if own else output
+        kernel = IOProxy(kernel_map, "kernel")
+        self._declare_once()
+        sides = [output, read, kernel] if own else [output, kernel]
+        annotations, names = [], []
+        for side in sides:
+            annotations += side.buffer_types
+            count = len(side.buffer_types)
+            names += [side.name] if count == 1 else [f"{side.name}{i}" for i in range(count)]
+        variables = self.shader_context.declare_input_arguments(annotations, names)
+        for side in sides:
+            count = len(side.buffer_types)
+            side.bind(variables[:count])
+            variables = variables[count:]
+        return IOManager(self, output, read, kernel)
+
+    def _declare_once(self) -> None:
+        if self._declared:
+            raise ArgumentValueError("the arguments of this transform are declared already")
+        self._declared = True
+
+    # -- steps
+
+    def execute(self, inverse: bool, registers: ContextRegisters | None = None) -> None:
+        """Transform the registers, unnormalized.
+
+        They hold the input of the first stage, and then the output of the last.
+        """
+        registers = registers or self.registers
+        resources = registers.resources
+        transform(registers, resources.sdata.lines, resources.place.thread, bool(inverse))
+
+    def register_shuffle(
+        self, registers: FFTRegisters | None = None, output_stage: int = -1, input_stage: int = 0
+    ) -> None:
+        """Move the output of a stage to where another stage reads its input.
+
+        It is needed between a forward and an inverse transform, and does nothing where the places are the
+        same.
+        """
+        self.resources.sdata.shuffle(registers or self.registers, output_stage, input_stage)
+
+    def allocate_registers(self, name: str, count: int | None = None) -> ContextRegisters:
+        """Return another set of registers, by default as many as a line needs."""
+        return ContextRegisters(self.resources, name, count)
+
+    def reads_iter(
+        self,
+        r2c: bool = False,
+        inverse: bool | None = None,
+        format_transposed: bool = False,
+        inner_only: bool = False,
+        signal_range: SignalRange | None = None,
+    ) -> Iterator[GlobalReadOp]:
+        """Iterate over the reads into `registers`; see `global_reads_iterator`."""
+        return global_reads_iterator(
+            self.registers, r2c, inverse, format_transposed, inner_only, signal_range
+        )
+
+    def writes_iter(self, r2c: bool = False, inverse: bool | None = None) -> Iterator[GlobalWriteOp]:
+        """Iterate over the writes out of `registers`; see `global_writes_iterator`."""
+        return global_writes_iterator(self.registers, r2c, inverse)
+
+    def read_from_buffer(
+        self,
+        buffer: Any,
+        r2c: bool = False,
+        inverse: bool | None = None,
+        format_transposed: bool = False,
+        inner_only: bool = False,
+        signal_range: SignalRange | None = None,
+    ) -> None:
+        """Read the line from a buffer into `registers`; see `global_reads_iterator` for the arguments."""
+        for op in self.reads_iter(r2c, inverse, format_transposed, inner_only, signal_range):
+            op.read_from_buffer(buffer)
+
+    def write_to_buffer(self, buffer: Any, r2c: bool = False, inverse: bool | None = None) -> None:
+        """Write `registers` to a buffer; see `global_writes_iterator` for the arguments."""
+        for op in self.writes_iter(r2c, inverse):
+            op.write_to_buffer(buffer)
+
+    # -- the result
+
+    def _finish(self) -> None:
+        description = self.shader_context.get_description(self.name)
+        grid = self.resources.grid
+        self._callable = ShaderFunction(description, grid.local_size, grid.workgroups)
+
+    def get_callable(self) -> ShaderFunction:
+        """Return the kernel. Raises ValueError before the block has ended."""
+        if self._callable is None:
+            raise ArgumentValueError("get_callable: the fft_context block has not ended yet")
+        return self._callable
+
+
+class IOManager:
+    """The buffers or maps of a transform; see `FFTContext.make_io_manager`.
+
+    Attributes
+    ----------
+    output_proxy, input_proxy, kernel_proxy
+        The sides; see `IOProxy`.
+    """
+
+    def __init__(self, context: FFTContext, output: IOProxy, read: IOProxy, kernel: IOProxy) -> None:
+        self._context = context
+        self.output_proxy = output
+        self.input_proxy = read
+        self.kernel_proxy = kernel
+
+    def read_input(
+        self,
+        registers: FFTRegisters | None = None,
+        r2c: bool = False,
+        inverse: bool | None = None,
+        signal_range: SignalRange | None = None,
+    ) -> None:
+        """Read the line into registers (None: the context's own); see `global_reads_iterator`."""
+        registers = registers or self._context.registers
+        for op in global_reads_iterator(registers, r2c, inverse, signal_range=signal_range):
+            self.input_proxy.read(op)
+
+    def write_output(
+        self, registers: FFTRegisters | None = None, r2c: bool = False, inverse: bool | None = None
+    ) -> None:
+        """Write registers (None: the context's own); see `global_writes_iterator`."""
+        for op in global_writes_iterator(registers or self._context.registers, r2c, inverse):
+            self.output_proxy.write(op)
+
+    def read_kernel(
+        self,
+        registers: FFTRegisters | None = None,
+        format_transposed: bool = False,
+        inner_only: bool = False,
+    ) -> None:
+        """Read the kernel into registers, or call the kernel map for them."""
+        registers = registers or self._context.registers
+        for op in global_reads_iterator(
+            registers, format_transposed=format_transposed, inner_only=inner_only
+        ):
+            self.kernel_proxy.read(op)
+
+
+@contextmanager
+def fft_context(
+    buffer_shape: Any,
+    axis: int | None = None,
+    max_register_count: int | None = None,
+    compute_type: DType = complex64,
+    name: str | None = None,
+    *,
+    plan: Pass | None = None,
+    least: int = 0,
+) -> Iterator[FFTContext]:
+    """Trace a kernel of lines along an axis; after the block, `get_callable` returns it.
+
+    Parameters
+    ----------
+    buffer_shape, axis
+        The shape, and the axis of the lines (default: the last).
+    max_register_count
+        Complex values that an invocation may hold, approximately.
+    compute_type
+        The registers' complex type.
+    name
+        Name of the kernel.
+    plan
+        The plan of the pass, if there is one already.
+    least
+        Least number of elements of workgroup memory.
+
+    Raises
+    ------
+    ValueError
+        `compute_type` is not complex, or one workgroup cannot hold such a line.
+    AxisError
+        There is no such axis.
+    RuntimeError
+        A kernel is being traced already.
+    """
+    config = FFTConfig(buffer_shape, axis, max_register_count, compute_type, plan=plan)
+    with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as shader:
+        context = FFTContext(config, shader, name, least)
+        yield context
+        context._finish()

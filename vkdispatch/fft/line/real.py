@@ -1,0 +1,392 @@
+"""Real transforms of even length by complex transforms of half the length.
+
+Neighbouring reals x[2j], x[2j + 1] form a complex number z[j]. Its transform Z contains those of the even and
+of the odd positions: with h = n / 2 and w = exp(-2 pi i / n)
+
+    X[k] = (Z[k] + conj Z[h - k]) / 2 - i/2 w^k (Z[k] - conj Z[h - k])        k = 0 ... h, Z[h] = Z[0]
+
+and back, unnormalized, Z[k] = (X[k] + conj X[h - k]) + i w^-k (X[k] - conj X[h - k]).
+(J. W. Cooley, P. A. W. Lewis, P. D. Welch, The fast Fourier transform algorithm: programming considerations
+in the calculation of sine, cosine and Laplace transforms, 1970.)
+
+A line of the buffer is h + 1 complex numbers; a workgroup reads all of its lines before it writes them.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.base.dtype import DType, complex64, complex128
+from vkdispatch.fft.plan.indices import add, hold, multiply
+from vkdispatch.fft.plan.real import RealPlan
+from vkdispatch.fft.plan.stages import Stage
+from vkdispatch.fft.plan.transforms import Transform
+from vkdispatch.fft.trace.butterflies import multiply_by_i, rotate
+from vkdispatch.fft.trace.place import Place
+from vkdispatch.fft.trace.registers import FFTRegisters
+from vkdispatch.fft.trace.roots import host_type, roots_of_unity
+from vkdispatch.fft.trace.shared import SharedLines, trace_if, trace_in_order
+from vkdispatch.fft.trace.transform import transform
+from vkdispatch.fft.trace.words import annotation_of, cast, unwrap
+from vkdispatch.shader.shader_function import ShaderFunction
+
+
+def make_real_kernel(plan: RealPlan, transform: Transform) -> ShaderFunction:
+    """Make the kernel of a real transform in place, by a plan that `plan_real` made."""
+    kind = transform.output_type
+    assert kind is not None
+    with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as shader:
+        (buffer,) = shader.declare_input_arguments([annotation_of(kind)], ["buffer"])
+        lines = _Lines(plan, kind, unwrap(buffer))
+        (_trace_inverse if transform.inverse else _trace_forward)(lines, transform.factor)
+        description = shader.get_description(transform.name)
+    grid = plan.half.grid
+    return ShaderFunction(description, grid.local_size, (grid.workgroups, 1, 1))
+
+
+@functools.lru_cache(maxsize=256)
+def _roots(half: int, double: bool) -> vc.ConstantArray:
+    """Return the table of exp(-2 pi i k / n) for k = 0 ... h."""
+    kind = host_type(complex128 if double else complex64)
+    return vc.ConstantArray(roots_of_unity(half + 1, 2 * half).astype(kind))
+
+
+class _Lines:
+    """The lines of a workgroup in a kernel that is being traced."""
+
+    def __init__(self, plan: RealPlan, kind: DType, buffer: Any) -> None:
+        self.plan, self.kind, self.buffer = plan, kind, buffer
+        half = plan.half
+        self.split, self.grid, self.compute_type = half.split, half.grid, half.compute_type
+        self.half = self.split.length
+        self.place = Place(self.grid)
+        self.thread = self.place.thread
+        first = multiply(self.place.line_number, self.half + 1)
+        self.first = hold(first)
+        self.registers = FFTRegisters(self.split, self.compute_type)
+        self.shared: SharedLines | None = None
+        if plan.layout is not None:
+            self.shared = SharedLines(
+                plan.layout, self.split, self.compute_type, self.place.line, self.grid.lines * plan.row
+            )
+        row = multiply(self.place.line, plan.row)
+        self.row = hold(row)
+
+    def memory(self) -> SharedLines:
+        """Return workgroup memory, which the plan has."""
+        assert self.shared is not None
+        return self.shared
+
+    def exchange(self) -> SharedLines | None:
+        """Return workgroup memory for the transform; None where it needs none."""
+        return None if self.plan.half.layout is None else self.shared
+
+    def load(self, index: Any) -> Any:
+        """Return a value of the buffer in a register."""
+        return hold(cast(self.buffer[index], self.compute_type))
+
+    def store(self, index: Any, value: Any) -> None:
+        """Write a value into the buffer."""
+        self.buffer[index] = cast(value, self.kind)
+
+    def root(self, index: Any) -> Any:
+        """Return exp(-2 pi i index / n)."""
+        return hold(vc.constant_array(_roots(self.half, self.compute_type is complex128))[index])
+
+    def each_butterfly(self, stage: Stage, action: Callable[[int, Any], None], everywhere: bool) -> None:
+        """Trace `action(turn, butterfly)` for the butterflies; `everywhere`: also those of missing lines."""
+        for turn in range(stage.rounds):
+            butterfly = stage.butterfly(self.thread, turn)
+            conditions = [True if everywhere else self.place.active, *stage.conditions(self.thread, turn)]
+            trace_if(conditions, functools.partial(action, turn, butterfly))
+
+    def in_order(self, action: Callable[[Any, Any, Any], None]) -> None:
+        """Trace an action for all values of the lines, in the order of memory.
+
+        Its arguments are the index in the buffer, the place in workgroup memory, the position in the line.
+        """
+        values, row, grid = self.half + 1, self.plan.row, self.grid
+
+        def act(index: Any, element: Any) -> None:
+            line, rest = hold(element // values), hold(element % values)
+            action(index, element if row == values else line * row + rest, rest)
+
+        trace_in_order(grid.lines * values, grid.lines * grid.threads, grid.outer * values, act)
+
+    def stage_in(self) -> None:
+        """Copy the lines to workgroup memory."""
+        shared = self.memory()
+        shared.wait_for_readers()
+        self.in_order(lambda index, slot, _: shared.array.__setitem__(slot, self.load(index)))
+        vc.barrier()
+
+    def write_out(self) -> None:
+        """Copy the lines from workgroup memory to the buffer."""
+        shared = self.memory()
+        vc.barrier()
+        self.in_order(lambda index, slot, _: self.store(index, shared.array[slot]))
+
+
+def combine(a: Any, b: Any) -> tuple[Any, Any]:
+    """Return a + conj b and a - conj b."""
+    return (
+        hold(vc.to_complex(a.real + b.real, a.imag - b.imag)),
+        hold(vc.to_complex(a.real - b.real, a.imag + b.imag)),
+    )
+
+
+def spectrum_pair(a: Any, b: Any, weigh: Callable[[Any], Any]) -> tuple[Any, Any]:
+    """Return X[k] and X[h - k] for a = Z[k], b = Z[h - k]; `weigh` multiplies by w^k."""
+    total, difference = combine(a, b)
+    odd = weigh(hold(multiply_by_i(difference, -1)))
+    left, right = hold((total + odd) * 0.5), hold((total - odd) * 0.5)
+    return left, hold(vc.to_complex(right.real, -right.imag))
+
+
+# ---- forward ---------------------------------------------------------------------------------------
+
+
+def _trace_forward(lines: _Lines, scale: float) -> None:
+    stage, half = lines.split.stages[0], lines.half
+    source: Callable[[Any], Any] = lines.load
+    first = lines.first
+    if lines.plan.staged:
+        lines.stage_in()
+        array, first = lines.memory().array, lines.row
+        source = lambda index: hold(array[index])  # noqa: E731
+
+    def read(turn: int, butterfly: Any) -> None:
+        base = add(first, butterfly)
+        for i in range(stage.radix):
+            lines.registers[turn * stage.radix + i] = source(add(base, i * stage.butterflies))
+
+    lines.each_butterfly(stage, read, everywhere=lines.plan.staged)
+    transform(lines.registers, lines.exchange(), lines.thread, inverse=False)
+    if scale != 1:
+        lines.registers.scale(scale)
+    if lines.plan.half.layout is None:
+        _write_alone(lines)
+    elif lines.plan.linear:
+        _store_pairs(lines, list(lines.registers), 0)
+        vc.barrier()
+        array = lines.memory().array
+
+        def write(index: Any, slot: Any, k: Any) -> None:
+            opposite = slot + half - 2 * k
+            root = lines.root(k)
+            a, b = hold(array[slot]), hold(array[opposite])
+            lines.store(index, spectrum_pair(a, b, lambda value: hold(value * root))[0])
+
+        lines.in_order(write)
+    else:
+        _write_middle(lines)
+        _write_pairs(lines)
+
+
+def _write_alone(lines: _Lines) -> None:
+    """Write the spectrum of a line that one invocation holds."""
+    half, values = lines.half, list(lines.registers)
+    linear = lines.plan.linear
+    found: dict[int, Any] = {}
+    for k in range((half + 1) // 2):
+        turn = functools.partial(rotate, numerator=k, denominator=2 * half, sign=-1)
+        found[k], found[half - k] = spectrum_pair(values[k], values[-k % half], turn)
+    if half % 2 == 0:
+        found[half // 2] = hold(vc.to_complex(values[half // 2].real, -values[half // 2].imag))
+    if linear:
+        array = lines.memory().array
+        for k in range(half + 1):
+            array[add(lines.row, k)] = found[k]
+        lines.write_out()
+        return
+
+    def write() -> None:
+        for k in range(half + 1):
+            lines.store(add(lines.first, k), found[k])
+
+    trace_if([lines.place.active], write)
+
+
+def _write_middle(lines: _Lines) -> None:
+    """Write X[h / 2] = conj Z[h / 2], which has no partner."""
+    half, stage = lines.half, lines.split.stages[-1]
+    if half % 2:
+        return
+    i, butterfly = divmod(half // 2, stage.butterflies)
+    turn, thread = divmod(butterfly, stage.threads)
+    value = lines.registers[turn * stage.radix + i]
+    trace_if(
+        [lines.thread == thread, lines.place.active],
+        lambda: lines.store(add(lines.first, half // 2), vc.to_complex(value.real, -value.imag)),
+    )
+
+
+def _write_pairs(lines: _Lines) -> None:
+    """Exchange Z[k] and Z[h - k], and write X[k] and X[h - k]."""
+    half, threads, layout = lines.half, lines.grid.threads, lines.memory().layout
+    count = (half + 1) // 2
+    rounds = -(-count // threads)
+    values = list(lines.registers)
+    parts: list[Sequence[Any]] = [values]
+    if layout.parts == 2:
+        parts = [[value.real for value in values], [value.imag for value in values]]
+    pairs = [[_new_registers(part[0], rounds) for _ in range(2)] for part in parts]
+    for part, (near, far) in zip(parts, pairs, strict=True):
+        for chunk in range(layout.chunks):
+            _store_pairs(lines, part, chunk)
+            vc.barrier()
+            _load_pairs(lines, near, far, chunk, rounds, count)
+    for turn in range(rounds):
+        k = hold(add(lines.thread, turn * threads))
+        conditions: list[Any] = [lines.place.active]
+        if (turn + 1) * threads > count:
+            conditions.append(k < count)
+
+        def write(turn: int = turn, k: Any = k) -> None:
+            root = lines.root(k)
+            if layout.parts == 1:
+                a, b = pairs[0][0][turn], pairs[0][1][turn]
+            else:
+                a = hold(vc.to_complex(pairs[0][0][turn], pairs[1][0][turn]))
+                b = hold(vc.to_complex(pairs[0][1][turn], pairs[1][1][turn]))
+            left, right = spectrum_pair(a, b, lambda value: hold(value * root))
+            lines.store(lines.first + k, left)
+            lines.store(lines.first + half - k, right)
+
+        trace_if(conditions, write)
+
+
+def _new_registers(like: Any, count: int) -> list[Any]:
+    return [vc.new_register(like.var_type) for _ in range(count)]
+
+
+def _store_pairs(lines: _Lines, values: Sequence[Any], chunk: int) -> None:
+    """Store a line, or the pairs of a piece of it, in workgroup memory; Z[0] is stored as Z[h] as well.
+
+    Piece c of a line has the k from c q to (c + 1) q - 1, followed by the h - k in descending order, where
+    q = h / 2 / pieces. Z[h / 2] is in no piece.
+    """
+    stage, half, shared = lines.split.stages[-1], lines.half, lines.memory()
+    pieces = shared.layout.chunks
+    size = half // 2 // pieces if pieces > 1 else half
+    shared.wait_for_readers()
+
+    def write(turn: int, butterfly: Any) -> None:
+        for i in range(stage.radix):
+            value, bounds = values[turn * stage.radix + i], stage.input_bounds(turn, i)
+            k = add(butterfly, i * stage.butterflies)
+            near, low = add(lines.row, k), chunk * size
+            put = functools.partial(_put, shared.array, value)
+            _trace_between(k, bounds, (low, low + size), put, near - low)
+            if pieces > 1:
+                opposite = add(lines.row, half + size - low) - k
+                _trace_between(k, bounds, (half - low - size + 1, half - low + 1), put, opposite)
+            if turn == i == chunk == 0:
+                trace_if([k == 0], functools.partial(put, add(lines.row, size)))
+
+    lines.each_butterfly(stage, write, everywhere=True)
+
+
+def _put(array: Any, value: Any, place: Any) -> None:
+    array[place] = value
+
+
+def _trace_between(
+    k: Any, bounds: tuple[int, int], limits: tuple[int, int], action: Callable[[Any], None], place: Any
+) -> None:
+    """Trace `action(place)` where limits[0] <= k < limits[1]; k is known to be within `bounds`."""
+    low, high = limits
+    if bounds[1] < low or bounds[0] >= high:
+        return
+    conditions = []
+    if bounds[0] < low:
+        conditions.append(k >= low)
+    if bounds[1] >= high:
+        conditions.append(k < high)
+    trace_if(conditions, lambda: action(place))
+
+
+def _load_pairs(lines: _Lines, near: list[Any], far: list[Any], chunk: int, rounds: int, count: int) -> None:
+    """Load pairs from workgroup memory."""
+    threads, half, shared = lines.grid.threads, lines.half, lines.memory()
+    pieces = shared.layout.chunks
+    size = half // 2 // pieces if pieces > 1 else count
+    low = chunk * size
+    for turn in range(rounds):
+        k = hold(add(lines.thread, turn * threads))
+        bounds = turn * threads, (turn + 1) * threads - 1
+        near_place = add(lines.row, k) - low
+        far_place = near_place + size if pieces > 1 else add(lines.row, half) - k
+
+        def take(place: Any, turn: int = turn, opposite: Any = far_place) -> None:
+            near[turn][:] = shared.array[place]
+            far[turn][:] = shared.array[opposite]
+
+        _trace_between(k, bounds, (low, low + size), take, near_place)
+
+
+# ---- inverse ---------------------------------------------------------------------------------------
+
+
+def _trace_inverse(lines: _Lines, scale: float) -> None:
+    stage = lines.split.stages[0]
+    source: Callable[[Any], Any] = lines.load
+    first = lines.first
+    if lines.plan.staged:
+        lines.stage_in()
+        array, first = lines.memory().array, lines.row
+        source = lambda index: hold(array[index])  # noqa: E731
+    alone = lines.plan.half.layout is None
+
+    def scale_value(value: Any) -> Any:
+        return value if scale == 1 else hold(value * scale)
+
+    def read(turn: int, butterfly: Any) -> None:
+        near, far = add(first, butterfly), add(first, lines.half) - butterfly
+        for i in range(stage.radix):
+            k = add(butterfly, i * stage.butterflies)
+            a = source(add(near, i * stage.butterflies))
+            b = source(far - i * stage.butterflies if i else far)
+            if turn == i == 0:
+                trace_if([k == 0], functools.partial(_make_real, a, b))
+            total, difference = combine(a, b)
+            turned = hold(multiply_by_i(difference, 1))
+            if alone:
+                odd = rotate(turned, i, 2 * lines.half, 1)
+            else:
+                root = lines.root(k)
+                odd = hold(turned * vc.to_complex(root.real, -root.imag))
+            lines.registers[turn * stage.radix + i] = scale_value(total + odd)
+
+    lines.each_butterfly(stage, read, everywhere=lines.plan.staged)
+    transform(lines.registers, lines.exchange(), lines.thread, inverse=True)
+    last = lines.split.stages[-1]
+    shared = lines.shared
+    if not lines.plan.linear:
+
+        def write(turn: int, butterfly: Any) -> None:
+            base = add(lines.first, butterfly)
+            for i in range(last.radix):
+                lines.store(add(base, i * last.butterflies), lines.registers[turn * last.radix + i])
+
+        lines.each_butterfly(last, write, everywhere=False)
+        return
+    assert shared is not None
+    shared.wait_for_readers()
+
+    def keep(turn: int, butterfly: Any) -> None:
+        base = add(lines.row, butterfly)
+        for i in range(last.radix):
+            shared.array[add(base, i * last.butterflies)] = lines.registers[turn * last.radix + i]
+
+    lines.each_butterfly(last, keep, everywhere=True)
+    # the padding behind the reals
+    trace_if([lines.thread == 0], lambda: shared.array.__setitem__(add(lines.row, lines.half), 0))
+    lines.write_out()
+
+
+def _make_real(*values: Any) -> None:
+    """Clear the imaginary parts of X[0] and X[n / 2], which are zero for real lines."""
+    for value in values:
+        value.imag = 0

@@ -1,0 +1,285 @@
+"""Calls of transforms: check the arguments, choose the kernels, and launch them or record them."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from vkdispatch.arrays.axes import parse_axes
+from vkdispatch.base.buffer import Buffer, function_buffer
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.base.record import record, replace
+from vkdispatch.base.rfft_buffer import RFFTBuffer
+from vkdispatch.fft.arguments.buffers import (
+    argument_count,
+    parse_map,
+    print_kernel,
+    require_any,
+    require_buffer,
+    require_count,
+    require_rfft_buffer,
+    require_room,
+)
+from vkdispatch.fft.arguments.norms import parse_norm, resolve_scaling
+from vkdispatch.fft.arguments.options import Options
+from vkdispatch.fft.arguments.shapes import parse_axis, parse_range, parse_shape, require_neighbours
+from vkdispatch.fft.arguments.types import resolve_compute_type, resolve_input_type, resolve_output_type
+from vkdispatch.fft.many.kernels import get_fft_kernel, get_plane_kernel
+from vkdispatch.fft.plan.transforms import Transform
+from vkdispatch.shader.map import MappingFunction
+
+Types = tuple[DType | None, DType | None]
+
+
+def resolve_types(options: Options, buffers: Sequence[Any]) -> Types:
+    """Return the complex types of the input and of the output; None where a map reads or writes.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A map is not a mapping function, or a type is not complex.
+    """
+    input_map = parse_map(options.input_map, "input_map")
+    output_map = parse_map(options.output_map, "output_map")
+    output_type = resolve_output_type(buffers, output_map, options.output_type)
+    return resolve_input_type(buffers, input_map, output_map, options.input_type, output_type), output_type
+
+
+def parse_transform(
+    options: Options, buffers: Sequence[Any], types: Types, kernel_type: DType | None = None
+) -> Transform:
+    """Return the transform along one axis that the options of a call describe.
+
+    Parameters
+    ----------
+    options, buffers
+        The options and the arguments of the call.
+    types
+        Complex types of the input and of the output; see `resolve_types`.
+    kernel_type
+        Complex type of a convolution's kernel.
+    """
+    shape, axis = parse_shape_and_axis(buffers, options)
+    if options.r2c:
+        require_neighbours(shape, axis)
+    inverse = bool(options.inverse)
+    normalize, scale = resolve_scaling(options.norm, inverse, bool(options.normalize), shape[axis])
+    return Transform(
+        shape,
+        axis,
+        resolve_compute_type(options.compute_type, *types, kernel_type),
+        inverse,
+        normalize,
+        bool(options.r2c),
+        options.input_map,
+        options.output_map,
+        *types,
+        parse_range(options.signal_range, shape[axis]),
+        scale=scale,
+    )
+
+
+def parse_shape_and_axis(buffers: Sequence[Any], options: Options) -> tuple[tuple[int, ...], int]:
+    """Return the shape of the data, by default that of the first buffer, and the axis from 0 on."""
+    shape: Any = options.buffer_shape
+    if shape is None:
+        first = next((each for each in buffers if isinstance(each, Buffer)), None)
+        if first is None:
+            raise ArgumentValueError("buffer_shape: none of the arguments is a buffer that tells it; give it")
+        shape = first.real_shape if options.r2c and isinstance(first, RFFTBuffer) else first.shape
+    shape = parse_shape(shape)
+    return shape, parse_axis(options.axis, len(shape))
+
+
+def launch(name: str, transform: Transform, arguments: Sequence[Any], options: Options) -> None:
+    """Check the arguments of a transform's kernel, and launch or record it. `name` is the caller's."""
+    if transform.input_map is None and transform.output_map is None and not transform.separate:
+        sides = [("buffer", 1)]
+    else:
+        sides = _sides_of(transform)
+    require_count(name, arguments, sides)
+    elements = math.prod(transform.shape)
+    if transform.r2c:
+        elements = elements // transform.length * (transform.length // 2 + 1)
+    if transform.output_type is not None:
+        require_room(arguments[0], elements, transform.output_type, "output buffer")
+    if transform.input_type is not None:
+        require_room(arguments[-1], elements, transform.input_type, "input buffer")
+    kernel = get_fft_kernel(transform)
+    if options.print_shader:
+        print_kernel(kernel)
+    kernel(*arguments, graph=options.graph)
+
+
+def _sides_of(maps: Options | Transform) -> list[tuple[str, int]]:
+    """Return how many arguments the output and the input have."""
+    return [("output", argument_count(maps.output_map)), ("input", argument_count(maps.input_map))]
+
+
+def transform_axis(buffers: Sequence[Any], options: Options) -> None:
+    """Transform along one axis; see `vkdispatch.fft.fft`."""
+    require_any(buffers, "a transform needs at least one buffer")
+    transform = parse_transform(options, buffers, resolve_types(options, buffers))
+    launch("fft", transform, buffers, options)
+
+
+def transform_last_axes(name: str, buffers: Sequence[Any], count: int, most: int, options: Options) -> None:
+    """Transform the last `count` axes of data of at most `most`; see `vkdispatch.fft.fft2`.
+
+    The input map belongs to the first pass and the output map to the last.
+    """
+    require_any(buffers, "a transform needs at least one buffer")
+    input_type, output_type = resolve_types(options, buffers)
+    compute_type = resolve_compute_type(options.compute_type, input_type, output_type)
+    mapped = options.input_map is not None or options.output_map is not None
+    sides = _sides_of(options) if mapped else [("buffer", 1)]
+    require_count(name, buffers, sides)
+    outputs = buffers[: sides[0][1]]
+    inputs = buffers[sides[0][1] :] if mapped else buffers
+    # the shape is that of the output buffer, or of the input buffer if only that is a buffer
+    shape, _ = parse_shape_and_axis(inputs if output_type is None and input_type else buffers, options)
+    if not count <= len(shape) <= (most if options.buffer_shape is None else len(shape)):
+        wanted = f"{count}" if most == count else f"{count} or {most}"
+        raise ArgumentValueError(f"buffer: {name} takes one of {wanted} axes, got the shape {shape}")
+    axes = range(len(shape) - count, len(shape))
+    if not mapped:
+        assert output_type is not None
+        _transform_in_place(name, buffers, _Passes(shape, compute_type, output_type), axes, options)
+        return
+    # the buffer between the first pass and the last
+    middle: Any = outputs[0] if options.output_map is None else function_buffer(shape, compute_type)
+    passes = _Passes(shape, compute_type, output_type or compute_type)
+    for axis in axes:
+        is_first, is_last = axis == axes[0], axis == axes[-1]
+        transform = passes.along(
+            axis,
+            options,
+            options.input_map if is_first else None,
+            options.output_map if is_last else None,
+            input_type if is_first else None,
+        )
+        source = inputs if is_first else [middle]
+        target = outputs if is_last else [middle]
+        in_place = not transform.is_mapped and not transform.separate
+        launch(name, transform, target if in_place else [*target, *source], options)
+
+
+@record(eq=False)
+class _Passes:
+    """The transforms of several axes, one after another; `kind` is the type of the buffer between them."""
+
+    shape: tuple[int, ...]
+    compute_type: DType
+    kind: DType
+
+    def along(
+        self,
+        axis: int,
+        options: Options,
+        input_map: MappingFunction | None = None,
+        output_map: MappingFunction | None = None,
+        input_type: DType | None = None,
+    ) -> Transform:
+        """Return the transform of an axis; `input_type` is that of the input, if it is another buffer."""
+        inverse = options.inverse
+        normalize, scale = resolve_scaling(options.norm, inverse, options.normalize, self.shape[axis])
+        return Transform(
+            self.shape,
+            axis,
+            self.compute_type,
+            inverse,
+            normalize,
+            input_map=input_map,
+            output_map=output_map,
+            input_type=None if input_map else input_type or self.kind,
+            output_type=None if output_map else self.kind,
+            separate=input_type is not None and options.output_map is not None,
+            scale=scale,
+        )
+
+
+def _transform_in_place(
+    name: str, buffers: Sequence[Any], passes: _Passes, axes: range, options: Options
+) -> None:
+    """Transform some axes in place, the last two with one kernel if there is one."""
+    shape, inverse = passes.shape, options.inverse
+    size = shape[-1] * shape[-2]
+    normalize, scale = resolve_scaling(options.norm, inverse, options.normalize, size)
+    planes = Transform(
+        shape,
+        axes[-1],
+        passes.compute_type,
+        inverse,
+        normalize,
+        input_type=passes.kind,
+        output_type=passes.kind,
+        scale=scale,
+    )
+    kernel = get_plane_kernel(planes)
+    if kernel is not None:
+        require_room(buffers[0], math.prod(shape), passes.kind, "output buffer")
+        axes = axes[:-2]
+    for axis in axes:
+        launch(name, passes.along(axis, options), buffers, options)
+    if kernel is not None:
+        if options.print_shader:
+            print_kernel(kernel)
+        kernel(*buffers, graph=options.graph)
+
+
+def transform_axes(buffer: Any, axes: Any, options: Options) -> None:
+    """Transform a complex buffer along some axes, in place; see `vkdispatch.fft.fftn`."""
+    given = require_buffer(buffer, "buffer").shape if options.buffer_shape is None else options.buffer_shape
+    shape = parse_shape(given)
+    options = replace(options, norm=parse_norm(options.norm), buffer_shape=shape)
+    chosen = parse_axes(axes, len(shape), "axes")
+    if len(shape) > 1 and {len(shape) - 2, len(shape) - 1} <= set(chosen):
+        # one kernel transforms planes that fit into a workgroup
+        name = "ifft2" if options.inverse else "fft2"
+        transform_last_axes(name, (buffer,), 2, 3, replace(options, norm=options.norm or "backward"))
+        chosen = tuple(axis for axis in chosen if axis < len(shape) - 2)
+    for axis in reversed(chosen):
+        transform_axis((buffer,), replace(options, axis=axis))
+
+
+# ---- real transforms -------------------------------------------------------------------------------
+
+
+def transform_real(buffer: Any, options: Options) -> None:
+    """Transform an RFFTBuffer along its last axis, in place; see `vkdispatch.fft.rfft`."""
+    shape = require_rfft_buffer(buffer).real_shape
+    # with a map, the buffer is both the output and the input
+    mapped = options.input_map is not None or options.output_map is not None
+    buffers = (buffer, buffer) if mapped else (buffer,)
+    transform_axis(buffers, replace(options, buffer_shape=shape, axis=None, r2c=True))
+
+
+def transform_last_real_axes(name: str, buffer: Any, count: int, options: Options) -> None:
+    """Transform the last `count` axes of an RFFTBuffer of at most three; see `vkdispatch.fft.rfft2`."""
+    shape = require_rfft_buffer(buffer).real_shape
+    if not count <= len(shape) <= 3:
+        wanted = "2 or 3" if count == 2 else "3"
+        raise ArgumentValueError(f"buffer: {name} takes one of {wanted} axes, got {shape}")
+    _transform_real_and_others(buffer, tuple(range(len(shape) - count, len(shape) - 1)), options)
+
+
+def transform_real_axes(buffer: Any, axes: Any, options: Options) -> None:
+    """Transform an RFFTBuffer along some axes, of which the last is the real one; see `rfftn`."""
+    dimensions = len(require_rfft_buffer(buffer).real_shape)
+    chosen = parse_axes(axes, dimensions, "axes")
+    if chosen[-1:] != (dimensions - 1,):
+        raise ArgumentValueError(
+            f"axes: an RFFTBuffer has its reals along the last axis, so {dimensions - 1} must be named last; "
+            f"got {axes!r}"
+        )
+    _transform_real_and_others(buffer, chosen[:-1], replace(options, norm=parse_norm(options.norm)))
+
+
+def _transform_real_and_others(buffer: Any, others: tuple[int, ...], options: Options) -> None:
+    """Transform the real axis first, or last if inverse."""
+    if not options.inverse:
+        transform_real(buffer, options)
+    for axis in others if options.inverse else reversed(others):
+        transform_axis((buffer,), replace(options, axis=axis))
+    if options.inverse:
+        transform_real(buffer, options)

@@ -1,0 +1,147 @@
+"""Plans of passes of columns, for CPU drivers."""
+
+import functools
+
+from vkdispatch.arrays.facts import DeviceFacts, device_facts
+from vkdispatch.base.dtype import DType, complex64, dvec2, dvec4
+from vkdispatch.base.record import record
+from vkdispatch.fft.plan import tuning
+from vkdispatch.fft.plan.lengths import LARGEST_PRIME, prime_factors
+
+VECTORS: dict[int, DType] = {4: dvec4, 2: dvec2}
+
+
+@record
+class Columns:
+    """A pass over lines that are matrices of radix x rest x stride values.
+
+    Attributes
+    ----------
+    outer
+        Lines that are transformed at once.
+    radix
+        Values of a column.
+    rest, stride
+        Values that later passes transform; distance of the values that earlier passes transformed.
+    first, last
+        Whether the pass reads from the caller's buffer, and whether it writes to it.
+    lanes
+        Invocations that share columns.
+    width
+        Columns of an invocation.
+    words
+        Values of a store.
+    """
+
+    outer: int
+    radix: int
+    rest: int
+    stride: int
+    first: bool
+    last: bool
+    lanes: int
+    width: int
+    words: int
+
+    @property
+    def rows(self) -> int:
+        """Values of a column that an invocation holds."""
+        return self.radix // self.lanes
+
+    @property
+    def cost(self) -> float:
+        """Instructions for each value."""
+        moved = tuning.COLUMN_ACCESS / self.width + tuning.COLUMN_ACCESS / self.words + 2 * tuning.COLUMN_MOVE
+        steps = (self.lanes.bit_length() - 1) * tuning.COLUMN_STEP
+        return (
+            tuning.COLUMN_LAUNCH
+            + moved
+            + tuning.COLUMN_TRANSFORM
+            + steps
+            + tuning.COLUMN_HELD * max(0, self.rows - tuning.COLUMN_ROWS)
+        )
+
+    @property
+    def groups(self) -> int:
+        """Groups of columns of a line."""
+        return self.rest * self.stride // self.width
+
+
+def plan_columns(
+    outer: int, radix: int, rest: int, stride: int, ends: tuple[bool, bool], compute_type: DType
+) -> Columns | None:
+    """Plan a pass; None where columns do not form vectors, or kernels do not run on a CPU."""
+    facts = device_facts()
+    if not suits_columns(facts, compute_type):
+        return None
+    first, last = ends
+    columns = rest * stride
+    lanes = choose_lanes(facts, radix)
+    rows = radix // lanes
+    for width in VECTORS:
+        if columns % width:
+            continue
+        if last or stride % width == 0:
+            return Columns(outer, radix, rest, stride, first, last, lanes, width, width)
+        if stride == 1:
+            # columns are written as rows, one after another
+            run = rows if lanes > 1 else rows * width
+            words = next((words for words in VECTORS if run % words == 0), 0)
+            if words:
+                return Columns(outer, radix, rest, stride, first, last, lanes, width, words)
+    return None
+
+
+def choose_radices(length: int, inner: int, compute_type: DType) -> tuple[int, ...] | None:
+    """Return the radices of the passes over lines, `inner` of them interleaved; None where there are none."""
+    if not suits_columns(device_facts(), compute_type) or prime_factors(length)[-1:] > (LARGEST_PRIME,):
+        return None
+    # of equal costs, the largest radix comes first: the rows of later passes are farther apart
+    divisors = [
+        each for each in range(tuning.COLUMN_LANES[0] * tuning.COLUMN_MOST_ROWS, 1, -1) if length % each == 0
+    ]
+
+    @functools.cache
+    def best(done: int, passes: int) -> tuple[float, tuple[int, ...]] | None:
+        """Return the cheapest passes for the rest, and their cost."""
+        if done == length:
+            return 0.0, ()
+        found: tuple[float, tuple[int, ...]] | None = None
+        for radix in divisors if passes else ():
+            rest, odd = divmod(length // done, radix)
+            if odd or radix == length:
+                continue
+            plan = plan_columns(1, radix, rest, done * inner, (done == 1, rest == 1), compute_type)
+            tail = (
+                None
+                if plan is None or plan.rows > tuning.COLUMN_MOST_ROWS
+                else best(done * radix, passes - 1)
+            )
+            if plan is None or tail is None:
+                continue
+            cost = round(plan.cost + tail[0], 3)
+            if found is None or cost < found[0]:
+                found = cost, (radix, *tail[1])
+        return found
+
+    found = best(1, tuning.COLUMN_MOST_PASSES)
+    return None if found is None else found[1]
+
+
+def suits_columns(facts: DeviceFacts, compute_type: DType) -> bool:
+    """Whether a device transforms by passes of columns."""
+    return facts.is_cpu and compute_type is complex64 and "shaderFloat64" in facts.features
+
+
+def choose_lanes(facts: DeviceFacts, radix: int) -> int:
+    """Return how many invocations share columns of so many values."""
+    if radix <= tuning.COLUMN_ROWS or not (facts.has_shuffle and facts.has_full_subgroups):
+        return 1
+    usable = (
+        lanes for lanes in tuning.COLUMN_LANES if radix % lanes == 0 and facts.subgroup_size % lanes == 0
+    )
+    # no more than necessary: each doubling costs a step across the subgroup
+    found = [lanes for lanes in usable if tuning.COLUMN_GROUP % facts.subgroup_size == 0]
+    return next(
+        (lanes for lanes in reversed(found) if radix // lanes <= tuning.COLUMN_ROWS), max(found, default=1)
+    )

@@ -1,0 +1,131 @@
+"""The sides of a transform: buffers, or maps over any arguments.
+
+Kernels of several passes use `reader` and `writer`, whose values are given by a `Spot`; see `spot_at`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.errors import UsageError
+from vkdispatch.fft.arguments.types import require_complex
+from vkdispatch.fft.plan.indices import add, multiply
+from vkdispatch.fft.trace.ops import (
+    GlobalReadOp,
+    GlobalWriteOp,
+    Layout,
+    Line,
+    Spot,
+    tracing_for,
+)
+from vkdispatch.fft.trace.words import annotation_of, unwrap
+from vkdispatch.shader.map import MappingFunction
+
+
+class IOProxy:
+    """One side of a transform: a buffer of complex numbers, a map, or nothing.
+
+    Attributes
+    ----------
+    name
+        Its name in errors and in generated code.
+    map_func
+        The map, or None.
+    var_type
+        The buffer's dtype, or None.
+    buffer_types
+        Annotations of its kernel arguments.
+    variables
+        Its kernel arguments, after `bind`.
+    """
+
+    def __init__(self, obj: DType | MappingFunction | None, name: str, words: bool = False) -> None:
+        """Take a dtype, a map, or None. `words`: the kernel reads and writes whole complex numbers."""
+        self.name = name
+        self._words = words
+        self.map_func: MappingFunction | None = None
+        self.var_type: DType | None = None
+        self.variables: tuple[Any, ...] | None = None
+        if isinstance(obj, MappingFunction):
+            self.map_func = obj
+            self.buffer_types: list[Any] = list(obj.buffer_types)
+        elif obj is None:
+            self.buffer_types = []
+        else:
+            require_complex(obj, name)
+            self.var_type = obj
+            self.buffer_types = [annotation_of(obj) if words else vc.Buffer[obj]]  # type: ignore[valid-type]
+
+    @property
+    def present(self) -> bool:
+        """Whether there is a buffer or a map."""
+        return self.map_func is not None or self.var_type is not None
+
+    def bind(self, variables: Sequence[Any]) -> None:
+        """Set the kernel arguments of this side."""
+        self.variables = tuple(variables)
+        if self._words and self.var_type is not None:
+            self.variables = tuple(map(unwrap, variables))
+
+    def read(self, op: GlobalReadOp) -> None:
+        """Trace a read into `op.register`: from the buffer, or by the map."""
+        variables = self._bound()
+        if self.map_func is None:
+            op.read_from_buffer(variables[0])
+            return
+        with tracing_for(read=op):
+            self.map_func.callback(*variables)
+
+    def write(self, op: GlobalWriteOp) -> None:
+        """Trace a write of `op.register`: into the buffer, or by the map."""
+        variables = self._bound()
+        if self.map_func is None:
+            op.write_to_buffer(variables[0])
+            return
+        with tracing_for(write=op):
+            self.map_func.callback(*variables)
+
+    def _bound(self) -> tuple[Any, ...]:
+        if self.variables is None or not self.present:
+            raise UsageError(f"{self.name}: the transform has no {self.name}")
+        return self.variables
+
+
+def spot_at(
+    line: Line, index: Any, layout: Layout = "natural", bounds: tuple[int, int] | None = None
+) -> Spot:
+    """Return the value at a position of a line.
+
+    `bounds` are the least and the greatest value of `index`, if they are known.
+    """
+    flat = add(line.origin(layout), multiply(index, line.step(layout)))
+    return Spot(line, index, bounds or (0, line.size - 1), flat)
+
+
+def reader(
+    proxy: IOProxy,
+    compute_type: DType,
+    *,
+    r2c: bool = False,
+    inverse: bool = False,
+    signal_range: tuple[int, int] | None = None,
+) -> Callable[[Spot], Any]:
+    """Return a function that traces the read of a value and returns a register of `compute_type`."""
+
+    def read(spot: Spot) -> Any:
+        op = GlobalReadOp(spot, vc.new_register(compute_type), r2c, inverse, signal_range)
+        proxy.read(op)
+        return op.register
+
+    return read
+
+
+def writer(proxy: IOProxy, *, r2c: bool = False, inverse: bool = False) -> Callable[[Spot, Any], None]:
+    """Return a function that traces the write of a value."""
+
+    def write(spot: Spot, value: Any) -> None:
+        # a map may change the register
+        proxy.write(GlobalWriteOp(spot, value.to_register(), r2c, inverse))
+
+    return write

@@ -1,0 +1,224 @@
+"""The steps of kernels that work on lines: read into registers, transform, exchange, write."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.record import record
+from vkdispatch.fft.plan.indices import add, hold, multiply
+from vkdispatch.fft.plan.memory import allocation
+from vkdispatch.fft.plan.passes import Pass, reverse_radices
+from vkdispatch.fft.plan.stages import Stage
+from vkdispatch.fft.plan.transforms import Transform
+from vkdispatch.fft.trace.ops import guard
+from vkdispatch.fft.trace.place import Place
+from vkdispatch.fft.trace.registers import FFTRegisters
+from vkdispatch.fft.trace.shared import SharedLines, Slot
+from vkdispatch.fft.trace.transform import transform
+from vkdispatch.shader.shader_function import ShaderFunction
+
+
+@record
+class Entry:
+    """A register and the position of its value in the line.
+
+    Attributes
+    ----------
+    register
+        Number of the register.
+    start, offset
+        The position is `start + offset`; the offset is the same for all invocations.
+    bounds
+        Least and greatest possible position.
+    """
+
+    register: int
+    start: Any
+    offset: int
+    bounds: tuple[int, int]
+
+    @property
+    def index(self) -> Any:
+        """Position in the line."""
+        return add(self.start, self.offset)
+
+
+class LineKernel:
+    """A kernel being traced whose workgroups work on the lines of a pass.
+
+    Attributes
+    ----------
+    plan
+        The pass.
+    split
+        The radices of the next transform, or of the last one.
+    place
+        The place of this invocation.
+    registers
+        The values that it holds.
+    shared
+        Workgroup memory; None where the plan has none.
+    """
+
+    def __init__(self, plan: Pass, returns: bool = False) -> None:
+        """Begin a kernel of a pass; `returns`: it transforms back as well."""
+        self.plan = plan
+        self.split = plan.split
+        self.place = Place(plan.grid)
+        self.shared: SharedLines | None = None
+        radices = plan.split.radices
+        can_reverse = returns and plan.layout is not None and radices != radices[::-1]
+        self._reversed = reverse_radices(plan, whole=True) if can_reverse else None
+        if plan.layout is not None:
+            least = 0
+            if self._reversed is not None and self._reversed.layout is not None:
+                least = allocation(self._reversed.split, self._reversed.layout)
+            self.shared = SharedLines(plan.layout, plan.split, plan.compute_type, self.place.line, least)
+        self.registers = FFTRegisters(plan.split, plan.compute_type)
+
+    def butterflies_of(self, stage: Stage, *, guards: bool = True) -> Iterator[tuple[int, Any, list[Any]]]:
+        """Yield the turn, first position and conditions of each butterfly of a stage, within its guard."""
+        for turn in range(stage.rounds):
+            conditions = self.conditions(stage, turn)
+            start = stage.butterfly(self.place.thread, turn)
+            start = hold(start)
+            with guard(conditions if guards else []):
+                yield turn, start, conditions
+
+    def conditions(self, stage: Stage, turn: int) -> list[Any]:
+        """Return the conditions under which an invocation has a butterfly of an existing line."""
+        active = [] if self.place.active is True else [self.place.active]
+        return [*active, *stage.conditions(self.place.thread, turn)]
+
+    def read(self, load: Callable[[Entry], Any], limit: int | None = None) -> None:
+        """Read the input of the first stage; positions from `limit` on are zero."""
+        stage = self.split.stages[0]
+        for turn, start, _ in self.butterflies_of(stage):
+            for i in range(stage.radix):
+                entry = entry_of(stage, turn, i, start)
+                if limit is not None and entry.bounds[0] >= limit:
+                    continue
+                with guard([True if limit is None or entry.bounds[1] < limit else entry.index < limit]):
+                    self.registers[entry.register] = load(entry)
+
+    def write(self, store: Callable[[Entry, Any], None], limit: int | None = None) -> None:
+        """Write the output of the last stage at positions below `limit`."""
+        stage = self.split.stages[-1]
+        for turn, start, _ in self.butterflies_of(stage):
+            for i in range(stage.radix):
+                entry = entry_of(stage, turn, i, start)
+                if limit is not None and entry.bounds[0] >= limit:
+                    continue
+                with guard([True if limit is None or entry.bounds[1] < limit else entry.index < limit]):
+                    store(entry, self.registers[entry.register])
+
+    def entries(self, stage: Stage) -> list[tuple[Entry, tuple[Any, ...]]]:
+        """Return the values of an invocation at a stage, each with the conditions under which it exists."""
+        found = []
+        for turn, start, conditions in self.butterflies_of(stage, guards=False):
+            found += [(entry_of(stage, turn, i, start), tuple(conditions)) for i in range(stage.radix)]
+        return found
+
+    def transform(self, inverse: bool) -> None:
+        """Transform the registers."""
+        transform(self.registers, self.shared, self.place.thread, inverse)
+
+    def reverse(self) -> None:
+        """Prepare the next transform, which reads values from where the last one left them.
+
+        It has the radices in reverse order. Where workgroup memory has no room for them, the radices stay and
+        the values are moved.
+        """
+        if self._reversed is None:
+            self._move_back()
+            return
+        assert self.shared is not None and self._reversed.layout is not None
+        self.split = self.registers.split = self._reversed.split
+        self.shared = self.shared.view_as(self._reversed.layout, self.place.line)
+
+    def _move_back(self) -> None:
+        first, last = self.split.stages[0], self.split.stages[-1]
+        if first.radix == last.radix:
+            return
+        assert self.shared is not None
+        base = multiply(self.place.line, self.shared.layout.row)
+
+        def slots(stage: Stage) -> list[Slot]:
+            return [
+                Slot(add(base, entry.index), tuple(c for c in conditions if c is not self.place.active))
+                for entry, conditions in self.entries(stage)
+            ]
+
+        values = self.shared.rearrange(list(self.registers)[: last.registers], slots(last), slots(first))
+        for number, value in enumerate(values):
+            self.registers[number] = value
+
+
+def entry_of(stage: Stage, turn: int, i: int, start: Any) -> Entry:
+    """Return value number i of a butterfly of the first or the last stage."""
+    return Entry(turn * stage.radix + i, start, i * stage.butterflies, stage.input_bounds(turn, i))
+
+
+def linear_slots(kernel: LineKernel, length: int, row: int) -> list[tuple[Any, Slot]]:
+    """Distribute the contiguous lines of a workgroup evenly among its invocations.
+
+    Returns
+    -------
+    list
+        For each value of an invocation: its number among the workgroup's values, and its place in workgroup
+        memory where lines are `row` apart. Invocations beyond the last value have the place of the last one,
+        with conditions that are false.
+    """
+    grid = kernel.plan.grid
+    threads, count = grid.lines * grid.threads, grid.lines * length
+    local = vc.local_invocation_index()
+    number = grid.inner if grid.is_interleaved else grid.outer
+    group = (
+        (vc.workgroup_id().x % grid.blocks)
+        if grid.is_interleaved and grid.blocks > 1
+        else vc.workgroup_id().x
+    )
+    left = None
+    if number % grid.lines:
+        # the last workgroup may have fewer lines
+        left = ((number - group * grid.lines) * length).to_register()
+    found = []
+    for j in range(-(-count // threads)):
+        at = own = add(local, j * threads).to_register()
+        conditions = []
+        if (j + 1) * threads > count:
+            conditions.append(own < count)
+            at = vc.min(own, count - 1).to_register()
+        if left is not None:
+            conditions.append(own < left)
+        place = at if row == length else add(multiply(at // length, row - length), at)
+        found.append((at, Slot(place, tuple(conditions))))
+    return found
+
+
+def trace_line_kernel(
+    name: str,
+    annotations: Sequence[Any],
+    plan: Pass,
+    body: Callable[..., None],
+    names: Sequence[str] | None = None,
+    returns: bool = False,
+) -> ShaderFunction:
+    """Trace a kernel of a pass: `body(kernel, *arguments)`."""
+    with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as context:
+        arguments = context.declare_input_arguments(list(annotations), names)
+        body(LineKernel(plan, returns), *arguments)
+        description = context.get_description(name)
+    return ShaderFunction(description, plan.grid.local_size, (plan.grid.workgroups, 1, 1))
+
+
+def buffer_types(transform: Transform) -> list[Any]:
+    """Return the annotations of a transform's buffers, without maps: output and input, or one for both."""
+    kinds = (transform.output_type, transform.input_type)
+    return [buffer_of(kind) for kind in (kinds if transform.separate else kinds[:1]) if kind is not None]
+
+
+def buffer_of(kind: DType) -> Any:
+    """Return the annotation of a buffer."""
+    return vc.Buffer[kind]  # type: ignore[valid-type]

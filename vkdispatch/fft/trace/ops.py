@@ -1,0 +1,368 @@
+"""Reads and writes of single values, as maps see them.
+
+While a map is traced, `read_op()` or `write_op()` returns the operation that it is called for.
+"""
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import vkdispatch.codegen as vc
+from vkdispatch.base.dtype import DType, component_type, int32, is_complex, is_scalar, uint32
+from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.base.record import record
+from vkdispatch.codegen.location import located
+from vkdispatch.fft.plan.indices import add, multiply
+from vkdispatch.fft.trace.words import cast
+
+# The layout of a buffer: that of the shape, that without the axes before the line, the reals or the half
+# spectrum of an RFFTBuffer, or the order in which invocations read.
+Layout = Literal["natural", "inner", "real", "half", "transposed"]
+
+
+@record
+class Line:
+    """A line of values.
+
+    Attributes
+    ----------
+    size, stride
+        Number of values, and their distance in memory.
+    first
+        Flat index of the first value.
+    inner
+        Index along the axes behind the line; 0 if there are none.
+    number
+        Number of the line, in C order of the other axes.
+    """
+
+    size: int
+    stride: int
+    first: Any
+    inner: Any
+    number: Any
+
+    def origin(self, layout: Layout) -> Any:
+        """Return the flat index of the line in a layout."""
+        half = self.size // 2 + 1
+        if layout == "natural":
+            return self.first
+        if layout == "inner":
+            return self.inner
+        return multiply(self.number, 2 * half if layout == "real" else half)
+
+    def step(self, layout: Layout) -> int:
+        """Return the distance of neighbouring values in a layout."""
+        return self.stride if layout in ("natural", "inner") else 1
+
+
+@record
+class Spot:
+    """A value of a line.
+
+    Attributes
+    ----------
+    line
+        The line.
+    index
+        Position in it.
+    bounds
+        Least and greatest value of `index`.
+    flat
+        Flat index of the value in memory.
+    register_id, register_count
+        Number of its register, of those of the invocation.
+    element_id, element_count
+        Its number within its butterfly.
+    instance_id, instance_count
+        Number of its butterfly, of those of the invocation.
+    """
+
+    line: Line
+    index: Any
+    bounds: tuple[int, int]
+    flat: Any
+    register_id: int = 0
+    register_count: int = 1
+    element_id: int = 0
+    element_count: int = 1
+    instance_id: int = 0
+    instance_count: int = 1
+
+
+def _variable(value: Any) -> Any:
+    """Return an index as a GPU value: maps need not know that it may be a constant."""
+    return vc.to_dtype(uint32, value) if isinstance(value, int) else value
+
+
+class MemoryOp:
+    """A value of a line and its register.
+
+    Attributes
+    ----------
+    register_id, register_count, element_id, element_count, instance_id, instance_count
+        Number of the register, its number within its butterfly, and the number of the butterfly.
+    """
+
+    def __init__(self, spot: Spot) -> None:
+        self.spot = spot
+        self.register_id, self.register_count = spot.register_id, spot.register_count
+        self.element_id, self.element_count = spot.element_id, spot.element_count
+        self.instance_id, self.instance_count = spot.instance_id, spot.instance_count
+
+    @property
+    def fft_index(self) -> Any:
+        """Position in the line (u32)."""
+        return _variable(self.spot.index)
+
+    @property
+    def fft_index_shifted(self) -> Any:
+        """Position in the line as a frequency (i32): from -(N // 2) on, 0 for the first value."""
+        half = self.fft_size // 2
+        return (self.fft_index.to_dtype(int32) + half) % self.fft_size - half
+
+    @property
+    def fft_size(self) -> int:
+        """Values of the line."""
+        return self.spot.line.size
+
+
+class _GlobalOp(MemoryOp):
+    """A read or write of a value."""
+
+    def __init__(self, spot: Spot, register: Any, r2c: bool, inverse: bool) -> None:
+        super().__init__(spot)
+        self.register = register
+        self.r2c = r2c
+        self.inverse = inverse
+
+    @property
+    def io_index(self) -> Any:
+        """Flat index in memory (u32)."""
+        return _variable(self.spot.flat)
+
+    @property
+    def fft_offset(self) -> Any:
+        """Flat index of the line's first value (u32)."""
+        return _variable(self.spot.line.first)
+
+    @property
+    def fft_stride(self) -> int:
+        """Distance of neighbouring values of the line."""
+        return self.spot.line.stride
+
+
+class GlobalReadOp(_GlobalOp):
+    """A read of a value into a register.
+
+    Attributes
+    ----------
+    register
+        The destination; in a kernel map it holds the value of the spectrum.
+    r2c, inverse
+        Whether the transform is real, and its direction.
+    format_transposed
+        Whether the buffer is in the layout that `transpose` makes.
+    signal_range
+        Start and end of the values that are read, or None; the others are zero.
+    """
+
+    def __init__(
+        self,
+        spot: Spot,
+        register: Any,
+        r2c: bool = False,
+        inverse: bool = False,
+        signal_range: tuple[int, int] | None = None,
+        format_transposed: bool = False,
+    ) -> None:
+        super().__init__(spot, register, r2c, inverse)
+        self.signal_range = signal_range
+        self.format_transposed = format_transposed
+
+    @property
+    def r2c_inverse_offset(self) -> Any:
+        """The sum of `io_index` and `io_index_2`."""
+        line = self.spot.line
+        return _variable(add(multiply(line.origin("half"), 2), line.size))
+
+    @property
+    def io_index_2(self) -> Any:
+        """In a real inverse transform: flat index of the value at the opposite frequency (u32)."""
+        return self.r2c_inverse_offset - self.io_index
+
+    def read_from_buffer(self, buffer: Any, register: Any = None, io_index: Any = None) -> None:
+        """Load the value: cast, zero outside the signal range, mirrored in a real inverse transform.
+
+        Parameters
+        ----------
+        buffer
+            A buffer of complex numbers, of vectors of two, or of reals, whose imaginary part is zero. In a
+            forward real transform the reals are packed as in an RFFTBuffer.
+        register
+            The destination; None takes `self.register`.
+        io_index
+            Index of the element; None takes `self.io_index`.
+        """
+        target = self.register if register is None else register
+        within = _within(self.spot, self.signal_range)
+        if within is not True:
+            target[:] = 0
+        if within is not False:
+            with guard([within]):
+                self._load(buffer, target, io_index)
+
+    def _load(self, buffer: Any, target: Any, io_index: Any) -> None:
+        index = self.io_index if io_index is None else io_index
+        kind = target.var_type
+        if self.r2c and not self.inverse:
+            target[:] = vc.to_dtype(kind, _real_element(buffer, index), 0)
+            return
+        if not self.r2c:
+            target[:] = _complex_element(buffer, index, kind)
+            return
+        middle = self.fft_size // 2
+        least, most = self.spot.bounds
+        opposite = self.io_index_2 if io_index is None else index
+        if most <= middle:
+            target[:] = _complex_element(buffer, index, kind)
+        elif least > middle:
+            target[:] = _complex_element(buffer, opposite, kind)
+            target.imag = -target.imag
+        else:
+            beyond = self.fft_index > middle
+            with vc.if_block(beyond):
+                target[:] = _complex_element(buffer, opposite, kind)
+                target.imag = -target.imag
+            with vc.else_block():
+                target[:] = _complex_element(buffer, index, kind)
+
+
+class GlobalWriteOp(_GlobalOp):
+    """A write of a value from a register.
+
+    Attributes
+    ----------
+    register
+        The value.
+    r2c, inverse
+        Whether the transform is real, and its direction.
+    """
+
+    def __init__(self, spot: Spot, register: Any, r2c: bool = False, inverse: bool = False) -> None:
+        super().__init__(spot, register, r2c, inverse)
+
+    def write_to_buffer(self, buffer: Any, register: Any = None, io_index: Any = None) -> None:
+        """Store the value, cast to the dtype of the buffer; reals get the real part.
+
+        Parameters
+        ----------
+        buffer
+            A buffer of complex numbers, of vectors of two, or of reals. The result of a real inverse
+            transform is packed as in an RFFTBuffer.
+        register
+            The value; None takes `self.register`.
+        io_index
+            Index of the element; None takes `self.io_index`.
+        """
+        value = self.register if register is None else register
+        index = self.io_index if io_index is None else io_index
+        kind = buffer.var_type
+        if is_scalar(kind):
+            buffer[index] = cast(value.real, kind)
+        elif self.r2c and self.inverse:
+            buffer[index // 2][index % 2] = cast(value.real, component_type(kind))
+        elif is_complex(kind):
+            buffer[index] = cast(value, kind)
+        else:
+            buffer[index] = vc.to_dtype(kind, value.real, value.imag)
+
+
+class GlobalTransposedWriteOp(GlobalWriteOp):
+    """A write into the transposed layout of convolutions, where `io_index` is the place of the value."""
+
+
+def _complex_element(buffer: Any, index: Any, kind: DType) -> Any:
+    value = buffer[index]
+    if is_complex(value.var_type):
+        return cast(value, kind)
+    if is_scalar(value.var_type):
+        return vc.to_dtype(kind, value, 0)
+    return vc.to_dtype(kind, value[0], value[1])
+
+
+def _real_element(buffer: Any, index: Any) -> Any:
+    return buffer[index] if is_scalar(buffer.var_type) else buffer[index // 2][index % 2]
+
+
+def _within(spot: Spot, signal_range: tuple[int, int] | None) -> Any:
+    """Return whether a value belongs to the signal: True, False, or a condition."""
+    if signal_range is None:
+        return True
+    (start, end), (least, most) = signal_range, spot.bounds
+    if most < start or least >= end:
+        return False
+    conditions = []
+    if least < start:
+        conditions.append(spot.index >= start)
+    if most >= end:
+        conditions.append(spot.index < end)
+    return vc.all(*conditions) if conditions else True
+
+
+@contextmanager
+def guard(conditions: Sequence[Any]) -> Iterator[None]:
+    """Trace the body under some conditions; True needs no code."""
+    dynamic = [condition for condition in conditions if condition is not True]
+    if not dynamic:
+        yield
+        return
+    with vc.if_block(dynamic[0] if len(dynamic) == 1 else vc.all(*dynamic)):
+        yield
+
+
+# ---- the current operation -------------------------------------------------------------------------
+
+
+class _Current(threading.local):
+    """The operation of the map that this thread traces."""
+
+    read: GlobalReadOp | None = None
+    write: GlobalWriteOp | None = None
+    kernel: int | None = None
+
+
+_current = _Current()
+
+
+def read_op() -> GlobalReadOp:
+    """Return the read of an input or kernel map that is being traced. Raises ValueError outside of one."""
+    if _current.read is None:
+        raise located(
+            ArgumentValueError, "read_op: it is for input maps and kernel maps; there is no read here"
+        )
+    return _current.read
+
+
+def write_op() -> GlobalWriteOp:
+    """Return the write of an output map that is being traced. Raises ValueError outside of one."""
+    if _current.write is None:
+        raise located(ArgumentValueError, "write_op: it is for output maps; there is no write here")
+    return _current.write
+
+
+def mapped_kernel_index() -> int | None:
+    """Return the number of the convolution's kernel that a map is traced for; None outside a convolution."""
+    return _current.kernel
+
+
+@contextmanager
+def tracing_for(**current: GlobalReadOp | GlobalWriteOp | int | None) -> Iterator[None]:
+    """Let `read_op`, `write_op` or `mapped_kernel_index` return `read`, `write` or `kernel`."""
+    before = {name: getattr(_current, name) for name in current}
+    vars(_current).update(current)
+    try:
+        yield
+    finally:
+        vars(_current).update(before)
