@@ -60,9 +60,9 @@ def test_frequencies(n: int) -> None:
 
 def test_wrong_arguments() -> None:
     buffer = vd.Buffer((4, 5), vd.float32)
-    with pytest.raises(ArgumentIndexError, match="axis"):
+    with pytest.raises(ArgumentIndexError, match="axes: 2 is out of bounds"):
         vd.fft.fftshift(buffer, 2)
-    with pytest.raises(ArgumentValueError, match=r"axes: .* named twice"):
+    with pytest.raises(ArgumentValueError, match=r"axes: repeated axis"):
         vd.fft.fftshift(buffer, (0, 0))
     with pytest.raises(ArgumentValueError, match=r"out: expected shape \(4, 5\) of float32"):
         vd.fft.fftshift(buffer, out=vd.Buffer((5, 4), vd.float32))

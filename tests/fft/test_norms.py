@@ -144,7 +144,7 @@ def test_wrong_arguments() -> None:
         vd.fft.fft(buffer, norm="sideways")
     with pytest.raises(ArgumentValueError, match="norm"):
         vd.fft.fftn(buffer, axes=(), norm="sideways")
-    with pytest.raises(ArgumentValueError, match=r"axes: .* named twice"):
+    with pytest.raises(ArgumentValueError, match=r"axes: repeated axis"):
         vd.fft.fftn(buffer, axes=(1, -1))
     with pytest.raises(ArgumentIndexError, match="axes: 2"):
         vd.fft.ifftn(buffer, axes=(0, 2))
