@@ -10,7 +10,7 @@ from vkdispatch.arrays.facts import AMD, INTEL, NVIDIA, device_facts
 from vkdispatch.base import dtype
 from vkdispatch.base.context import Context
 from vkdispatch.base.record import replace
-from vkdispatch.scans.planning import facts_of
+from vkdispatch.scans.planning import choose_lanes
 from vkdispatch.sorting.planning import tile_form
 
 BASIC, ARITHMETIC, BALLOT, SHUFFLE, SHIFT = 0x1, 0x4, 0x8, 0x10, 0x20
@@ -68,8 +68,8 @@ def test_operations_are_those_of_all_devices(missing):
 )
 def test_families_plan_by_them(changes, scans, sorts):
     facts = of(*changes)
-    scan = facts_of(facts, dtype.float32)
-    assert (scan.subgroup, scan.shuffles) == scans
+    lanes = choose_lanes(facts, dtype.float32)
+    assert (lanes.size, lanes.has_shuffle) == scans
     assert tile_form(facts, dtype.uint32, None).subgroup == sorts
 
 

@@ -10,7 +10,7 @@ import pytest
 import vkdispatch as vd
 from vkdispatch.arrays.facts import device_facts
 from vkdispatch.scans import launching
-from vkdispatch.scans.planning import columns_of, shared_ranges, whole_ranges
+from vkdispatch.scans.planning import plan_columns, split_by_rows, split_evenly
 
 from .truth import scanned, tuned
 
@@ -87,9 +87,9 @@ def test_rows_have_no_barriers(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_loops_are_short() -> None:
     # llvmpipe leaves loops after 65,535 rounds
     facts, most = device_facts(), 0xFFFF
-    assert shared_ranges(facts, 1, 1 << 31, 64).rounds <= most
+    assert split_evenly(facts, 1, 1 << 31, 64).rounds <= most
     for outer, length in ((1 << 20, 1000), (8, 1 << 27), (1 << 10, 1 << 18)):
-        ranges = whole_ranges(facts, outer, length, 64, 4)
+        ranges = split_by_rows(facts, outer, length, 64, 4)
         assert ranges is None or ranges.rounds <= most
     for length, inner in ((1 << 28, 2), (1 << 24, 8), (1 << 20, 1000)):
-        assert columns_of(facts, vd.float32, 1, length, inner, 1, whole=False).numbers[-1] <= most
+        assert plan_columns(facts, vd.float32, (1, length, inner), 1, is_whole=False).numbers[-1] <= most

@@ -10,8 +10,7 @@ import pytest
 import vkdispatch as vd
 from vkdispatch.arrays.facts import NVIDIA, device_facts
 from vkdispatch.base.record import replace
-from vkdispatch.scans.operations import Facts
-from vkdispatch.scans.planning import looks_back, takes_tickets
+from vkdispatch.scans.planning import LaneFacts, can_look_back, needs_tickets
 
 _CODE = """
 import numpy as np
@@ -88,7 +87,7 @@ def test_tiles_look_back(run_python: Callable[..., CompletedProcess[str]], packe
 )
 def test_the_device_decides(vendor: int, kind: int, looks: bool, takes: bool) -> None:
     device = replace(device_facts(), vendors=frozenset([vendor]), cpu=kind == 4)
-    facts = Facts(32, shuffles=True, extended=True, longs=True, native=True)
-    assert looks_back(device, facts) is looks
-    assert takes_tickets(device) is takes
-    assert not looks_back(device, replace(facts, shuffles=False))
+    lanes = LaneFacts(32, has_shuffle=True, has_long_shuffle=True, has_long_atomics=True, has_arithmetic=True)
+    assert can_look_back(device, lanes) is looks
+    assert needs_tickets(device) is takes
+    assert not can_look_back(device, replace(lanes, has_shuffle=False))

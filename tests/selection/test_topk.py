@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vkdispatch as vd
-from vkdispatch.selection import narrowing
+from vkdispatch.selection.topk import narrowing
 
 RNG = np.random.default_rng(12)
 Array = np.ndarray[Any, Any]

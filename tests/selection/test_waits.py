@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
-from vkdispatch.selection import compaction
+from vkdispatch.selection.compaction import flags as compaction
 
 RNG = np.random.default_rng(17)
 NUMBERS = RNG.integers(0, 300, 20_001)

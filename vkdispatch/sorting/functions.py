@@ -23,7 +23,7 @@ from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap
 from vkdispatch.shader.parameters import given
 from vkdispatch.sorting.keys import Order, is_sortable
 from vkdispatch.sorting.launching import is_long, position_type, sort_rows
-from vkdispatch.sorting.moving import (
+from vkdispatch.sorting.rearranging import (
     Along,
     into_rows,
     out_of_rows,

@@ -11,9 +11,9 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.shader.copying import copyto
-from vkdispatch.sorting.block import MOST_ROWS, BlockForm, block_kernel, short_kernel
+from vkdispatch.sorting.cpu_merge import MergeForm, merge_kernel
+from vkdispatch.sorting.cpu_runs import count_runs_kernel, move_runs_kernel, sum_runs_kernel
 from vkdispatch.sorting.keys import Digit, Order, raw_type, shifted
-from vkdispatch.sorting.merging import MergeForm, merge_kernel
 from vkdispatch.sorting.onesweep import (
     HistogramForm,
     SweepForm,
@@ -39,8 +39,8 @@ from vkdispatch.sorting.planning import (
     tuning,
     way_for,
 )
-from vkdispatch.sorting.ranking import TileForm
-from vkdispatch.sorting.runs import count_runs_kernel, move_runs_kernel, sum_runs_kernel
+from vkdispatch.sorting.short_rows import MOST_ROWS, BlockForm, block_kernel, short_kernel
+from vkdispatch.sorting.tile import TileForm
 
 _SHORT_GROUP = 128
 AnyBuffer = Buffer[Any]

@@ -45,7 +45,7 @@ from vkdispatch.sorting.passes import (
     position_in_row,
     widened,
 )
-from vkdispatch.sorting.ranking import Tile, TileForm, only
+from vkdispatch.sorting.tile import Tile, TileForm, only
 
 _U32 = constant[dtype.uint32]
 _WORDS: Any = vc.Buff[dtype.uint32]

@@ -22,8 +22,8 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Digit, Order
-from vkdispatch.sorting.ranking import Tile, TileForm, only
-from vkdispatch.sorting.serial import SerialTile
+from vkdispatch.sorting.serial_tile import SerialTile
+from vkdispatch.sorting.tile import Tile, TileForm, only
 
 _U32 = constant[dtype.uint32]
 SHAPE = [("sort_rows", _U32), ("sort_tiles", _U32), ("sort_last", _U32)]

@@ -19,7 +19,7 @@ from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.shader.observation import checks_of
-from vkdispatch.sorting.ranking import TileForm
+from vkdispatch.sorting.tile import TileForm
 
 # What a kernel needs of workgroup memory beside tables and tile; and that of a sweep.
 _BESIDE, _BESIDE_SWEEP = 6 << 10, 3 << 10

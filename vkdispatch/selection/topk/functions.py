@@ -30,13 +30,13 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.selection.narrowing import candidates, planned
-from vkdispatch.selection.rowwise import first_of_rows, fits, is_possible
+from vkdispatch.selection.topk.narrowing import candidates, planned
+from vkdispatch.selection.topk.whole_rows import first_of_rows, fits, is_possible
 from vkdispatch.shader.parameters import given
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Order, is_sortable
 from vkdispatch.sorting.launching import Rows, position_type, sort_rows
-from vkdispatch.sorting.moving import Along, into_rows, moved_type
+from vkdispatch.sorting.rearranging import Along, into_rows, moved_type
 
 _GROUP = 128
 _NUMBERS = ("top_pitch", "top_candidates", "top_length", "top_k", "top_after")

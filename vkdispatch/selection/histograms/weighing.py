@@ -29,9 +29,9 @@ from vkdispatch.base.dtype import DType, is_float_dtype
 from vkdispatch.base.errors import UnsupportedError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.selection.binning import Binning, Bins, converted
-from vkdispatch.selection.counting import shared_words
-from vkdispatch.selection.streams import Streamed, stream_arguments, streamed, visit
+from vkdispatch.selection.histograms.binning import Binning, Bins, converted
+from vkdispatch.selection.histograms.counting import shared_words
+from vkdispatch.selection.histograms.streaming import Streamed, stream_arguments, streamed, visit
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # How many bins' sums are in workgroup memory, of five words each.

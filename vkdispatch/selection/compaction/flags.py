@@ -37,7 +37,7 @@ from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.scans.sums import exclusive_sum
-from vkdispatch.selection.streams import group_size
+from vkdispatch.selection.histograms.streaming import group_size
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Order
 

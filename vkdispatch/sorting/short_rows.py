@@ -20,8 +20,8 @@ from vkdispatch.base.record import record
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Digit, Order
 from vkdispatch.sorting.passes import widened
-from vkdispatch.sorting.ranking import Tile, TileForm
-from vkdispatch.sorting.serial import SerialTile
+from vkdispatch.sorting.serial_tile import SerialTile
+from vkdispatch.sorting.tile import Tile, TileForm
 
 _U32 = constant[dtype.uint32]
 _ROW_BITS = 8

@@ -25,8 +25,8 @@ from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.selection.binning import Binning, Bins, converted
-from vkdispatch.selection.streams import Streamed, stream_arguments, streamed, visit
+from vkdispatch.selection.histograms.binning import Binning, Bins, converted
+from vkdispatch.selection.histograms.streaming import Streamed, stream_arguments, streamed, visit
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # Sizes of workgroup memory that kernels are written for, in counts.

@@ -19,7 +19,7 @@ from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base import dtype
 from vkdispatch.base.record import record
-from vkdispatch.selection.candidates import Form, is_before, is_equal, is_good
+from vkdispatch.selection.topk.sampling import Form, is_before, is_equal, is_good
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # Elements of a run; invocations of a workgroup.

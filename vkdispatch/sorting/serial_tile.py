@@ -17,7 +17,7 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.words import value_of, words_of
 from vkdispatch.base import dtype
-from vkdispatch.sorting.ranking import TileForm
+from vkdispatch.sorting.tile import TileForm
 
 Each = Callable[[Any], Any]
 

@@ -32,12 +32,20 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.selection.compaction import Writer, compacted, fill_groups, filled, flagged, flags_of, rest
+from vkdispatch.selection.compaction.flags import (
+    Writer,
+    compacted,
+    fill_groups,
+    filled,
+    flagged,
+    flags_of,
+    rest,
+)
 from vkdispatch.selection.sizes import checked_size
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Order, is_sortable, raw_type
 from vkdispatch.sorting.launching import position_type, sort_rows
-from vkdispatch.sorting.moving import Along, into_rows, moved_type
+from vkdispatch.sorting.rearranging import Along, into_rows, moved_type
 
 _GROUP = 256
 # `bits` and `starts` of `Flags` of the heads; all elements in their order, and where they were.

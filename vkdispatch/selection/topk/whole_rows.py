@@ -24,9 +24,9 @@ from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.selection.candidates import together_of
-from vkdispatch.selection.compaction import summed_before
-from vkdispatch.selection.streams import group_size
+from vkdispatch.selection.compaction.flags import summed_before
+from vkdispatch.selection.histograms.streaming import group_size
+from vkdispatch.selection.topk.sampling import together_of
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Order
 from vkdispatch.sorting.launching import Rows

@@ -23,11 +23,11 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.reduce.operations import SubgroupAdd
 from vkdispatch.reduce.reduce_function import ReduceFunction
-from vkdispatch.selection.binning import Binning, searched
-from vkdispatch.selection.counting import counted, stored
-from vkdispatch.selection.extremes import extremes, extremes_read
-from vkdispatch.selection.spacing import spaced
-from vkdispatch.selection.weighing import weighed
+from vkdispatch.selection.histograms.binning import Binning, searched
+from vkdispatch.selection.histograms.counting import counted, stored
+from vkdispatch.selection.histograms.device_edges import spaced
+from vkdispatch.selection.histograms.extremes import extremes, extremes_read
+from vkdispatch.selection.histograms.weighing import weighed
 from vkdispatch.shader.copying import copyto
 from vkdispatch.shader.parameters import given
 from vkdispatch.shader.shader_function import ShaderFunction

@@ -19,11 +19,11 @@ from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer, function_buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.selection.compaction import Writer, compacted, filled, flagged, flags_of, is_countable
+from vkdispatch.selection.compaction.flags import Writer, compacted, filled, flagged, flags_of, is_countable
 from vkdispatch.selection.sizes import checked_size
 from vkdispatch.shader.map import MappedArray, MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
-from vkdispatch.sorting.moving import moved_type
+from vkdispatch.sorting.rearranging import moved_type
 
 _ZERO = np.zeros(1, np.uint32)
 

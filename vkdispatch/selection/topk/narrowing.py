@@ -14,7 +14,15 @@ from vkdispatch.base.dtype import component_type, is_complex, is_float_dtype, is
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.scans.sums import exclusive_sum
-from vkdispatch.selection.candidates import (
+from vkdispatch.selection.histograms.streaming import group_size
+from vkdispatch.selection.topk.cpu_runs import (
+    RUN,
+    collect_runs_exactly_kernel,
+    collect_runs_kernel,
+    count_runs_exactly_kernel,
+    count_runs_kernel,
+)
+from vkdispatch.selection.topk.sampling import (
     BINS,
     Form,
     begin_kernel,
@@ -29,15 +37,7 @@ from vkdispatch.selection.candidates import (
     sample_kernel,
     together_of,
 )
-from vkdispatch.selection.rowwise import first_of_rows, is_possible
-from vkdispatch.selection.runs import (
-    RUN,
-    collect_runs_exactly_kernel,
-    collect_runs_kernel,
-    count_runs_exactly_kernel,
-    count_runs_kernel,
-)
-from vkdispatch.selection.streams import group_size
+from vkdispatch.selection.topk.whole_rows import first_of_rows, is_possible
 from vkdispatch.sorting.keys import Order
 from vkdispatch.sorting.launching import Rows, sort_rows
 from vkdispatch.sorting.planning import MOST_NARROW

@@ -17,11 +17,11 @@ from vkdispatch.base.buffer import Buffer, asbuffer
 from vkdispatch.base.dtype import DType, is_integer_dtype, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.selection.binning import Binning
-from vkdispatch.selection.counting import counted, stored
-from vkdispatch.selection.extremes import extremes, extremes_read
+from vkdispatch.selection.histograms.binning import Binning
+from vkdispatch.selection.histograms.counting import counted, stored
+from vkdispatch.selection.histograms.extremes import extremes, extremes_read
+from vkdispatch.selection.histograms.weighing import weighed
 from vkdispatch.selection.sizes import checked_size
-from vkdispatch.selection.weighing import weighed
 
 _BINS = Binning("value")
 _MOST_BINS = 1 << 32

@@ -32,9 +32,9 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.rearrange.indices import is_long, note_bad_index, resolved
-from vkdispatch.selection.binning import converted, is_below
-from vkdispatch.selection.histogram import host_type
-from vkdispatch.selection.streams import group_size
+from vkdispatch.selection.histograms.binning import converted, is_below
+from vkdispatch.selection.histograms.histogram import host_type
+from vkdispatch.selection.histograms.streaming import group_size
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # Places of more elements need 64 bits.

@@ -29,7 +29,7 @@ from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
-from vkdispatch.selection.compaction import summed, summed_before
+from vkdispatch.selection.compaction.flags import summed, summed_before
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Digit, Order
 
