@@ -11,7 +11,7 @@ from vkdispatch.base import dtype
 from vkdispatch.base.context import Context
 from vkdispatch.base.record import replace
 from vkdispatch.scans.planning import choose_lanes
-from vkdispatch.sorting.planning import tile_form
+from vkdispatch.sorting.planning import choose_tile
 
 BASIC, ARITHMETIC, BALLOT, SHUFFLE, SHIFT = 0x1, 0x4, 0x8, 0x10, 0x20
 EVERY = BASIC | ARITHMETIC | BALLOT | SHUFFLE | SHIFT
@@ -70,7 +70,7 @@ def test_families_plan_by_them(changes, scans, sorts):
     facts = of(*changes)
     lanes = choose_lanes(facts, dtype.float32)
     assert (lanes.size, lanes.has_shuffle) == scans
-    assert tile_form(facts, dtype.uint32, None).subgroup == sorts
+    assert choose_tile(facts, dtype.uint32, None).subgroup == sorts
 
 
 def test_plans_for_the_other_kind_of_device(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import vkdispatch as vd
 from vkdispatch.codegen.abbreviations import *  # noqa: F403
-from vkdispatch.sorting.functions import _position_kind
+from vkdispatch.sorting.arguments import parse_position_type
 
 
 def buffer(shape: Any = (3, 8), kind: Any = vd.int32) -> Any:
@@ -103,4 +103,4 @@ def test_what_does_not_fit(number: int) -> None:
 
 def test_positions_that_do_not_fit() -> None:
     with pytest.raises(ValueError, match="dtype: positions up to 4294967296 do not fit uint32"):
-        _position_kind(vd.uint32, None, (1 << 32) + 1)
+        parse_position_type(vd.uint32, None, (1 << 32) + 1)

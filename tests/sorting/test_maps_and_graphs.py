@@ -134,7 +134,7 @@ def test_graphs_sort_what_is_there(size: int) -> None:
 
 OTHER_FORMS = """
 import numpy as np, vkdispatch as vd
-from vkdispatch.sorting.planning import tuning
+from vkdispatch.sorting.tuning import tuning
 rng = np.random.default_rng(0)
 def check(host, axis=-1):
     x = vd.asbuffer(host)

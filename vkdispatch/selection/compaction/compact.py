@@ -23,7 +23,7 @@ from vkdispatch.selection.compaction.flags import Writer, compacted, filled, fla
 from vkdispatch.selection.sizes import checked_size
 from vkdispatch.shader.map import MappedArray, MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
-from vkdispatch.sorting.rearranging import moved_type
+from vkdispatch.sorting.rearranging import copied_type
 
 _ZERO = np.zeros(1, np.uint32)
 
@@ -185,7 +185,7 @@ def _indices(
 def _moving(x: Operand, to: Output) -> "Values":
     """Return a writer of elements, which moves bits as they are where no map asks for numbers."""
     if x.source.plain and to.sink.mapping is None:
-        kind = moved_type(x.var_type)
+        kind = copied_type(x.var_type)
         return Values(plain_source(kind).elementwise(), output(None, kind).sink)
     return Values(x.source.elementwise(), to.sink)
 

@@ -45,7 +45,7 @@ from vkdispatch.selection.sizes import checked_size
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Order, is_sortable, raw_type
 from vkdispatch.sorting.launching import position_type, sort_rows
-from vkdispatch.sorting.rearranging import Along, into_rows, moved_type
+from vkdispatch.sorting.rearranging import Along, copied_type, into_rows
 
 _GROUP = 256
 # `bits` and `starts` of `Flags` of the heads; all elements in their order, and where they were.
@@ -346,7 +346,7 @@ def _pad(found: _Found, starts: Buffer[Any], fill_value: Any, graph: CommandGrap
         filled(found.values, starts, fill_value, graph)
     for each in (found.values if fill_value is None else None, found.index):
         if each is not None:
-            _padding(moved_type(each.var_type))(each, starts, fill_groups(each.size), graph=graph)
+            _padding(copied_type(each.var_type))(each, starts, fill_groups(each.size), graph=graph)
 
 
 @remembered

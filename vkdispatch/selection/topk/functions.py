@@ -36,7 +36,7 @@ from vkdispatch.shader.parameters import given
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Order, is_sortable
 from vkdispatch.sorting.launching import Rows, position_type, sort_rows
-from vkdispatch.sorting.rearranging import Along, into_rows, moved_type
+from vkdispatch.sorting.rearranging import Along, copied_type, into_rows
 
 _GROUP = 128
 _NUMBERS = ("top_pitch", "top_candidates", "top_length", "top_k", "top_after")
@@ -180,7 +180,7 @@ def _take(
     source, sink = x.source.elementwise(), to.sink
     if x.source.plain and sink.mapping is None:
         # bits are moved as they are
-        kind = moved_type(x.var_type)
+        kind = copied_type(x.var_type)
         source, sink = plain_source(kind).elementwise(), output(None, kind).sink
     several = along.rows.count > 1
     # numbers that say nothing may not fit 32 bits
