@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vkdispatch as vd
-from vkdispatch.selection.histograms import histogram, weighing
+from vkdispatch.selection.histograms import edges, weighing
 
 RNG = np.random.default_rng(7)
 KINDS = ["float32", "int32", "uint8", "bool", "float64", "int64", "uint64", "int16", "float16"]
@@ -254,7 +254,7 @@ def test_weights_are_summed_word_by_word(monkeypatch: pytest.MonkeyPatch, kind: 
 
 @pytest.mark.parametrize("kind", ["int8", "uint8", "bool", "int32", "uint32", "float16", "float32"])
 def test_edges_of_elements_own_kind_tell_the_same(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    monkeypatch.setattr(histogram, "_has_to_narrow", lambda x, kind: kind is vd.float64)
+    monkeypatch.setattr(edges, "_must_narrow", lambda x, kind: kind is vd.float64)
     if kind.startswith("float"):
         data = (RNG.integers(-40, 40, 5003) / 16).astype(kind)
     else:

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vkdispatch as vd
-from vkdispatch.selection.topk import narrowing
+from vkdispatch.selection.topk.narrowing import plan_narrowing
+from vkdispatch.selection.tuning import tuning
 
 RNG = np.random.default_rng(12)
 Array = np.ndarray[Any, Any]
@@ -60,8 +61,8 @@ def test_axes(shape: tuple[int, ...]) -> None:
 )
 def test_every_type(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # the long one is narrowed down first
-    monkeypatch.setattr(narrowing.tuning, "length", 5000)
-    monkeypatch.setattr(narrowing.tuning, "samples", 512)
+    monkeypatch.setattr(tuning, "sample_length", 5000)
+    monkeypatch.setattr(tuning, "samples", 512)
     data = RNG.integers(-2, 90, 6001).astype(kind)
     if kind == "complex64":
         data = (data + 1j * RNG.integers(-2, 2, data.size)).astype(kind)
@@ -77,15 +78,15 @@ def test_every_type(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("cpu", [False, True])
 def test_samples_that_tell_nothing(monkeypatch: pytest.MonkeyPatch, cpu: bool) -> None:
     monkeypatch.setenv("VKDISPATCH_PLAN", "cpu" if cpu else "gpu")
-    monkeypatch.setattr(narrowing.tuning, "length", 4000)
-    monkeypatch.setattr(narrowing.tuning, "samples", 256)
+    monkeypatch.setattr(tuning, "sample_length", 4000)
+    monkeypatch.setattr(tuning, "samples", 256)
     # calls of one shape are repeated as they were planned
     length = 20_000 + cpu
     rows = RNG.random((3, length)).astype(np.float32)
     rows[1] = 0.5  # as many candidates as elements
     rows[2, 3::2] = 0.75
     for k in (1, 40, 200):
-        assert narrowing.planned(length, k) is not None
+        assert plan_narrowing(length, k) is not None
         check(rows, k)
         check(rows, k, largest=False)
         check(np.sort(rows, axis=1), k)

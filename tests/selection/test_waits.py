@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
-from vkdispatch.selection.compaction import flags as compaction
+from vkdispatch.selection.tuning import tuning
 
 RNG = np.random.default_rng(17)
 NUMBERS = RNG.integers(0, 300, 20_001)
@@ -92,7 +92,7 @@ def test_never(name: str) -> None:
 def test_tiles_that_are_summed_up_by_a_launch_or_by_each_workgroup(
     monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr(compaction, "_FEW", few)
+    monkeypatch.setattr(tuning, "flag_few", few)
     # more tiles than a workgroup has invocations
     data = RNG.integers(0, 3, 2_400_001).astype(np.uint8)
     x = vd.asbuffer(data)

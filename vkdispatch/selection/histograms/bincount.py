@@ -1,11 +1,11 @@
-"""`vd.bincount`: how often each number is there."""
+"""`vd.bincount`: how often each number occurs."""
 
 from typing import Any
 
 import numpy as np
 
 from vkdispatch.arrays.aliasing import check_overlap
-from vkdispatch.arrays.calls import array_function, is_recorded
+from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.numbers import checked_int
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import output
@@ -15,16 +15,17 @@ from vkdispatch.arrays.waiting import agreed_size
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer
 from vkdispatch.base.dtype import DType, is_integer_dtype, is_scalar
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.selection.histograms.binning import Binning
-from vkdispatch.selection.histograms.counting import counted, stored
-from vkdispatch.selection.histograms.extremes import extremes, extremes_read
-from vkdispatch.selection.histograms.weighing import weighed
-from vkdispatch.selection.sizes import checked_size
+from vkdispatch.selection.histograms.counting import BinnedTask, count_bins, store_counts
+from vkdispatch.selection.histograms.extremes import find_extremes, read_extremes
+from vkdispatch.selection.histograms.weighing import sum_weights
+from vkdispatch.selection.sizes import parse_size
 
 _BINS = Binning("value")
 _MOST_BINS = 1 << 32
+_UNKNOWN = "how many counts there are"
 _NARROW = (dtype.int8, dtype.uint8, dtype.int16, dtype.uint16, dtype.bool_)
 
 
@@ -38,79 +39,77 @@ def bincount(
     output_map: Any = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Count how often each number from 0 on is there: `np.bincount`.
+    """Count how often each number from 0 on occurs: `np.bincount`.
 
     Parameters
     ----------
     x
-        A buffer, or a map called with its arguments; of integers or truth values. All of its axes are taken
-        as one.
+        A buffer, or a map called with its arguments, of integers or booleans. Several axes are flattened.
     weights
-        An array of the shape of `x`: what each element counts for. Sums of floats are exact but for one
-        rounding, as far as their float64 can tell, and the same bits each time.
+        An array of the shape of `x`: the weight of each element. Sums of floats are rounded once, and are
+        accurate to within float64; the same input gives the same bits.
     minlength
         The least number of counts.
     size
-        The number of counts: numbers beyond, and negative ones, are not counted, and nothing is waited for.
-        None: one more than the largest number, for which the call waits; graphs need `size`.
+        The number of counts. Larger numbers, and negative ones, are not counted, and the call does not wait.
+        None: one more than the largest number, for which the call waits. Graphs need a size.
     output_map
-        A map that is given each count, of the type said below.
+        A `vd.map` that is applied to each count.
     graph
-        Where to record; None takes the thread's `vd.global_graph()`.
+        The graph to record into. None uses the thread's `vd.global_graph()`.
 
     Returns
     -------
-    Counts, int64; with weights their sums, float64.
+    Counts as int64, or with weights their sums as float64.
 
     Raises
     ------
     TypeError
-        `x` is no array of integers, or `weights` none of real numbers.
+        `x` is not an array of integers, or `weights` is not one of real numbers.
     ValueError
-        Without `size`, a number is negative; shapes differ; `minlength` or `size` is negative.
+        A number is negative and there is no `size`; shapes differ; `minlength` or `size` is negative.
     RuntimeError
-        Without `size` in a graph.
+        `size` is None in a graph.
     NotImplementedError
         There are `weights`, and the device has no float64.
     """
     least = checked_int(minlength, "minlength", least=0)
     if size is not None or getattr(x, "size", None) == 0:
-        _check(x, weights)
-        bins = least if size is None else max(checked_size(size), least)
-    elif is_recorded(graph):
-        raise UsageError("size: how many counts there are is not known in a graph; give size=")
+        _parse(x, weights)
+        bins = least if size is None else max(checked_int(size, "size", least=0), least)
     else:
-        bins = _length(_find_extremes(x, weights), x.var_type, least)
-    return _counts(x, weights, bins, output_map, graph)
+        parse_size(size, graph, _UNKNOWN)
+        bins = _read_bins(_find_extremes(x, weights), x.var_type, least)
+    return _count(x, weights, bins, output_map, graph)
 
 
-def _check(x: Any, weights: Any) -> Operand:
+def _parse(x: Any, weights: Any) -> Operand:
     values = operand(x, "x")
     kind = values.var_type
     if kind is not dtype.bool_ and not (is_scalar(kind) and is_integer_dtype(kind)) and kind not in _NARROW:
         raise ArgumentTypeError(f"x: expected integers, got {kind.name}; convert them with a map")
     if weights is None:
         return values
-    weighing = operand(weights, "weights")
-    if not is_scalar(weighing.var_type):
-        raise ArgumentTypeError(f"weights: expected real numbers, got {weighing.var_type.name}; map parts")
-    if weighing.shape != values.shape:
+    parsed = operand(weights, "weights")
+    if not is_scalar(parsed.var_type):
+        raise ArgumentTypeError(f"weights: expected real numbers, got {parsed.var_type.name}; map parts")
+    if parsed.shape != values.shape:
         raise ArgumentValueError(
-            f"weights: expected an array of the shape of x, {values.shape}, got {weighing.shape}"
+            f"weights: expected an array of the shape of x, {values.shape}, got {parsed.shape}"
         )
     return values
 
 
 @repeatable
 def _find_extremes(x: Any, weights: Any) -> Buffer[Any]:
-    """Check the arrays, and return the extremes that decide how many counts there are; waits for nothing."""
-    return extremes(_check(x, weights), None)
+    """Check the arrays, and return the extremes that decide the number of counts. It does not wait."""
+    return find_extremes(_parse(x, weights), None)
 
 
-def _length(found: Buffer[Any], kind: DType, least: int) -> int:
-    """Return the number of counts that the largest number needs; waits for it."""
+def _read_bins(extremes: Buffer[Any], kind: DType, least: int) -> int:
+    """Wait for the largest number, and return the number of counts."""
     sizes = []
-    for low, high in extremes_read(found, kind):
+    for low, high in read_extremes(extremes, kind):
         if low < 0:
             raise ArgumentValueError(f"x: expected numbers from 0 on, got {int(low)}")
         if int(high) >= _MOST_BINS - 1:
@@ -122,17 +121,16 @@ def _length(found: Buffer[Any], kind: DType, least: int) -> int:
 
 
 @repeatable
-def _counts(x: Any, weights: Any, bins: int, output_map: Any, graph: CommandGraph | None) -> Buffer[Any]:
-    """Return so many counts, or sums of weights; waits for nothing."""
+def _count(x: Any, weights: Any, bins: int, output_map: Any, graph: CommandGraph | None) -> Buffer[Any]:
+    """Return `bins` counts, or sums of weights. It does not wait."""
     values = operand(x, "x")
-    weighing = None if weights is None else operand(weights, "weights")
-    sink = output(output_map, dtype.int64 if weighing is None else dtype.float64, (bins,))
-    check_overlap((), sink, elsewhere=[values] if weighing is None else [values, weighing])
+    arrays = [values] if weights is None else [values, operand(weights, "weights")]
+    sink = output(output_map, dtype.int64 if weights is None else dtype.float64, (bins,))
+    check_overlap((), sink, elsewhere=arrays)
     counts = result(None, (bins,), sink.out_type, values.context)
     if bins == 0:
         return counts
     if values.size == 0:
-        return stored(asbuffer(np.zeros(bins, np.uint32), context=values.context), counts, sink, graph)
-    if weighing is None:
-        return counted(values, _BINS, None, bins, counts, sink, graph)
-    return weighed(values, weighing, _BINS, None, bins, counts, sink, graph)
+        return store_counts(asbuffer(np.zeros(bins, np.uint32), context=values.context), counts, sink, graph)
+    task = BinnedTask(values, _BINS, None, bins, counts, sink, graph)
+    return count_bins(task) if weights is None else sum_weights(task, arrays[1])

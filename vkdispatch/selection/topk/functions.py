@@ -1,14 +1,12 @@
 """`vd.topk`: the largest or smallest elements along an axis, and where they are.
 
-    rows         elements along the axis, of every row
-    candidates   of long rows those that can be among the first k: radix select, or what a sample tells (see
-                 `candidates`); rows of a few thousand are done at once (see `rowwise`), and short ones left
-                 as they are
-    sorted       positions of the candidates in their order, largest (or smallest) first      (see `sorting`)
+    rows         elements along the axis
+    candidates   long rows are narrowed down to elements that may be among the first k (see `narrowing`); one
+                 workgroup takes the first k of a row of a few thousand elements (see `whole_rows`)
+    sorted       positions of the candidates, the largest (or smallest) first                 (see `sorting`)
     taken        the first k of each row: their positions, and the elements there
 
-Candidates lie in the order of the row and sorts are stable, so that of equal elements those come first that
-lie first.
+Candidates are in the order of the row and sorts are stable, so equal elements keep their order.
 """
 
 from typing import Any
@@ -20,7 +18,7 @@ from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.numbers import checked_int
-from vkdispatch.arrays.operand import Operand, operand, plain_source
+from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import Output, Sink, output
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.arrays.results import result
@@ -30,18 +28,17 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.selection.topk.narrowing import candidates, planned
-from vkdispatch.selection.topk.whole_rows import first_of_rows, fits, is_possible
+from vkdispatch.selection.topk.narrowing import find_candidates, plan_narrowing
+from vkdispatch.selection.topk.whole_rows import can_take_rows, suits_rows, take_first_of_rows
+from vkdispatch.selection.tuning import tuning
 from vkdispatch.shader.parameters import given
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Order, is_sortable
 from vkdispatch.sorting.launching import Rows, position_type, sort_rows
-from vkdispatch.sorting.rearranging import Along, copied_type, into_rows
+from vkdispatch.sorting.rearranging import Along, choose_copy, into_rows
 
 _GROUP = 128
 _NUMBERS = ("top_pitch", "top_candidates", "top_length", "top_k", "top_after")
-# Candidates of a row that one workgroup goes over.
-_MOST_AT_ONCE = 1 << 18
 
 
 @array_function
@@ -58,7 +55,7 @@ def topk(
 ) -> tuple[Buffer[Any], Buffer[Any]]:
     """Find the k largest elements along an axis, or the smallest: `torch.topk`.
 
-    NaN counts as larger than any number. Of equal elements those are taken that come first.
+    NaN is larger than any number. Of equal elements, those with smaller indices are taken first.
 
     Parameters
     ----------
@@ -66,29 +63,29 @@ def topk(
         A buffer of scalars or complex numbers (ordered by their real parts, then their imaginary ones), or a
         map called with its arguments.
     k
-        How many, from 0 to the length of the axis.
+        The number of elements, from 0 to the length of the axis.
     axis
-        The axis along which they are looked for.
+        The axis to search along.
     largest
-        Whether the largest are wanted; else the smallest.
+        Whether to find the largest elements; otherwise the smallest.
     sorted
-        As in torch. Results are sorted here, whatever it says: best first.
+        As in torch. Results are always sorted here, whatever its value: the largest (or smallest) first.
     out
-        Where the results go: a pair of buffers, for values and indices, either of them None.
+        A pair of buffers to write to, for values and indices; either may be None.
     output_map
-        A map that is given each value found.
+        A `vd.map` that is applied to each value.
     graph
-        Where to record; None takes the thread's `vd.global_graph()`.
+        The graph to record into. None uses the thread's `vd.global_graph()`.
 
     Returns
     -------
     values, indices
-        Two buffers of the shape of `x` with k elements along the axis; indices along the axis are int64.
+        Two buffers of the shape of `x`, with k elements along the axis; indices along the axis are int64.
 
     Raises
     ------
     TypeError
-        `x` is no array of numbers or truth values, or `k` no int.
+        `x` is not an array of numbers or booleans, or `k` is not an int.
     ValueError
         There is no such axis, or it has fewer elements than k; `out` does not fit.
     """
@@ -99,36 +96,37 @@ def topk(
     along = Along(*around(values.shape, axis))
     k = checked_int(k, "k", least=0, most=along.length, note=", the length of the axis")
     shape = (*values.shape[:axis], k, *values.shape[axis + 1 :])
-    values_out, indices_out = _pair(out)
+    values_out, indices_out = _parse_outputs(out)
     to = output(output_map, values.var_type, shape)
-    found = result(values_out, shape, to.out_type, values.context, "out[0]")
+    top = result(values_out, shape, to.out_type, values.context, "out[0]")
     indices = result(indices_out, shape, dtype.int64, values.context, "out[1]")
     check_overlap([("out[0]", values_out), ("out[1]", indices_out)], to, elsewhere=[values])
-    if found.size == 0:
-        return found, indices
+    if top.size == 0:
+        return top, indices
     order = Order(values.var_type, descending=bool(largest))
-    in_memory = values.source.plain and along.in_place
-    source = values.arguments[0] if in_memory else into_rows(values, along, graph)
+    has_rows = values.source.plain and along.in_place
+    source = values.arguments[0] if has_rows else into_rows(values, along, graph)
     rows, through = along.rows, None
-    plan = planned(along.length, k)
-    at_once = fits(order, along.length, k)
+    plan = plan_narrowing(along.length, k)
+    takes_rows = suits_rows(order, along.length, k)
     if plan is not None:
-        source, through = candidates(source, order, rows, k, plan, graph)
+        source, through = find_candidates(source, order, rows, k, plan, graph)
         rows = Rows(rows.count, plan.room)
-        at_once = is_possible(order, k) and rows.length <= _MOST_AT_ONCE
-    if at_once:
-        positions, pitch = first_of_rows(source, order, rows, k, graph), k
+        takes_rows = can_take_rows(order, k) and rows.length <= tuning.row_candidates
+    if takes_rows:
+        positions, pitch = take_first_of_rows(source, order, rows, k, graph), k
     else:
         positions, pitch = (
             function_buffer(rows.size, position_type(rows.length), context=values.context),
             rows.length,
         )
         sort_rows(source, order, rows, positions_to=positions, graph=graph)
-    _take(values, along, rows.length, pitch, positions, through, k, found, indices, to, graph)
-    return found, indices
+    choice = _Choice(positions, pitch, through, rows.length, k)
+    _take(values, along, choice, (top, indices), to, graph)
+    return top, indices
 
 
-def _pair(out: object) -> tuple[Any, Any]:
+def _parse_outputs(out: object) -> tuple[Any, Any]:
     if out is None:
         return None, None
     if not isinstance(out, (tuple, list)) or len(out) != 2:
@@ -136,8 +134,29 @@ def _pair(out: object) -> tuple[Any, Any]:
     return out[0], out[1]
 
 
+@record(eq=False)
+class _Choice:
+    """Which elements of each row are taken.
+
+    Attributes
+    ----------
+    positions, pitch
+        Their positions, and the distance of two rows of positions.
+    through, candidates
+        The positions of candidates, if `positions` are places among these, and the candidates of a row.
+    k
+        The number of elements.
+    """
+
+    positions: Buffer[Any]
+    pitch: int
+    through: Buffer[Any] | None
+    candidates: int
+    k: int
+
+
 @record
-class _Taking:
+class _TakeForm:
     """What the kernel that takes elements is specialised for.
 
     Attributes
@@ -146,58 +165,46 @@ class _Taking:
         Where elements come from and go.
     positions
         The type of positions.
-    through
-        Whether positions are those of candidates.
-    several
+    has_candidates
+        Whether positions are places among candidates.
+    has_rows
         Whether there are several rows.
     """
 
     source: Source
     sink: Sink
     positions: DType
-    through: bool
-    several: bool
+    has_candidates: bool
+    has_rows: bool
 
 
 def _take(
     x: Operand,
     along: Along,
-    candidates: int,
-    pitch: int,
-    positions: Buffer[Any],
-    through: Buffer[Any] | None,
-    k: int,
-    values: Buffer[Any],
-    indices: Buffer[Any],
+    choice: _Choice,
+    results: tuple[Buffer[Any], Buffer[Any]],
     to: Output,
     graph: CommandGraph | None,
 ) -> None:
-    """Store the first k positions of each row, and what is there.
-
-    `pitch` is from row to row of positions, which are in the row, or among so many candidates whose positions
-    are in `through`.
-    """
-    source, sink = x.source.elementwise(), to.sink
-    if x.source.plain and sink.mapping is None:
-        # bits are moved as they are
-        kind = copied_type(x.var_type)
-        source, sink = plain_source(kind).elementwise(), output(None, kind).sink
-    several = along.rows.count > 1
-    # numbers that say nothing may not fit 32 bits
-    numbers = (pitch, candidates, along.length, k, along.after) if several else (1, 1, 1, 1, 1)
-    kernel = _taking(_Taking(source, sink, positions.var_type, through is not None, several))
+    """Store the first k elements of each row, and their indices."""
+    source, sink = choose_copy(x, to)
+    has_rows = along.rows.count > 1
+    # numbers that the kernel does not use may exceed 32 bits
+    numbers = (choice.pitch, choice.candidates, along.length, choice.k, along.after) if has_rows else (1,) * 5
+    positions, through = choice.positions, choice.through
+    kernel = _take_kernel(_TakeForm(source, sink, positions.var_type, through is not None, has_rows))
     own = (positions,) if through is None else (positions, through)
-    kernel(values, indices, *own, *x.arguments, *to.arguments, *numbers, graph=graph)
+    kernel(*results, *own, *x.arguments, *to.arguments, *numbers, graph=graph)
 
 
 @remembered
-def _taking(form: _Taking) -> ShaderFunction:
+def _take_kernel(form: _TakeForm) -> ShaderFunction:
     sink, source = form.sink, form.source
     arguments = [
         ("top_values", buffer[sink.out_type]),
         ("top_indices", buffer[dtype.int64]),
         ("top_positions", buffer[form.positions]),
-        *([("top_through", buffer[dtype.uint32])] if form.through else []),
+        *([("top_through", buffer[dtype.uint32])] if form.has_candidates else []),
         *source.parameters,
         *sink.parameters,
         *((name, constant[dtype.uint32]) for name in _NUMBERS),
@@ -205,33 +212,33 @@ def _taking(form: _Taking) -> ShaderFunction:
     count = len(source.annotations)
 
     def trace(values: Any, indices: Any, positions: Any, *others: Any) -> None:
-        if form.through:
+        if form.has_candidates:
             through, *others = others  # type: ignore[assignment]
         inputs, extras = others[:count], others[count : -len(_NUMBERS)]
         pitch, among, length, k, after = others[-len(_NUMBERS) :]
         element = vc.global_invocation_id().x
-        if not form.several:
-            found = _position(positions[element])
-            if form.through:
-                found = through[found].to_register("top_position")
-            sink.store(values, extras, element, source.value(inputs, found))
-            indices[element] = found.to_dtype(dtype.int64)
+        if not form.has_rows:
+            position = _load_position(positions[element])
+            if form.has_candidates:
+                position = through[position].to_register("top_position")
+            sink.store(values, extras, element, source.value(inputs, position))
+            indices[element] = position.to_dtype(dtype.int64)
             return
         block = (element // after).to_register("top_block")
         column = (element - block * after).to_register("top_column")
         outer = (block // k).to_register("top_outer")
         rank = block - outer * k
         row = (outer * after + column).to_register("top_row")
-        found = _position(positions[row * pitch + rank])
-        if form.through:
-            found = through[row * among + found].to_register("top_position")
-        place = (outer * length + found) * after + column
+        position = _load_position(positions[row * pitch + rank])
+        if form.has_candidates:
+            position = through[row * among + position].to_register("top_position")
+        place = (outer * length + position) * after + column
         sink.store(values, extras, element, source.value(inputs, place))
-        indices[element] = found.to_dtype(dtype.int64)
+        indices[element] = position.to_dtype(dtype.int64)
 
     return traced("topk", trace, arguments, _GROUP, exec_size="top_values.size")
 
 
-def _position(found: Any) -> Any:
-    found = found.to_register("top_position")
-    return found if found.var_type is dtype.uint32 else vc.pack_uint2x32(found).to_register()
+def _load_position(element: Any) -> Any:
+    position = element.to_register("top_position")
+    return position if position.var_type is dtype.uint32 else vc.pack_uint2x32(position).to_register()
