@@ -15,6 +15,9 @@ from vkdispatch.shader.map import MappedArray, is_value
 from vkdispatch.shader.observation import checks_of
 from vkdispatch.shader.parameters import given
 
+# What functions on arrays take.
+ArrayLike = Buffer[Any] | MappedArray
+
 
 @record(eq=False)
 class Operand:

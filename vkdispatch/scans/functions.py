@@ -5,7 +5,8 @@ from typing import Any, Protocol
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.dtypes import parse_dtype
 from vkdispatch.arrays.elements import wide_type
-from vkdispatch.arrays.operand import operand
+from vkdispatch.arrays.operand import ArrayLike, operand
+from vkdispatch.arrays.output import ResultMap
 from vkdispatch.arrays.promotion import sum_type
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base.buffer import Buffer
@@ -59,7 +60,7 @@ class Accumulation(Protocol):
 
     def __call__(
         self,
-        x: Any,
+        x: ArrayLike,
         axis: int | None = None,
         dtype: Any = None,
         out: Buffer[Any] | None = None,
@@ -67,7 +68,7 @@ class Accumulation(Protocol):
         exclusive: bool = False,
         reverse: bool = False,
         segments: Buffer[Any] | None = None,
-        output_map: Any = None,
+        output_map: ResultMap | None = None,
         graph: CommandGraph | None = None,
     ) -> Buffer[Any]:
         """Scan an array along an axis."""
@@ -113,7 +114,7 @@ def _make_accumulation(name: str, **words: str) -> Accumulation:
     """Make one of the functions; `words` fill in its documentation."""
 
     def accumulate(
-        x: Any,
+        x: ArrayLike,
         axis: int | None = None,
         dtype: Any = None,
         out: Buffer[Any] | None = None,
@@ -121,7 +122,7 @@ def _make_accumulation(name: str, **words: str) -> Accumulation:
         exclusive: bool = False,
         reverse: bool = False,
         segments: Buffer[Any] | None = None,
-        output_map: Any = None,
+        output_map: ResultMap | None = None,
         graph: CommandGraph | None = None,
     ) -> Buffer[Any]:
         direction = Direction(is_reverse=bool(reverse), is_exclusive=bool(exclusive))

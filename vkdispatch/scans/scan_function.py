@@ -7,8 +7,8 @@ from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.axes import around, checked_axis
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.elements import wide_type
-from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.output import Output, output
+from vkdispatch.arrays.operand import ArrayLike, Operand, operand
+from vkdispatch.arrays.output import Output, ResultMap, output
 from vkdispatch.arrays.results import result
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, bool_, is_complex, is_scalar
@@ -113,14 +113,14 @@ class ScanFunction(Referenced):
 
     def __call__(
         self,
-        x: Any,
+        x: ArrayLike,
         axis: int | None = None,
         out: Buffer[Any] | None = None,
         *,
         exclusive: bool = False,
         reverse: bool = False,
         segments: Buffer[Any] | None = None,
-        output_map: Any = None,
+        output_map: ResultMap | None = None,
         graph: CommandGraph | None = None,
     ) -> Buffer[Any]:
         """Scan an array along an axis. The call does not wait for the device.

@@ -21,8 +21,8 @@ from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.facts import device_facts
 from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.output import Sink, output
+from vkdispatch.arrays.operand import ArrayLike, Operand, operand
+from vkdispatch.arrays.output import ResultMap, Sink, output
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.arrays.results import result
 from vkdispatch.base import dtype
@@ -79,12 +79,12 @@ class _Form:
 
 @array_function
 def searchsorted(
-    sorted: Any,
-    values: Any,
+    sorted: ArrayLike,
+    values: ArrayLike,
     side: str = "left",
-    sorter: Any = None,
+    sorter: ArrayLike | None = None,
     *,
-    output_map: Any = None,
+    output_map: ResultMap | None = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
     """Find the places of values in a sorted array: `np.searchsorted`.
@@ -174,7 +174,7 @@ def _choose_whole(length: int, values: int, kind: DType) -> int:
     return size if values > 4 * length and size * kind.item_size <= most else 0
 
 
-def _parse_array(array: Any, name: str) -> Operand:
+def _parse_array(array: ArrayLike, name: str) -> Operand:
     parsed = operand(array, name)
     if not is_scalar(parsed.var_type):
         raise ArgumentTypeError(
@@ -183,7 +183,7 @@ def _parse_array(array: Any, name: str) -> Operand:
     return parsed
 
 
-def _parse_sorter(sorter: Any, length: int) -> Operand:
+def _parse_sorter(sorter: ArrayLike, length: int) -> Operand:
     parsed = operand(sorter, "sorter")
     if not is_integer_dtype(wide_type(parsed.var_type)) or not is_scalar(parsed.var_type):
         raise ArgumentTypeError(f"sorter: expected integers, got {parsed.var_type.name}")

@@ -8,7 +8,7 @@ import numpy as np
 from vkdispatch.arrays.axes import around, checked_axis
 from vkdispatch.arrays.calls import is_recorded
 from vkdispatch.arrays.dtypes import parse_dtype
-from vkdispatch.arrays.operand import Operand, operand
+from vkdispatch.arrays.operand import ArrayLike, Operand, operand
 from vkdispatch.arrays.starts import note_bad_starts
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer
@@ -16,13 +16,10 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap
 from vkdispatch.shader.parameters import given
 from vkdispatch.sorting.keys import Order, is_sortable
 from vkdispatch.sorting.rearranging import Along
 
-Array = Buffer[Any] | MappedArray
-Map = MappingFunction | OutputMap
 Segments = Buffer[Any] | np.ndarray[Any, Any] | Sequence[int]
 _POSITION_TYPES = (dtype.int64, dtype.uint64, dtype.int32, dtype.uint32)
 
@@ -64,7 +61,7 @@ class SortKeys:
     graph: CommandGraph | None
 
 
-def parse_keys(function: str, x: Array, options: SortOptions, name: str = "x") -> SortKeys:
+def parse_keys(function: str, x: ArrayLike, options: SortOptions, name: str = "x") -> SortKeys:
     """Check the keys and the options of a sort. See `vd.sort` for what it raises."""
     keys = operand(x, name)
     shape: tuple[int, ...]

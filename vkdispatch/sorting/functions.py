@@ -5,8 +5,8 @@ from typing import Any, overload
 
 from vkdispatch.arrays.aliasing import check_overlap, is_same_memory
 from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.output import Output, output
+from vkdispatch.arrays.operand import ArrayLike, Operand, operand
+from vkdispatch.arrays.output import Output, ResultMap, output
 from vkdispatch.arrays.results import result
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
@@ -14,8 +14,6 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.sorting.arguments import (
-    Array,
-    Map,
     Segments,
     SortKeys,
     SortOptions,
@@ -37,14 +35,14 @@ from vkdispatch.sorting.rearranging import (
 
 @array_function
 def sort(
-    x: Array,
+    x: ArrayLike,
     axis: int | None = -1,
     *,
     descending: bool = False,
     stable: bool = True,
     segments: Segments | None = None,
     out: Buffer[Any] | None = None,
-    output_map: Map | None = None,
+    output_map: ResultMap | None = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
     """Return a sorted copy of an array, like `numpy.sort`.
@@ -111,7 +109,7 @@ def sort(
 
 @array_function
 def argsort(
-    x: Array,
+    x: ArrayLike,
     axis: int | None = -1,
     *,
     descending: bool = False,
@@ -119,7 +117,7 @@ def argsort(
     segments: Segments | None = None,
     dtype: DType | None = None,
     out: Buffer[Any] | None = None,
-    output_map: Map | None = None,
+    output_map: ResultMap | None = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
     """Return the positions along the axis that would sort an array, like `numpy.argsort`.
@@ -163,37 +161,37 @@ def argsort(
 
 @overload
 def sort_by_key(
-    keys: Array,
-    values: Array,
+    keys: ArrayLike,
+    values: ArrayLike,
     axis: int | None = -1,
     *,
     descending: bool = False,
     stable: bool = True,
     segments: Segments | None = None,
     out: "tuple[Buffer[Any] | None, Buffer[Any] | None] | None" = None,
-    output_map: Map | None = None,
+    output_map: ResultMap | None = None,
     graph: CommandGraph | None = None,
 ) -> tuple[Buffer[Any], Buffer[Any]]: ...
 
 
 @overload
 def sort_by_key(
-    keys: Array,
-    values: Sequence[Array],
+    keys: ArrayLike,
+    values: Sequence[ArrayLike],
     axis: int | None = -1,
     *,
     descending: bool = False,
     stable: bool = True,
     segments: Segments | None = None,
     out: "tuple[Buffer[Any] | None, Sequence[Buffer[Any] | None] | None] | None" = None,
-    output_map: Map | None = None,
+    output_map: ResultMap | None = None,
     graph: CommandGraph | None = None,
 ) -> tuple[Buffer[Any], tuple[Buffer[Any], ...]]: ...
 
 
 @array_function
 def sort_by_key(
-    keys: Array,
+    keys: ArrayLike,
     values: Any,
     axis: int | None = -1,
     *,
@@ -201,7 +199,7 @@ def sort_by_key(
     stable: bool = True,
     segments: Segments | None = None,
     out: Any = None,
-    output_map: Map | None = None,
+    output_map: ResultMap | None = None,
     graph: CommandGraph | None = None,
 ) -> tuple[Buffer[Any], Any]:
     """Sort keys, and move values along with them.

@@ -37,6 +37,12 @@ class SortOutputs:
         return widen(value) if self.is_wide else value
 
 
+def unpack_position(element: Any, name: str | None = None) -> Any:
+    """Return a position that has one or two words as an integer, in a register."""
+    position = element.to_register(name)
+    return position if position.var_type is dtype.uint32 else vc.pack_uint2x32(position).to_register()
+
+
 def widen(word: Any) -> Any:
     """Return a number of 32 bits as the two words of one of 64 bits."""
     return vc.to_uvec2(word, 0)

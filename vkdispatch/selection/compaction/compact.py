@@ -10,8 +10,8 @@ from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.output import Sink, output
+from vkdispatch.arrays.operand import ArrayLike, Operand, operand
+from vkdispatch.arrays.output import ResultMap, Sink, output
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.arrays.repeating import repeatable
 from vkdispatch.arrays.results import result
@@ -33,12 +33,12 @@ _UNKNOWN = "how many elements are kept"
 
 @array_function
 def compact(
-    x: Any,
-    condition: Any,
+    x: ArrayLike,
+    condition: ArrayLike | MappingFunction,
     *,
     size: int | None = None,
     fill_value: Any = 0,
-    output_map: Any = None,
+    output_map: ResultMap | None = None,
     graph: CommandGraph | None = None,
 ) -> Any:
     """Return the elements for which a condition holds, in their order: `np.compress`, `x[condition]`.
@@ -90,7 +90,7 @@ def compact(
 
 @repeatable
 def _count_kept(
-    x: Any, condition: Any, size: int | None, output_map: Any, graph: CommandGraph | None
+    x: ArrayLike, condition: Any, size: int | None, output_map: ResultMap | None, graph: CommandGraph | None
 ) -> tuple[Buffer[Any], Buffer[Any]]:
     """Check the arguments of `compact`, and return `bits` and `starts` of `Flags`. It does not wait."""
     values, parsed = operand(x, "x"), _parse_condition(condition)
@@ -106,12 +106,12 @@ def _count_kept(
 
 @repeatable
 def _keep(
-    x: Any,
+    x: ArrayLike,
     condition: Any,
     bits: Buffer[Any],
     starts: Buffer[Any],
     count: int,
-    output_map: Any,
+    output_map: ResultMap | None,
     graph: CommandGraph | None,
 ) -> Buffer[Any]:
     """Return the first `count` elements that are kept. It does not wait."""
@@ -127,7 +127,7 @@ def _keep(
 
 @array_function
 def nonzero(
-    x: Any, *, size: int | None = None, fill_value: int = 0, graph: CommandGraph | None = None
+    x: ArrayLike, *, size: int | None = None, fill_value: int = 0, graph: CommandGraph | None = None
 ) -> tuple[Buffer[Any], ...]:
     """Return the indices of the elements that are not 0: `np.nonzero`.
 
@@ -168,7 +168,9 @@ def nonzero(
 
 
 @repeatable
-def _count_nonzero(x: Any, size: int | None, graph: CommandGraph | None) -> tuple[Buffer[Any], Buffer[Any]]:
+def _count_nonzero(
+    x: ArrayLike, size: int | None, graph: CommandGraph | None
+) -> tuple[Buffer[Any], Buffer[Any]]:
     """Check the argument of `nonzero`, and return `bits` and `starts` of `Flags`. It does not wait."""
     values = _parse_condition(x, "x")
     if not values.shape:
@@ -178,7 +180,7 @@ def _count_nonzero(x: Any, size: int | None, graph: CommandGraph | None) -> tupl
 
 @repeatable
 def _write_indices(
-    x: Any, bits: Buffer[Any], starts: Buffer[Any], count: int, graph: CommandGraph | None
+    x: ArrayLike, bits: Buffer[Any], starts: Buffer[Any], count: int, graph: CommandGraph | None
 ) -> tuple[Buffer[Any], ...]:
     """Return the first `count` indices along each axis. It does not wait."""
     found = tuple(result(None, (count,), dtype.int64, x.context) for _ in x.shape)
@@ -188,7 +190,7 @@ def _write_indices(
     return found
 
 
-def _call_condition(condition: MappingFunction, x: Any) -> MappedArray:
+def _call_condition(condition: MappingFunction, x: ArrayLike) -> MappedArray:
     """Return a condition, given as a map, called with the array."""
     called = condition(x) if len(condition.buffer_types) == 1 else None
     if not isinstance(called, MappedArray):

@@ -21,8 +21,8 @@ from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.clearing import cleared
 from vkdispatch.arrays.kernels import buffer, traced
-from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.output import Output, Sink, output
+from vkdispatch.arrays.operand import ArrayLike, Operand, operand
+from vkdispatch.arrays.output import Output, ResultMap, Sink, output
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.arrays.repeating import repeatable
 from vkdispatch.arrays.results import result
@@ -39,6 +39,7 @@ from vkdispatch.selection.sizes import parse_size
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Order, is_sortable, raw_type
 from vkdispatch.sorting.launching import position_type, sort_rows
+from vkdispatch.sorting.outputs import unpack_position
 from vkdispatch.sorting.rearranging import Along, into_rows
 
 _GROUP = 256
@@ -48,7 +49,7 @@ _Runs = tuple[Buffer[Any], Buffer[Any], Buffer[Any], Buffer[Any] | None]
 
 @array_function
 def unique(
-    x: Any,
+    x: ArrayLike,
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
@@ -56,7 +57,7 @@ def unique(
     equal_nan: bool = True,
     size: int | None = None,
     fill_value: Any = None,
-    output_map: Any = None,
+    output_map: ResultMap | None = None,
     graph: CommandGraph | None = None,
 ) -> Any:
     """Return the distinct elements of an array, sorted: `np.unique`.
@@ -113,7 +114,7 @@ def unique(
     return results.as_returned()
 
 
-def _parse(x: Any, size: int | None, output_map: Any) -> tuple[Operand, Output]:
+def _parse(x: ArrayLike, size: int | None, output_map: ResultMap | None) -> tuple[Operand, Output]:
     values = operand(x, "x")
     if not is_sortable(values.var_type):
         raise ArgumentTypeError(f"x: expected numbers or truth values, got {values.var_type.name}")
@@ -124,11 +125,11 @@ def _parse(x: Any, size: int | None, output_map: Any) -> tuple[Operand, Output]:
 
 @repeatable
 def _count_runs(
-    x: Any,
+    x: ArrayLike,
     needs_positions: bool,
     equal_nan: bool,
     size: int | None,
-    output_map: Any,
+    output_map: ResultMap | None,
     graph: CommandGraph | None,
 ) -> _Runs:
     """Check the arguments of `unique`, sort, and flag the heads of runs. It does not wait."""
@@ -142,12 +143,12 @@ def _count_runs(
 
 @repeatable
 def _write_heads(
-    x: Any,
+    x: ArrayLike,
     requests: tuple[bool, bool, bool],
     runs: _Runs,
     count: int,
     has_size: bool,
-    output_map: Any,
+    output_map: ResultMap | None,
     graph: CommandGraph | None,
 ) -> tuple[Buffer[Any], Buffer[Any] | None, Buffer[Any] | None, Buffer[Any] | None]:
     """Return the first `count` distinct elements, and the index, inverse and counts that were requested.
@@ -214,11 +215,11 @@ def _make_results(x: Operand, requested: _Requests, kind: DType, count: int) -> 
 
 
 def _return_nothing(
-    x: Any,
+    x: ArrayLike,
     requested: _Requests,
     size: int | None,
     fill_value: Any,
-    output_map: Any,
+    output_map: ResultMap | None,
     graph: CommandGraph | None,
 ) -> Any:
     values, sink = _parse(x, size, output_map)
@@ -286,8 +287,7 @@ class Heads(Writer):
         return dict(zip(names[:count], variables, strict=False)), variables[count:]
 
     def _position(self, own: dict[str, Any], index: Any) -> Any:
-        position = own["unique_positions"][index].to_register()
-        return position if self.position is dtype.uint32 else vc.pack_uint2x32(position).to_register()
+        return unpack_position(own["unique_positions"][index])
 
     def value(self, variables: Sequence[Any], index: Any) -> Any:
         """See `Writer`."""

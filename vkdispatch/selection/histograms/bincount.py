@@ -7,8 +7,8 @@ import numpy as np
 from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.numbers import checked_int
-from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.output import output
+from vkdispatch.arrays.operand import ArrayLike, Operand, operand
+from vkdispatch.arrays.output import ResultMap, output
 from vkdispatch.arrays.repeating import repeatable
 from vkdispatch.arrays.results import result
 from vkdispatch.arrays.waiting import agreed_size
@@ -31,12 +31,12 @@ _NARROW = (dtype.int8, dtype.uint8, dtype.int16, dtype.uint16, dtype.bool_)
 
 @array_function
 def bincount(
-    x: Any,
-    weights: Any = None,
+    x: ArrayLike,
+    weights: ArrayLike | None = None,
     minlength: int = 0,
     size: int | None = None,
     *,
-    output_map: Any = None,
+    output_map: ResultMap | None = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
     """Count how often each number from 0 on occurs: `np.bincount`.
@@ -83,7 +83,7 @@ def bincount(
     return _count(x, weights, bins, output_map, graph)
 
 
-def _parse(x: Any, weights: Any) -> Operand:
+def _parse(x: ArrayLike, weights: ArrayLike | None) -> Operand:
     values = operand(x, "x")
     kind = values.var_type
     if kind is not dtype.bool_ and not (is_scalar(kind) and is_integer_dtype(kind)) and kind not in _NARROW:
@@ -101,7 +101,7 @@ def _parse(x: Any, weights: Any) -> Operand:
 
 
 @repeatable
-def _find_extremes(x: Any, weights: Any) -> Buffer[Any]:
+def _find_extremes(x: ArrayLike, weights: ArrayLike | None) -> Buffer[Any]:
     """Check the arrays, and return the extremes that decide the number of counts. It does not wait."""
     return find_extremes(_parse(x, weights), None)
 
@@ -121,7 +121,13 @@ def _read_bins(extremes: Buffer[Any], kind: DType, least: int) -> int:
 
 
 @repeatable
-def _count(x: Any, weights: Any, bins: int, output_map: Any, graph: CommandGraph | None) -> Buffer[Any]:
+def _count(
+    x: ArrayLike,
+    weights: ArrayLike | None,
+    bins: int,
+    output_map: ResultMap | None,
+    graph: CommandGraph | None,
+) -> Buffer[Any]:
     """Return `bins` counts, or sums of weights. It does not wait."""
     values = operand(x, "x")
     arrays = [values] if weights is None else [values, operand(weights, "weights")]

@@ -1,5 +1,6 @@
 """`vd.histogram`: counts of the elements between edges."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,8 @@ from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.kernels import buffer, traced
 from vkdispatch.arrays.mapping import identity_map
-from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.output import Output, Sink, output
+from vkdispatch.arrays.operand import ArrayLike, Operand, operand
+from vkdispatch.arrays.output import Output, ResultMap, Sink, output
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.arrays.results import result
 from vkdispatch.base import dtype
@@ -30,13 +31,13 @@ _GROUP = 256
 
 @array_function
 def histogram(
-    x: Any,
-    bins: Any = 10,
-    range: Any = None,
+    x: ArrayLike,
+    bins: "int | Sequence[float] | np.ndarray[Any, Any] | Buffer[Any]" = 10,
+    range: Sequence[float] | None = None,
     density: bool | None = None,
-    weights: Any = None,
+    weights: ArrayLike | None = None,
     *,
-    output_map: Any = None,
+    output_map: ResultMap | None = None,
     graph: CommandGraph | None = None,
 ) -> tuple[Buffer[Any], Buffer[Any]]:
     """Count the elements between edges, with the same counts as `np.histogram`.
@@ -95,7 +96,12 @@ def histogram(
 
 
 def _count(
-    x: Any, weights: Any, bins: Bins, has_density: bool, output_map: Any, graph: CommandGraph | None
+    x: ArrayLike,
+    weights: ArrayLike | None,
+    bins: Bins,
+    has_density: bool,
+    output_map: ResultMap | None,
+    graph: CommandGraph | None,
 ) -> Buffer[Any]:
     """Return the counts of bins, sums of weights, or densities. It does not wait."""
     values = operand(x, "x")

@@ -18,8 +18,8 @@ from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.numbers import checked_int
-from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.output import Output, Sink, output
+from vkdispatch.arrays.operand import ArrayLike, Operand, operand
+from vkdispatch.arrays.output import Output, ResultMap, Sink, output
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.arrays.results import result
 from vkdispatch.base import dtype
@@ -35,6 +35,7 @@ from vkdispatch.shader.parameters import given
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Order, is_sortable
 from vkdispatch.sorting.launching import Rows, position_type, sort_rows
+from vkdispatch.sorting.outputs import unpack_position
 from vkdispatch.sorting.rearranging import Along, choose_copy, into_rows
 
 _GROUP = 128
@@ -43,14 +44,14 @@ _NUMBERS = ("top_pitch", "top_candidates", "top_length", "top_k", "top_after")
 
 @array_function
 def topk(
-    x: Any,
+    x: ArrayLike,
     k: int,
     axis: int = -1,
     largest: bool = True,
     sorted: bool = True,
     *,
     out: Any = None,
-    output_map: Any = None,
+    output_map: ResultMap | None = None,
     graph: CommandGraph | None = None,
 ) -> tuple[Buffer[Any], Buffer[Any]]:
     """Find the k largest elements along an axis, or the smallest: `torch.topk`.
@@ -218,7 +219,7 @@ def _take_kernel(form: _TakeForm) -> ShaderFunction:
         pitch, among, length, k, after = others[-len(_NUMBERS) :]
         element = vc.global_invocation_id().x
         if not form.has_rows:
-            position = _load_position(positions[element])
+            position = unpack_position(positions[element], "top_position")
             if form.has_candidates:
                 position = through[position].to_register("top_position")
             sink.store(values, extras, element, source.value(inputs, position))
@@ -229,7 +230,7 @@ def _take_kernel(form: _TakeForm) -> ShaderFunction:
         outer = (block // k).to_register("top_outer")
         rank = block - outer * k
         row = (outer * after + column).to_register("top_row")
-        position = _load_position(positions[row * pitch + rank])
+        position = unpack_position(positions[row * pitch + rank], "top_position")
         if form.has_candidates:
             position = through[row * among + position].to_register("top_position")
         place = (outer * length + position) * after + column
@@ -237,8 +238,3 @@ def _take_kernel(form: _TakeForm) -> ShaderFunction:
         indices[element] = position.to_dtype(dtype.int64)
 
     return traced("topk", trace, arguments, _GROUP, exec_size="top_values.size")
-
-
-def _load_position(element: Any) -> Any:
-    position = element.to_register("top_position")
-    return position if position.var_type is dtype.uint32 else vc.pack_uint2x32(position).to_register()
