@@ -1,4 +1,4 @@
-"""Rows and columns that several workgroups share, by values that show what joins a partial result unasked."""
+"""Rows and columns that several workgroups share, with values that show wrong partial results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What scans are compared with: NumPy's, row by row."""
+"""Expected results of scans, from NumPy, row by row."""
 
 from __future__ import annotations
 

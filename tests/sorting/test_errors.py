@@ -1,4 +1,4 @@
-"""What sorts say of arguments that do not fit, before anything reaches the device."""
+"""Errors of sorts for invalid arguments, which are raised before anything reaches the device."""
 
 from __future__ import annotations
 
@@ -95,12 +95,12 @@ CASES: list[tuple[Callable[[], Any], type[Exception], str]] = [
 
 
 @pytest.mark.parametrize("number", range(len(CASES)))
-def test_what_does_not_fit(number: int) -> None:
+def test_invalid_arguments(number: int) -> None:
     call, kind, message = CASES[number]
     with pytest.raises(kind, match=re.escape(message)):
         call()
 
 
-def test_positions_that_do_not_fit() -> None:
+def test_dtype_too_small_for_positions() -> None:
     with pytest.raises(ValueError, match="dtype: positions up to 4294967296 do not fit uint32"):
         parse_position_type(vd.uint32, None, (1 << 32) + 1)
