@@ -168,7 +168,7 @@ def test_invalid_functions() -> None:
 
     with pytest.raises(ValueError, match="return annotation"):
         vd.scan(nothing)
-    with pytest.raises(ValueError, match="truth values"):
+    with pytest.raises(ValueError, match="booleans"):
         vd.scan(truth)
     with pytest.raises(TypeError, match="return annotation"):
         vd.scan(other)

@@ -159,7 +159,7 @@ def test_invalid_arguments() -> None:
         vd.compact(np.zeros(3), x)
     with pytest.raises(ValueError, match="at most 4"):
         vd.compact(x, vd.asbuffer(np.zeros(5, np.float32)))
-    with pytest.raises(TypeError, match="truth values"):
+    with pytest.raises(TypeError, match="booleans"):
         vd.compact(vd.Buffer(4, vd.vec2), vd.Buffer(4, vd.vec2))
     with pytest.raises(ValueError, match="from 0 on"):
         vd.nonzero(x, size=-2)

@@ -174,7 +174,7 @@ def test_invalid_arguments() -> None:
         vd.topk(x, 2.5)
     with pytest.raises(ValueError, match="axis"):
         vd.topk(x, 1, axis=1)
-    with pytest.raises(TypeError, match="truth values"):
+    with pytest.raises(TypeError, match="booleans"):
         vd.topk(vd.Buffer(4, vd.vec2), 1)
     with pytest.raises(TypeError, match="pair"):
         vd.topk(x, 1, out=x)

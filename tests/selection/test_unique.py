@@ -114,7 +114,7 @@ def test_any_integers(data: list[int]) -> None:
 
 def test_invalid_arguments() -> None:
     x = vd.asbuffer(np.arange(4, dtype=np.float32))
-    with pytest.raises(TypeError, match="truth values"):
+    with pytest.raises(TypeError, match="booleans"):
         vd.unique(vd.Buffer(4, vd.vec2))
     with pytest.raises(ValueError, match="from 0 on"):
         vd.unique(x, size=-1)

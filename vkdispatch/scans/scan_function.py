@@ -214,7 +214,7 @@ def check_convertible(name: str, kind: DType, wanted: DType) -> None:
 def _return_type(function: Callable[..., Any], name: str) -> DType:
     annotation = read_return_type(function, name)
     if annotation is bool_:
-        raise ArgumentValueError(f"{name}: truth values are not combined; return vd.uint32 (0 or 1)")
+        raise ArgumentValueError(f"{name}: booleans are not combined; return vd.uint32 (0 or 1)")
     return annotation
 
 

@@ -56,12 +56,12 @@ def _tile_sums_kernel() -> ShaderFunction:
         tile = vc.workgroup_id().x
         size = counts.shape.w
         first = tile * _TILE + lane * _EACH
-        found = [vc.new_uint_register(0) for _ in range(_EACH)]
+        own_counts = [vc.new_uint_register(0) for _ in range(_EACH)]
         for i in range(_EACH):
             with vc.if_block(first + i < size):
-                found[i][:] = counts[first + i]
+                own_counts[i][:] = counts[first + i]
         own = vc.new_uint_register(0)
-        for value in found:
+        for value in own_counts:
             own += value
         memory = vc.shared_buffer(uint32, _GROUP)
         memory[lane] = own
@@ -79,7 +79,7 @@ def _tile_sums_kernel() -> ShaderFunction:
         for i in range(_EACH):
             with vc.if_block(first + i <= size):
                 sums[first + i] = before
-            before += found[i]
+            before += own_counts[i]
         with vc.if_block(lane == _GROUP - 1):
             totals[tile] = total
 

@@ -178,7 +178,7 @@ def _parse_array(array: ArrayLike, name: str) -> Operand:
     parsed = operand(array, name)
     if not is_scalar(parsed.var_type):
         raise ArgumentTypeError(
-            f"{name}: expected integers, floats or truth values, got {parsed.var_type.name}, not ordered"
+            f"{name}: expected integers, floats or booleans, got {parsed.var_type.name}, not ordered"
         )
     return parsed
 
@@ -234,9 +234,9 @@ def _search(form: _Form, sources: list[Source], variables: Any) -> None:
         value = form.array.value(own[0], place)
         return _convert_number(value, form.kind)
 
-    def before(found: Any, value: Any) -> Any:
+    def before(element_value: Any, value: Any) -> Any:
         """Return whether the result is after an element."""
-        return ~is_below(value, found) if form.is_right else is_below(found, value)
+        return ~is_below(value, element_value) if form.is_right else is_below(element_value, value)
 
     stride: Any = None
     memory: Any = None
@@ -274,8 +274,8 @@ def _search(form: _Form, sources: list[Source], variables: Any) -> None:
             left[:] = stride + (array_length - stride * form.tops)
         with vc.while_block(left > 1):
             half = (left >> 1).to_register()
-            found = [load(base + (half - 1)).to_register() for base in bases]
-            for base, each, value in zip(bases, found, wanted, strict=True):
+            middles = [load(base + (half - 1)).to_register() for base in bases]
+            for base, each, value in zip(bases, middles, wanted, strict=True):
                 base[:] = vc.select(before(each, value), base + half, base)
             left[:] = left - half
         with vc.if_block(array_length > 0):

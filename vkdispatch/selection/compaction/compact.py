@@ -160,11 +160,11 @@ def nonzero(
     size = parse_size(size, graph, _UNKNOWN)
     bits, starts = _count_nonzero(x, size, graph)
     count = _read_total(x, bits, starts, "x") if size is None else size
-    found = _write_indices(x, bits, starts, count, graph)
+    indices = _write_indices(x, bits, starts, count, graph)
     if size:
-        for each in found:
+        for each in indices:
             fill_rest(each, starts, fill_value, graph)
-    return found
+    return indices
 
 
 @repeatable
@@ -183,11 +183,11 @@ def _write_indices(
     x: ArrayLike, bits: Buffer[Any], starts: Buffer[Any], count: int, graph: CommandGraph | None
 ) -> tuple[Buffer[Any], ...]:
     """Return the first `count` indices along each axis. It does not wait."""
-    found = tuple(result(None, (count,), dtype.int64, x.context) for _ in x.shape)
+    indices = tuple(result(None, (count,), dtype.int64, x.context) for _ in x.shape)
     if count and x.size:
-        arguments = (*found, *x.shape[1:])
+        arguments = (*indices, *x.shape[1:])
         write_kept(flags_from(bits, starts, x.size), Indices(len(x.shape)), arguments, count, graph)
-    return found
+    return indices
 
 
 def _call_condition(condition: MappingFunction, x: ArrayLike) -> MappedArray:
@@ -203,7 +203,7 @@ def _call_condition(condition: MappingFunction, x: ArrayLike) -> MappedArray:
 def _parse_condition(array: Any, name: str = "condition") -> Operand:
     parsed = operand(array, name)
     if not is_countable(parsed):
-        raise ArgumentTypeError(f"{name}: expected numbers or truth values, got {parsed.var_type.name}")
+        raise ArgumentTypeError(f"{name}: expected numbers or booleans, got {parsed.var_type.name}")
     return parsed
 
 
@@ -231,10 +231,10 @@ def make_total(starts: Buffer[Any], graph: CommandGraph | None) -> Buffer[Any]:
 
 @remembered
 def _total_kernel() -> ShaderFunction:
-    def trace(starts: Any, found: Any) -> None:
-        found[0] = starts[starts.shape.w - 1].to_dtype(dtype.int64)
+    def trace(starts: Any, total: Any) -> None:
+        total[0] = starts[starts.shape.w - 1].to_dtype(dtype.int64)
 
-    return traced("total", trace, [("starts", buffer[dtype.uint32]), ("found", buffer[dtype.int64])], 1, 1)
+    return traced("total", trace, [("starts", buffer[dtype.uint32]), ("total", buffer[dtype.int64])], 1, 1)
 
 
 @dataclass(frozen=True)

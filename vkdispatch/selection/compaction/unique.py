@@ -117,7 +117,7 @@ def unique(
 def _parse(x: ArrayLike, size: int | None, output_map: ResultMap | None) -> tuple[Operand, Output]:
     values = operand(x, "x")
     if not is_sortable(values.var_type):
-        raise ArgumentTypeError(f"x: expected numbers or truth values, got {values.var_type.name}")
+        raise ArgumentTypeError(f"x: expected numbers or booleans, got {values.var_type.name}")
     sink = output(output_map, values.var_type, most=values.size if size is None else min(values.size, size))
     check_overlap((), sink, elsewhere=[values])
     return values, sink
@@ -158,7 +158,7 @@ def _write_heads(
     values, requested = operand(x, "x"), _Requests(*requests)
     bits, starts, keys, positions = runs
     sink = output(output_map, values.var_type, most=min(values.size, count))
-    found = _make_results(values, requested, sink.out_type, count)
+    results = _make_results(values, requested, sink.out_type, count)
     # one more place than elements: the count of the last one needs the next head
     heads: Buffer[Any] | None = (
         function_buffer(count + 1, dtype.int64, context=x.context) if requested.counts else None
@@ -169,13 +169,13 @@ def _write_heads(
         # without a map, bits are copied
         copied = raw_type(keys.var_type) if plain else keys.var_type
         writer = Heads(copied, output(None, copied).sink if plain else sink.sink, requested, kind)
-        others = [each for each in (positions, found.index, heads, found.inverse) if each is not None]
+        others = [each for each in (positions, results.index, heads, results.inverse) if each is not None]
         flags = flags_from(bits, starts, values.size)
-        write_kept(flags, writer, (found.values, keys, *others, *sink.arguments), count + 1, graph)
-    if count and found.counts is not None:
+        write_kept(flags, writer, (results.values, keys, *others, *sink.arguments), count + 1, graph)
+    if count and results.counts is not None:
         own = (starts,) if has_size else ()
-        _count_kernel(keys.var_type, has_size)(found.counts, heads, keys, *own, graph=graph)
-    return found.values, found.index, found.inverse, found.counts
+        _count_kernel(keys.var_type, has_size)(results.counts, heads, keys, *own, graph=graph)
+    return results.values, results.index, results.inverse, results.counts
 
 
 @record
@@ -228,14 +228,14 @@ def _return_nothing(
         raise ArgumentValueError(
             "fill_value: needed, for an array of no elements has none to fill a size with"
         )
-    found = _make_results(values, requested, sink.out_type, count)
+    results = _make_results(values, requested, sink.out_type, count)
     if count:
         none = asbuffer(np.zeros(1, np.uint32), context=x.context)
-        fill_rest(found.values, none, fill_value, graph)
-        for each in (found.index, found.counts):
+        fill_rest(results.values, none, fill_value, graph)
+        for each in (results.index, results.counts):
             if each is not None:
                 cleared(each, graph)
-    return found.as_returned()
+    return results.as_returned()
 
 
 def _sort(
@@ -340,10 +340,10 @@ def _count_kernel(kind: DType, has_size: bool) -> ShaderFunction:
     return traced("unique_counts", trace, arguments, _GROUP, exec_size="counts.size")
 
 
-def _pad(found: _Results, starts: Buffer[Any], fill_value: Any, graph: CommandGraph | None) -> None:
+def _pad(results: _Results, starts: Buffer[Any], fill_value: Any, graph: CommandGraph | None) -> None:
     """Fill the places after the last distinct element."""
     if fill_value is not None:
-        fill_rest(found.values, starts, fill_value, graph)
-    for each in (found.values if fill_value is None else None, found.index):
+        fill_rest(results.values, starts, fill_value, graph)
+    for each in (results.values if fill_value is None else None, results.index):
         if each is not None:
             fill_with_first(each, starts, graph)

@@ -46,12 +46,12 @@ def make_edges(
 def _outer_kernel(stored: DType, source: DType, kind: DType) -> ShaderFunction:
     wide = wide_type(kind)
 
-    def trace(found: Any, outer: Any) -> None:
+    def trace(extremes: Any, outer: Any) -> None:
         if is_vector(stored):
-            pair = found[0].to_register()
+            pair = extremes[0].to_register()
             low, high = pair.x, pair.y
         else:
-            low, high = found[0], found[1]
+            low, high = extremes[0], extremes[1]
         high = -high if is_float_dtype(source) else ~high
         first = low.to_dtype(wide).to_register()
         last = high.to_dtype(wide).to_register()
@@ -61,7 +61,7 @@ def _outer_kernel(stored: DType, source: DType, kind: DType) -> ShaderFunction:
         outer[0] = first
         outer[1] = last
 
-    arguments = [("found", buffer[stored]), ("outer", buffer[wide])]
+    arguments = [("extremes", buffer[stored]), ("outer", buffer[wide])]
     return traced("outer_edges", trace, arguments, 1, 1)
 
 

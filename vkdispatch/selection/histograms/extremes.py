@@ -49,11 +49,11 @@ def find_extremes(x: Operand, graph: CommandGraph | None) -> Buffer[Any]:
     flipped). They are the two components of one element; for 64-bit integers, two elements. Both are NaN if
     there is a NaN.
     """
-    found = [reduction(*x.arguments, graph=graph) for reduction in _reductions(x.source)]
-    if len(found) == 1:
-        return found[0]
-    both: Buffer[Any] = function_buffer(2, found[0].var_type, context=x.context)
-    _join_kernel(both.var_type)(both, *found, graph=graph)
+    reductions = [reduction(*x.arguments, graph=graph) for reduction in _reductions(x.source)]
+    if len(reductions) == 1:
+        return reductions[0]
+    both: Buffer[Any] = function_buffer(2, reductions[0].var_type, context=x.context)
+    _join_kernel(both.var_type)(both, *reductions, graph=graph)
     return both
 
 

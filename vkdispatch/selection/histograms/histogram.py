@@ -124,7 +124,7 @@ def _count(
 def _check_real(values: Operand, name: str) -> Operand:
     if not is_scalar(values.var_type):
         raise ArgumentTypeError(
-            f"{name}: expected integers, floats or truth values, got {values.var_type.name}; map its parts"
+            f"{name}: expected integers, floats or booleans, got {values.var_type.name}; map its parts"
         )
     return values
 

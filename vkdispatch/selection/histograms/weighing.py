@@ -183,9 +183,9 @@ def _top_kernel(form: _Form) -> ShaderFunction:
         if form.shared:
             vc.barrier()
             with vc.for_block(lane, bins.count, group) as place:
-                found = memory[place].to_register()
-                with vc.if_block(found > 0):
-                    vc.atomic_max(tops[place], found)
+                top = memory[place].to_register()
+                with vc.if_block(top > 0):
+                    vc.atomic_max(tops[place], top)
 
     arguments = [("tops", buffer[dtype.uint32]), *_arguments(form)]
     return traced(f"weigh_tops_{form.binning.way}", trace, arguments, group, "stream_groups")
@@ -228,9 +228,9 @@ def _sum_kernel(form: _Form) -> ShaderFunction:
             vc.barrier()
             with vc.for_block(lane, 2 * bins.count, group) as place:
                 pair = vc.to_uvec2(memory[2 * place], memory[2 * place + 1])
-                found = vc.pack_uint2x32(pair).to_dtype(dtype.int64).to_register()
-                with vc.if_block(found != 0):
-                    add_to_buffer(place, found)
+                total = vc.pack_uint2x32(pair).to_dtype(dtype.int64).to_register()
+                with vc.if_block(total != 0):
+                    add_to_buffer(place, total)
 
     sums_type = dtype.uint32 if form.has_words else dtype.int64
     arguments = [("sums", buffer[sums_type]), ("tops", buffer[dtype.uint32]), *_arguments(form)]

@@ -92,7 +92,7 @@ def topk(
     """
     values = operand(x, "x")
     if not is_sortable(values.var_type):
-        raise ArgumentTypeError(f"x: expected numbers or truth values, got {values.var_type.name}")
+        raise ArgumentTypeError(f"x: expected numbers or booleans, got {values.var_type.name}")
     axis = checked_axis(axis, len(values.shape))
     along = Along(*around(values.shape, axis))
     k = checked_int(k, "k", least=0, most=along.length, note=", the length of the axis")

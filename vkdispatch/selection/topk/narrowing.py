@@ -103,10 +103,10 @@ def find_candidates(
     bits, sums = words(rows.count * tiles * form.group), words(rows.count * tiles)
     flag_kernel(form)(keys, keys, bits, sums, bounds, *shape, graph=graph)
     starts = exclusive_sum(sums, graph=graph)
-    found: Buffer[Any] = function_buffer(rows.count * plan.room, order.raw, context=context)
+    candidates: Buffer[Any] = function_buffer(rows.count * plan.room, order.raw, context=context)
     positions = words(rows.count * plan.room)
-    pad_kernel(form, _last_words(order))(found, positions, starts, *limits, tiles, graph=graph)
-    collect_kernel(form)(keys, bits, starts, found, positions, *limits, *shape, graph=graph)
+    pad_kernel(form, _last_words(order))(candidates, positions, starts, *limits, tiles, graph=graph)
+    collect_kernel(form)(keys, bits, starts, candidates, positions, *limits, *shape, graph=graph)
     # the following launches return at once in rows whose sample was good, so they have few workgroups
     states = _select_code(keys, form, starts, limits, shape, context, graph)
     exact = NarrowForm(order, choose_group(tuning.sample_exact_group), together, tuning.sample_loads)
@@ -116,8 +116,8 @@ def find_candidates(
     exact_kernel(exact)(keys, keys, bits, sums, states, starts, tiles, *limits, *exact_shape, graph=graph)
     own = exclusive_sum(sums, graph=graph)
     collect = collect_exactly_kernel(exact)
-    collect(keys, bits, own, found, positions, states, starts, tiles, *limits, *exact_shape, graph=graph)
-    return found, positions
+    collect(keys, bits, own, candidates, positions, states, starts, tiles, *limits, *exact_shape, graph=graph)
+    return candidates, positions
 
 
 def _find_by_runs(
@@ -133,18 +133,18 @@ def _find_by_runs(
     sums: Buffer[Any] = function_buffer(lines, dtype.uint32, context=context)
     count_runs_kernel(form)(keys, sums, bounds, *shape, graph=graph)
     starts = exclusive_sum(sums, graph=graph)
-    found: Buffer[Any] = function_buffer(rows.count * plan.room, order.raw, context=context)
+    candidates: Buffer[Any] = function_buffer(rows.count * plan.room, order.raw, context=context)
     positions: Buffer[Any] = function_buffer(rows.count * plan.room, dtype.uint32, context=context)
-    pad_kernel(form, _last_words(order))(found, positions, starts, *limits, runs, graph=graph)
-    collect_runs_kernel(form)(keys, starts, found, positions, bounds, *limits, *shape, graph=graph)
+    pad_kernel(form, _last_words(order))(candidates, positions, starts, *limits, runs, graph=graph)
+    collect_runs_kernel(form)(keys, starts, candidates, positions, bounds, *limits, *shape, graph=graph)
     # the following launches do nothing in rows whose sample was good
     states = _select_code(keys, form, starts, limits, shape, context, graph)
     sums = function_buffer(2 * lines, dtype.uint32, context=context)
     count_runs_exactly_kernel(form)(keys, sums, states, starts, *limits, *shape, graph=graph)
     own = exclusive_sum(sums, graph=graph)
     collect = collect_runs_exactly_kernel(form)
-    collect(keys, own, found, positions, states, starts, *limits, *shape, graph=graph)
-    return found, positions
+    collect(keys, own, candidates, positions, states, starts, *limits, *shape, graph=graph)
+    return candidates, positions
 
 
 def _find_bounds(
