@@ -220,12 +220,12 @@ from vkdispatch.scans.functions import (
     cumsum,
 )
 from vkdispatch.scans.scan_function import ScanFunction, scan
-from vkdispatch.selection.bincount import bincount
-from vkdispatch.selection.compact import compact, nonzero
-from vkdispatch.selection.histogram import histogram
-from vkdispatch.selection.searching import searchsorted
-from vkdispatch.selection.topk import topk
-from vkdispatch.selection.unique import unique
+from vkdispatch.selection.compaction.compact import compact, nonzero
+from vkdispatch.selection.compaction.unique import unique
+from vkdispatch.selection.histograms.bincount import bincount
+from vkdispatch.selection.histograms.histogram import histogram
+from vkdispatch.selection.searchsorted import searchsorted
+from vkdispatch.selection.topk.functions import topk
 from vkdispatch.shader.accuracy import measure_accuracy
 from vkdispatch.shader.copying import copyto
 from vkdispatch.shader.decorator import shader

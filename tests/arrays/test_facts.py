@@ -10,8 +10,8 @@ from vkdispatch.arrays.facts import AMD, INTEL, NVIDIA, device_facts
 from vkdispatch.base import dtype
 from vkdispatch.base.context import Context
 from vkdispatch.base.record import replace
-from vkdispatch.scans.planning import facts_of
-from vkdispatch.sorting.planning import tile_form
+from vkdispatch.scans.planning import choose_lanes
+from vkdispatch.sorting.planning import choose_tile
 
 BASIC, ARITHMETIC, BALLOT, SHUFFLE, SHIFT = 0x1, 0x4, 0x8, 0x10, 0x20
 EVERY = BASIC | ARITHMETIC | BALLOT | SHUFFLE | SHIFT
@@ -68,9 +68,9 @@ def test_operations_are_those_of_all_devices(missing):
 )
 def test_families_plan_by_them(changes, scans, sorts):
     facts = of(*changes)
-    scan = facts_of(facts, dtype.float32)
-    assert (scan.subgroup, scan.shuffles) == scans
-    assert tile_form(facts, dtype.uint32, None).subgroup == sorts
+    lanes = choose_lanes(facts, dtype.float32)
+    assert (lanes.size, lanes.has_shuffle) == scans
+    assert choose_tile(facts, dtype.uint32, None).subgroup == sorts
 
 
 def test_plans_for_the_other_kind_of_device(monkeypatch: pytest.MonkeyPatch) -> None:

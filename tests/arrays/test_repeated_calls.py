@@ -871,12 +871,12 @@ def test_scans_and_reductions_that_close_over_numbers() -> None:
 def small_tuning(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
     """Give other plans to what is called from now on."""
     import vkdispatch.reduce.planning as reductions
-    import vkdispatch.scans.planning as scans
+    import vkdispatch.scans.tuning as scans
     from vkdispatch.base.record import replace
 
     def change() -> None:
         monkeypatch.setattr(reductions, "tuning", replace(reductions.tuning, group=64))
-        monkeypatch.setattr(scans, "tuning", replace(scans.tuning, group=64))
+        monkeypatch.setattr(scans.tuning, "group", 64)
 
     yield change
 

@@ -1,4 +1,4 @@
-"""How far sums of floats are from the exact ones, and that their bits do not change."""
+"""Errors of sums of floats, and that their bits are reproducible."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def bound(x: np.ndarray[Any, Any], unit: float) -> np.ndarray[Any, Any]:
 
 
 @pytest.mark.parametrize("size", [1000, 200_003])
-def test_sums_are_within_the_bound_of_a_tree(size: int) -> None:
+def test_error_is_within_the_bound_of_pairwise_sums(size: int) -> None:
     rng = np.random.default_rng(size)
     for x in (rng.random(size), rng.standard_normal(size) * 10.0 ** rng.integers(-6, 6, size)):
         single = x.astype(np.float32)
@@ -32,14 +32,14 @@ def test_sums_are_within_the_bound_of_a_tree(size: int) -> None:
             assert (error <= bound(single, 2.0**-24)).all()
 
 
-def test_sums_are_more_exact_than_one_after_another() -> None:
+def test_error_is_smaller_than_that_of_sequential_sums() -> None:
     x = np.full(300_000, 0.1, np.float32)
     exact = np.arange(1, x.size + 1) * float(Fraction(float(x[0])))
     ours = np.abs(vd.cumsum(vd.asbuffer(x)).read(0) - exact).max()
     assert ours * 10 < np.abs(np.cumsum(x) - exact).max()
 
 
-def test_the_bits_do_not_change() -> None:
+def test_bits_are_reproducible() -> None:
     rng = np.random.default_rng(1)
     for shape, axis in (((100_003,), 0), ((300, 500), 0), ((300, 500), 1)):
         x = vd.asbuffer(rng.standard_normal(shape).astype(np.float32))

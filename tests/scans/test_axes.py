@@ -1,4 +1,4 @@
-"""Scans along any axis: rows that begin anywhere in a vector, columns, few and many of both."""
+"""Scans along any axis: rows that begin anywhere in a vector, and columns; few and many of both."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_every_axis() -> None:
 
 
 def test_small_elements() -> None:
-    # rows of fewer elements than a load takes
+    # rows that are shorter than a load
     for shape, axes in SHAPES[3:]:
         x = np.random.default_rng(1).integers(0, 200, shape).astype(np.uint8)
         for axis in axes:
@@ -54,14 +54,14 @@ def test_directions(exclusive: bool, reverse: bool) -> None:
             check(x, axis, exclusive=exclusive, reverse=reverse)
 
 
-def test_no_axis_takes_all_elements_as_one_row() -> None:
+def test_axis_none_flattens() -> None:
     x = np.random.default_rng(3).integers(-9, 9, (30, 50)).astype(np.int32)
     result = vd.cumsum(vd.asbuffer(x))
     assert result.shape == (1500,)
     np.testing.assert_array_equal(result.read(0), np.cumsum(x))
 
 
-def test_what_is_no_number_stays_in_its_row() -> None:
+def test_nan_stays_in_its_row() -> None:
     x = np.ones((50, 70), np.float32)
     x[7, 30] = np.nan
     x[9, 0] = np.inf
@@ -73,6 +73,6 @@ def test_what_is_no_number_stays_in_its_row() -> None:
 
 
 @pytest.mark.parametrize("axis", [2, -3, 1.5, "0", (0, 1)])
-def test_axes_that_there_are_not(axis: Any) -> None:
+def test_invalid_axes(axis: Any) -> None:
     with pytest.raises((TypeError, ValueError), match="axis"):
         vd.cumsum(vd.asbuffer(np.zeros((2, 3), np.float32)), axis)

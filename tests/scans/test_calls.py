@@ -1,4 +1,4 @@
-"""How scans are called: results, no elements, and what is refused."""
+"""Calls of scans: results, empty arrays, and invalid arguments."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_in_place(axis: int) -> None:
         np.testing.assert_array_equal(buffer.read(0), expected)
 
 
-def test_what_is_no_result() -> None:
+def test_invalid_out() -> None:
     x = vd.asbuffer(np.zeros((3, 4), np.float32))
     with pytest.raises(ValueError, match="out"):
         vd.cumsum(x, 1, out=vd.Buffer((4, 3), vd.float32))
@@ -43,7 +43,7 @@ def test_what_is_no_result() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_no_elements(name: str) -> None:
+def test_empty_arrays(name: str) -> None:
     function = getattr(vd, name)
     kind = np.int64 if name in ("cumsum", "cumprod") else np.int32
     for shape in ((0,), (0, 3), (3, 0), (2, 0, 4)):
@@ -57,7 +57,7 @@ def test_no_elements(name: str) -> None:
         assert function(x, 0, out=out) is out
 
 
-def test_one_number_without_axes() -> None:
+def test_zero_dimensional_array() -> None:
     result = vd.cumsum(vd.asbuffer(np.array(5.0)))
     assert result.shape == (1,)
     assert result.read(0).tolist() == [5.0]
@@ -65,12 +65,12 @@ def test_one_number_without_axes() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("x", [np.zeros(3, np.float32), [1, 2], 7, None])
-def test_only_buffers_and_maps_are_scanned(name: str, x: Any) -> None:
+def test_invalid_arrays(name: str, x: Any) -> None:
     with pytest.raises(TypeError, match=r"vd\.asbuffer"):
         getattr(vd, name)(x)
 
 
-def test_types_that_have_no_such_results() -> None:
+def test_unsupported_dtypes() -> None:
     numbers = vd.asbuffer(np.zeros(3, np.complex64))
     with pytest.raises(ValueError, match="x: complex64 has no order"):
         vd.cummax(numbers)
@@ -85,7 +85,7 @@ def test_types_that_have_no_such_results() -> None:
 
 
 @pytest.mark.parametrize("kind", ["bool", "int8", "float32"])
-def test_sums_and_products_of_truth_values(kind: str) -> None:
+def test_sums_and_products_as_booleans(kind: str) -> None:
     data = (np.arange(3000).reshape(6, 500) % 400 > 0).astype(kind) / (1 if kind != "float32" else 4)
     data = data.astype(kind)
     data[:, 100] = 0
@@ -101,7 +101,7 @@ def test_sums_and_products_of_truth_values(kind: str) -> None:
         assert (first == (name == "cumprod")).all()
 
 
-def test_kernels_cannot_call_them() -> None:
+def test_calls_in_kernels_are_refused() -> None:
     x = vd.asbuffer(np.zeros(3, np.float32))
 
     with pytest.raises(RuntimeError, match="cumsum: a kernel cannot call a function on arrays"):
@@ -111,7 +111,7 @@ def test_kernels_cannot_call_them() -> None:
             vd.cumsum(x)
 
 
-def test_kernels_are_made_once() -> None:
+def test_kernels_are_reused() -> None:
     from vkdispatch.scans.rows import rows_kernel
 
     x = vd.asbuffer(np.zeros(3000, np.float32))

@@ -1,4 +1,4 @@
-"""Scans as they are laid out for CPU drivers, on every device."""
+"""Plans of scans for CPU drivers, on every device."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import vkdispatch as vd
 from vkdispatch.arrays.facts import device_facts
 from vkdispatch.scans import launching
-from vkdispatch.scans.planning import columns_of, shared_ranges, whole_ranges
+from vkdispatch.scans.planning import plan_columns, split_by_rows, split_evenly
 
 from .truth import scanned, tuned
 
@@ -36,7 +36,7 @@ def _cpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("few", [2, 128])
 @pytest.mark.parametrize(("shape", "axis"), SHAPES, ids=str)
-def test_all_layouts(shape: tuple[int, ...], axis: int, few: int) -> None:
+def test_all_plans(shape: tuple[int, ...], axis: int, few: int) -> None:
     rng = np.random.default_rng(5)
     x = rng.integers(-100, 100, shape).astype(np.int32)
     buffer = vd.asbuffer(x)
@@ -52,7 +52,7 @@ def test_all_layouts(shape: tuple[int, ...], axis: int, few: int) -> None:
 
 
 @pytest.mark.parametrize("kind", [np.uint8, np.float16, np.complex64, np.float64])
-def test_other_types(kind: Any) -> None:
+def test_other_dtypes(kind: Any) -> None:
     rng = np.random.default_rng(6)
     for shape, axis in ((20_011,), 0), ((300, 7), 1), ((900, 16), 0):
         x = rng.integers(0, 2, shape).astype(kind)
@@ -64,10 +64,11 @@ def test_other_types(kind: Any) -> None:
         np.testing.assert_array_equal(found, np.cumsum(x, axis, dtype=dtype))
 
 
-def test_rows_have_no_barriers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_of_rows_have_no_barriers(monkeypatch: pytest.MonkeyPatch) -> None:
     facts = device_facts()
-    exchanges = facts.has_shuffle and facts.has_shift and facts.has_one_subgroup_size
-    if not (exchanges and facts.subgroup_size >= 4):
+    if not (
+        facts.has_shuffle and facts.has_shift and facts.has_one_subgroup_size and facts.subgroup_size >= 4
+    ):
         pytest.skip("invocations exchange values by workgroup memory here")
     made: list[str] = []
     rows_kernel = launching.rows_kernel
@@ -85,12 +86,12 @@ def test_rows_have_no_barriers(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not any("barrier" in source or "shared " in source for source in made)
 
 
-def test_loops_are_short() -> None:
+def test_loops_are_short_enough_for_llvmpipe() -> None:
     # llvmpipe leaves loops after 65,535 rounds
     facts, most = device_facts(), 0xFFFF
-    assert shared_ranges(facts, 1, 1 << 31, 64).rounds <= most
+    assert split_evenly(facts, 1, 1 << 31, 64).rounds <= most
     for outer, length in ((1 << 20, 1000), (8, 1 << 27), (1 << 10, 1 << 18)):
-        ranges = whole_ranges(facts, outer, length, 64, 4)
+        ranges = split_by_rows(facts, outer, length, 64, 4)
         assert ranges is None or ranges.rounds <= most
     for length, inner in ((1 << 28, 2), (1 << 24, 8), (1 << 20, 1000)):
-        assert columns_of(facts, vd.float32, 1, length, inner, 1, whole=False).numbers[-1] <= most
+        assert plan_columns(facts, vd.float32, (1, length, inner), 1, is_whole=False).numbers[-1] <= most

@@ -1,4 +1,4 @@
-"""The look-back, in one pass. Processors choose another way: with one thread this one works there, too."""
+"""The look-back. CPU drivers do not use it by default, but it works there with one thread."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import pytest
 import vkdispatch as vd
 from vkdispatch.arrays.facts import NVIDIA, device_facts
 from vkdispatch.base.record import replace
-from vkdispatch.scans.operations import Facts
-from vkdispatch.scans.planning import looks_back, takes_tickets
+from vkdispatch.scans.planning import LaneFacts, can_look_back, needs_tickets
 
 _CODE = """
 import numpy as np
@@ -48,7 +47,7 @@ with tuned(lookback=1, packed={packed}, tickets={tickets}, native={packed}, look
         check(found, scanned("cummax", x, axis), (shape, "cummax"))
         found = vd.cumsum(vd.asbuffer(x), axis, np.int32, segments=vd.asbuffer(starts))
         check(found, scanned("cumsum", x, axis, dtype=np.int32, starts=starts), (shape, "segments"))
-    # boards are kept: launches of other sizes, dtypes and rows in turn, and again in a graph
+    # boards are reused: launches of other sizes, dtypes and rows in turn, and again in a graph
     graph = vd.CommandGraph()
     x = rng.integers(-9, 9, (8, 9000))
     buffer, flat = vd.asbuffer(x), vd.asbuffer(x.reshape(-1)[:30_000].astype(np.int32))
@@ -62,7 +61,7 @@ with tuned(lookback=1, packed={packed}, tickets={tickets}, native={packed}, look
     y = np.where(rng.random(50_000) < 0.001, rng.integers(1, 99, 50_000), 0).astype(np.int32)
     expected = y[np.maximum.accumulate(np.where(y != 0, np.arange(y.size), np.argmin(y)))]
     check(latest(vd.asbuffer(y)), expected, "latest")
-    # the same bits, of one pass after another
+    # bits are reproducible
     z = vd.asbuffer(rng.random(100_000, np.float32))
     first = vd.cumsum(z).read(0)
     for _ in range(3):
@@ -73,8 +72,8 @@ print("right")
 
 
 @pytest.mark.parametrize("packed", [1, 0])
-def test_tiles_look_back(run_python: Callable[..., CompletedProcess[str]], packed: int) -> None:
-    # workgroups start in the order of their numbers on NVIDIA's devices, and on one thread of llvmpipe
+def test_look_back(run_python: Callable[..., CompletedProcess[str]], packed: int) -> None:
+    # workgroups start in order on NVIDIA's devices, and on one thread of llvmpipe
     infos = vd.get_devices()
     ordered = all(info.is_llvmpipe() or info.vendor_id == NVIDIA for info in infos)
     code = _CODE.format(packed=packed, tickets=int(packed or not ordered))
@@ -86,9 +85,9 @@ def test_tiles_look_back(run_python: Callable[..., CompletedProcess[str]], packe
     ("vendor", "kind", "looks", "takes"),
     [(0x10DE, 2, True, False), (0x1002, 2, True, True), (0x106B, 1, False, True), (0x10005, 4, False, True)],
 )
-def test_the_device_decides(vendor: int, kind: int, looks: bool, takes: bool) -> None:
+def test_device_decides_on_look_back(vendor: int, kind: int, looks: bool, takes: bool) -> None:
     device = replace(device_facts(), vendors=frozenset([vendor]), is_cpu=kind == 4)
-    facts = Facts(32, shuffles=True, extended=True, longs=True, native=True)
-    assert looks_back(device, facts) is looks
-    assert takes_tickets(device) is takes
-    assert not looks_back(device, replace(facts, shuffles=False))
+    lanes = LaneFacts(32, has_shuffle=True, has_long_shuffle=True, has_long_atomics=True, has_arithmetic=True)
+    assert can_look_back(device, lanes) is looks
+    assert needs_tickets(device) is takes
+    assert not can_look_back(device, replace(lanes, has_shuffle=False))

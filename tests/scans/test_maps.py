@@ -1,4 +1,4 @@
-"""Maps at input and output of scans, and graphs."""
+"""Scans of maps, output maps, and scans in graphs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def whole(shape: Any, seed: int = 0) -> np.ndarray[Any, Any]:
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_values_of_two_buffers(reverse: bool) -> None:
+def test_map_of_two_buffers(reverse: bool) -> None:
     for shape in SHAPES:
         x, w = whole(shape), whole(shape, 1)
         for axis in range(len(shape)):
@@ -43,7 +43,7 @@ def test_values_of_two_buffers(reverse: bool) -> None:
             np.testing.assert_array_equal(result.read(0), expected)
 
 
-def test_other_elements_than_the_mapped_one() -> None:
+def test_map_that_reads_other_elements() -> None:
     @vd.map
     def shifted(x: Buff[f32], by: Const[i32]) -> f32:  # noqa: F405
         return x[(vd.mapped_index() + by) % x.shape.w.to_dtype(vd.int32)]
@@ -56,7 +56,7 @@ def test_other_elements_than_the_mapped_one() -> None:
             np.testing.assert_array_equal(result, np.cumsum(expected, axis))
 
 
-def test_the_index_of_results() -> None:
+def test_mapped_index_in_output_map() -> None:
     @vd.map
     def mean(value: f32, first: Const[f32]) -> f32:  # noqa: F405
         return value / (vd.mapped_index().to_dtype(vd.float32) + first)
@@ -66,7 +66,7 @@ def test_the_index_of_results() -> None:
     np.testing.assert_allclose(result, x, rtol=1e-6)
 
 
-def test_what_a_map_writes_it_writes_once() -> None:
+def test_map_that_writes_runs_once_for_each_element() -> None:
     @vd.map
     def counted(x: Buff[f32], counts: Buff[u32]) -> f32:  # noqa: F405
         i = vd.mapped_index()
@@ -81,7 +81,7 @@ def test_what_a_map_writes_it_writes_once() -> None:
         assert (counts.read(0) == 1).all()
 
 
-def test_graphs_scan_again() -> None:
+def test_graphs_scan_current_data() -> None:
     x = vd.asbuffer(np.zeros((50, 900), np.float32))
     graph = vd.CommandGraph()
     rows = vd.cumsum(x, 1, graph=graph)

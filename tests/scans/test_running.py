@@ -26,8 +26,8 @@ REALS = (
     "float32",
     "float64",
 )
-# one tile of a processor is 64 invocations of 64 bytes
-# one tile of a processor is 64 invocations of 64 bytes, or 32 elements; one workgroup does four
+# on CPUs a tile is 64 invocations of 64 bytes
+# on CPUs a tile is 64 invocations of 64 bytes, or 32 elements; one workgroup scans four tiles
 TILE = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 63, 64, 65, 127, 255, 256, 257, 509, 511, 512)
 EDGES = (1023, 1024, 1025, 4095, 4096, 4097, 7919, 8191, 8192, 8193, 65_536, 65_537, 100_003)
 
@@ -61,7 +61,7 @@ def test_sums_of_every_dtype(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "uint64", "float16", "float64"])
 @pytest.mark.parametrize("name", NAMES[1:])
-def test_the_others(name: str, dtype: str) -> None:
+def test_products_and_extremes_of_every_dtype(name: str, dtype: str) -> None:
     check(name, dtype, TILE)
 
 
@@ -84,7 +84,7 @@ def test_directions(exclusive: bool, reverse: bool) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int32", "uint64", "float16"])
-def test_what_exclusive_scans_begin_with(dtype: str) -> None:
+def test_identities_of_exclusive_scans(dtype: str) -> None:
     x = values("cummax", dtype, 100)
     bounds = (-np.inf, np.inf) if np.dtype(dtype).kind == "f" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
     for name, identity in (("cumsum", 0), ("cumprod", 1), ("cummax", bounds[0]), ("cummin", bounds[1])):
@@ -93,7 +93,7 @@ def test_what_exclusive_scans_begin_with(dtype: str) -> None:
         np.testing.assert_array_equal(result, scanned(name, x, exclusive=identity), name)
 
 
-def test_truth_values() -> None:
+def test_booleans() -> None:
     x = np.random.default_rng(0).random(5000) < 0.01
     buffer = vd.asbuffer(x)
     for name in ("cumsum", "cumprod"):
@@ -135,7 +135,7 @@ def test_vectors_are_summed_component_by_component() -> None:
         ("float64", "int32"),
     ],
 )
-def test_a_dtype_that_is_asked_for(given: str, wanted: str) -> None:
+def test_dtype_argument(given: str, wanted: str) -> None:
     x = np.random.default_rng(4).integers(0, 120, 6000).astype(given)
     result = vd.cumsum(vd.asbuffer(x), dtype=wanted).read(0)
     assert result.dtype == np.dtype(wanted)
@@ -153,7 +153,7 @@ def test_integers_wrap_around() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_no_number(name: str, dtype: str) -> None:
+def test_nan(name: str, dtype: str) -> None:
     rng = np.random.default_rng(5)
     special = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1.0, 2.0, -1.0], dtype)
     for size in (1, 5, 300, 900):
@@ -164,14 +164,14 @@ def test_what_is_no_number(name: str, dtype: str) -> None:
         np.testing.assert_array_equal(getattr(vd, name)(vd.asbuffer(x)).read(0), expected)
 
 
-def test_the_first_zero_stays() -> None:
+def test_extremes_return_the_first_of_equal_zeros() -> None:
     x = np.array([-0.0, 0.0, -0.0, 0.0], np.float32)
     for name in ("cummax", "cummin"):
         assert np.signbit(getattr(vd, name)(vd.asbuffer(x)).read(0)).tolist() == [True] * 4
 
 
 def test_partial_results_at_every_level() -> None:
-    # 1,600 ranges of a tile each: their totals are scanned by several workgroups, too
+    # 1,600 ranges of one tile each: several workgroups scan their totals, too
     small = {"bytes_each": 4, "bytes_each_cpu": 4, "few_cpu": 4}
     with tuned(lookback=0, enough_cpu=1000, enough=1000, **small):
         x = values("cumsum", "int32", 102_401)

@@ -33,7 +33,7 @@ def recurred(factors: np.ndarray[Any, Any], added: np.ndarray[Any, Any]) -> np.n
     return np.array(out)
 
 
-def test_both_ways_to_decorate() -> None:
+def test_decorator_with_and_without_arguments() -> None:
     def add(a: f32, b: f32) -> f32:  # noqa: F405
         return a + b
 
@@ -47,7 +47,7 @@ def test_both_ways_to_decorate() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 63, 1000, 70_001])
-def test_a_linear_recurrence(size: int) -> None:
+def test_linear_recurrence(size: int) -> None:
     rng = np.random.default_rng(size)
     factors, added = rng.uniform(-1, 1, size).astype(np.float32), rng.random(size).astype(np.float32)
     pairs = vd.Buffer(size, vd.vec2)
@@ -59,7 +59,7 @@ def test_a_linear_recurrence(size: int) -> None:
     assert shifted[0].tolist() == [1, 0]
 
 
-def test_a_recurrence_of_two_arrays_whose_factors_are_not_stored() -> None:
+def test_recurrence_of_a_map_of_two_arrays() -> None:
     @vd.map
     def pair(factor: f32, added: f32) -> v2:  # noqa: F405
         return vc.to_vec2(factor, added)
@@ -81,26 +81,26 @@ def test_a_recurrence_of_two_arrays_whose_factors_are_not_stored() -> None:
         np.testing.assert_allclose(heights.read(0), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_products_of_matrices_in_their_order() -> None:
+def test_matrix_products_keep_their_order() -> None:
     @vd.scan(identity=np.eye(2))
     def product(a: m2, b: m2) -> m2:  # noqa: F405
         return a @ b
 
-    # of determinant 1, and of whole numbers that stay small
+    # matrices of determinant 1, with small integers
     steps = np.array([[[1, 1], [0, 1]], [[1, 0], [-1, 1]], [[0, -1], [1, 0]]], np.float32)
     x = steps[np.random.default_rng(2).permutation(np.arange(1500) % 3)]
     buffer = vd.Buffer(1500, vd.mat2)
     buffer.write(x)
     result, running = product(buffer).read(0).reshape(1500, 2, 2), np.eye(2)
     for each, found in zip(x[:40], result, strict=False):
-        # arrays hold matrices column by column: they are transposed, as is their product
+        # arrays hold matrices column by column, so matrices and their products are transposed
         running = each @ running
         np.testing.assert_array_equal(found, running)
     np.testing.assert_array_equal(product(buffer, exclusive=True).read(0).reshape(-1, 2, 2)[0], np.eye(2))
 
 
-def test_the_order_of_operands() -> None:
-    # keeps the first operand that is not 0, the earliest one
+def test_operands_keep_their_order() -> None:
+    # returns the first operand that is not 0
     @vd.scan(identity=0)
     def first(a: i32, b: i32) -> i32:  # noqa: F405
         if a != 0:
@@ -115,7 +115,7 @@ def test_the_order_of_operands() -> None:
     np.testing.assert_array_equal(first(vd.asbuffer(x), reverse=True).read(0), backward)
 
 
-def test_control_flow_and_several_registers() -> None:
+def test_control_flow() -> None:
     @vd.scan(identity=1)
     def divisor(a: u32, b: u32) -> u32:  # noqa: F405
         x, y = a.to_register(), b.to_register()
@@ -146,7 +146,7 @@ def test_narrow_dtypes(kind: str, numpy: Any) -> None:
     assert result[0] == (-np.inf if numpy is np.float16 else np.iinfo(numpy).min)
 
 
-def test_a_scan_is_the_same_by_partial_results_of_any_size() -> None:
+def test_sizes_of_partial_results() -> None:
     rng = np.random.default_rng(5)
     factors, added = rng.uniform(-1, 1, 20_000).astype(np.float32), rng.random(20_000).astype(np.float32)
     pairs = vd.Buffer(20_000, vd.vec2)
@@ -156,7 +156,7 @@ def test_a_scan_is_the_same_by_partial_results_of_any_size() -> None:
     np.testing.assert_allclose(result[:, 1], recurred(factors, added), rtol=1e-4, atol=1e-5)
 
 
-def test_what_is_no_scan() -> None:
+def test_invalid_functions() -> None:
     def nothing(a, b):  # type: ignore[no-untyped-def]
         return a + b
 
@@ -168,7 +168,7 @@ def test_what_is_no_scan() -> None:
 
     with pytest.raises(ValueError, match="return annotation"):
         vd.scan(nothing)
-    with pytest.raises(ValueError, match="truth values"):
+    with pytest.raises(ValueError, match="booleans"):
         vd.scan(truth)
     with pytest.raises(TypeError, match="return annotation"):
         vd.scan(other)
@@ -177,7 +177,7 @@ def test_what_is_no_scan() -> None:
 
 
 @pytest.mark.parametrize("identity", ["zero", [1, 2, 3], 0.5, 2**40, object()])
-def test_what_is_no_identity(identity: Any) -> None:
+def test_invalid_identities(identity: Any) -> None:
     def add(a: i32, b: i32) -> i32:  # noqa: F405
         return a + b
 
@@ -185,7 +185,7 @@ def test_what_is_no_identity(identity: Any) -> None:
         vd.scan(add, identity)
 
 
-def test_what_it_does_not_take() -> None:
+def test_invalid_arguments() -> None:
     @vd.scan
     def add(a: f32, b: f32) -> f32:  # noqa: F405
         return a + b
@@ -198,7 +198,7 @@ def test_what_it_does_not_take() -> None:
         add(np.zeros(3, np.float32))
 
 
-def test_a_function_that_returns_nothing() -> None:
+def test_function_that_returns_none() -> None:
     @vd.scan
     def lost(a: f32, b: f32) -> f32:  # noqa: F405
         a + b

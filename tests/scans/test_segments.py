@@ -1,4 +1,4 @@
-"""Scans that begin anew: at flags, and at places."""
+"""Scans of segments, given as flags or as positions."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_flags_of_the_shape_of_all_elements() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "uint64"])
-def test_places(dtype: str) -> None:
+def test_positions(dtype: str) -> None:
     x = np.random.default_rng(3).random(9000).astype(np.float32)
     places = np.array([0, 1, 17, 17, 4000, 8999, 9000, 20_000], dtype)
     starts = np.zeros(9000, bool)
@@ -71,25 +71,25 @@ def test_places(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
-def test_places_that_are_negative(dtype: str) -> None:
+def test_negative_positions(dtype: str) -> None:
     x = vd.asbuffer(np.ones(900, np.float32))
     places = np.arange(700).astype(dtype)
     places[[300, 500]] = -1, -9
     scanned = vd.cumsum(x, segments=vd.asbuffer(places))
     with pytest.raises(ValueError, match=r"segments: expected ints from 0 on, got -1 at \[300\], in cumsum"):
         scanned.read(0)
-    # meanwhile they begin no segments
+    # until the error is raised, they are ignored
     ends = np.delete(places, [300, 500])
     np.testing.assert_array_equal(scanned.read(0), vd.cumsum(x, segments=vd.asbuffer(ends)).read(0))
 
 
-def test_no_places() -> None:
+def test_empty_positions() -> None:
     x = np.arange(9, dtype=np.int64)
     result = vd.cumsum(vd.asbuffer(x), segments=vd.asbuffer(np.zeros(0, np.int32))).read(0)
     np.testing.assert_array_equal(result, np.cumsum(x))
 
 
-def test_what_is_no_number_stays_in_its_segment() -> None:
+def test_nan_stays_in_its_segment() -> None:
     x = np.ones(5000, np.float32)
     x[[70, 3000]] = np.nan, np.inf
     starts = flags_of(5000, 0.02, 4)
@@ -108,7 +108,7 @@ def test_segments_of_a_function_without_identity() -> None:
     np.testing.assert_array_equal(result, x)
 
 
-def test_flags_in_a_graph_may_change() -> None:
+def test_graphs_read_current_flags() -> None:
     x = np.ones(300, np.int64)
     places = vd.asbuffer(np.array([0], np.int32))
     graph = vd.CommandGraph()
@@ -129,12 +129,12 @@ def test_flags_in_a_graph_may_change() -> None:
         (vd.float32, "segments: expected a vd.Buffer"),
     ],
 )
-def test_what_are_no_segments(segments: Any, message: str) -> None:
+def test_invalid_segments(segments: Any, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         vd.cumsum(vd.asbuffer(np.zeros(4, np.float32)), segments=segments)
 
 
-def test_segments_of_another_shape_or_dtype() -> None:
+def test_segments_of_wrong_shape_or_dtype() -> None:
     x = vd.asbuffer(np.zeros((3, 4), np.float32))
     with pytest.raises(TypeError, match="float32"):
         vd.cumsum(x, 1, segments=vd.asbuffer(np.zeros((3, 4), np.float32)))
@@ -144,7 +144,7 @@ def test_segments_of_another_shape_or_dtype() -> None:
         vd.cumsum(x, 1, segments=vd.asbuffer(np.zeros(2, np.int32)))
 
 
-def test_segments_of_nothing_are_checked() -> None:
+def test_segments_of_empty_arrays_are_checked() -> None:
     nothing = vd.asbuffer(np.empty(0, np.float32))
     for right in (np.empty(0, bool), np.array([0], np.int32)):
         assert vd.cumsum(nothing, segments=vd.asbuffer(right)).shape == (0,)

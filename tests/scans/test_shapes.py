@@ -1,4 +1,4 @@
-"""Any shape, axis, direction and segments: hypothesis looks for what goes wrong."""
+"""Any shape, axis, direction and segments, by hypothesis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows and columns that several workgroups share, by values that show what joins a partial result unasked."""
+"""Rows and columns that several workgroups share, with values that show wrong partial results."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
-from vkdispatch.scans import planning
+from vkdispatch.scans.tuning import tuning
 
 
 @pytest.mark.parametrize(("shape", "axis"), [((3, 30011), 1), ((2, 5, 9001), 2), ((30011, 7), 0)])
@@ -16,7 +16,7 @@ from vkdispatch.scans import planning
 def test_identities_other_than_zero(
     shape: tuple[int, ...], axis: int, reverse: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planning.tuning, "lookback", 0)
+    monkeypatch.setattr(tuning, "lookback", 0)
     x = 1 + np.random.default_rng(1).random(shape, np.float32)
     # no segment begins in most of the ranges
     begins = np.random.default_rng(2).random(shape) < 1e-4

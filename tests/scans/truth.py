@@ -1,4 +1,4 @@
-"""What scans are compared with: NumPy's, row by row."""
+"""Expected results of scans, from NumPy, row by row."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.base.record import replace
-from vkdispatch.scans import planning
+from vkdispatch.scans.tuning import tuning
 
 UFUNCS = {"cumsum": np.add, "cumprod": np.multiply, "cummax": np.maximum, "cummin": np.minimum}
 
@@ -48,9 +47,11 @@ def scanned(
 @contextmanager
 def tuned(**changes: Any) -> Iterator[None]:
     """Plan with other numbers."""
-    before = planning.tuning
-    planning.tuning = replace(before, **changes)
+    before = {name: getattr(tuning, name) for name in changes}
+    for name, number in changes.items():
+        setattr(tuning, name, number)
     try:
         yield
     finally:
-        planning.tuning = before
+        for name, number in before.items():
+            setattr(tuning, name, number)

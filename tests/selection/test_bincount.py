@@ -17,7 +17,7 @@ RNG = np.random.default_rng(8)
 @pytest.mark.parametrize(
     "kind", ["int32", "uint32", "uint8", "int8", "int16", "uint16", "int64", "uint64", "bool"]
 )
-def test_every_type(kind: str) -> None:
+def test_every_dtype(kind: str) -> None:
     data = RNG.integers(0, 2 if kind == "bool" else 100, 3001).astype(kind)
     found = vd.bincount(vd.asbuffer(data)).read(0)
     expected = np.bincount(data.astype(np.int64))
@@ -46,7 +46,7 @@ def test_minlength_and_size() -> None:
     assert list(vd.bincount(wide, size=3).read(0)) == [0, 0, 1]
 
 
-def test_no_elements() -> None:
+def test_empty_arrays() -> None:
     none = vd.asbuffer(np.zeros(0, np.int32))
     assert vd.bincount(none).shape == (0,)
     assert list(vd.bincount(none, minlength=3).read(0)) == [0, 0, 0]
@@ -67,12 +67,12 @@ def test_weights_cancel_exactly() -> None:
     weights = np.array([1e30, 1, -1e30, 2.0**-10, 3e-45, 1e38, 1e38], np.float32)
     data = np.array([0, 0, 0, 0, 1, 2, 2], np.int32)
     found = vd.bincount(vd.asbuffer(data), vd.asbuffer(weights)).read(0)
-    # 2**-10 lies 109 bits below 1e30, and two words hold 118
+    # 2**-10 is 109 bits below 1e30; the two sums of a bin have 118 bits
     np.testing.assert_allclose(found[0], math.fsum(weights[:4].astype(float)), rtol=1e-15)
     assert list(found[1:]) == [float(weights[4]), 2 * float(weights[5])]
 
 
-def test_many_bins_with_weights_are_the_same_each_time() -> None:
+def test_sums_of_weights_in_many_bins_are_reproducible() -> None:
     data = RNG.integers(0, 9000, 30_001).astype(np.int32)
     weights = RNG.standard_normal(data.size).astype(np.float32)
     runs = {
@@ -103,7 +103,7 @@ def test_any_numbers(data: list[int], least: int) -> None:
     )
 
 
-def test_what_is_refused() -> None:
+def test_invalid_arguments() -> None:
     x = vd.asbuffer(np.arange(4, dtype=np.int32))
     with pytest.raises(TypeError, match="integers"):
         vd.bincount(vd.asbuffer(np.zeros(3, np.float32)))

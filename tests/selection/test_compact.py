@@ -14,7 +14,7 @@ SIZES = [1, 2, 31, 32, 33, 255, 257, 8191, 8192, 8193, 16_384, 40_009]
 
 
 @pytest.mark.parametrize("part", [0, 0.01, 0.5, 1])
-def test_masks_of_any_size(part: float) -> None:
+def test_masks_of_every_size(part: float) -> None:
     for size in SIZES:
         data = RNG.random(size).astype(np.float32)
         mask = RNG.random(size) < part
@@ -24,7 +24,7 @@ def test_masks_of_any_size(part: float) -> None:
 @pytest.mark.parametrize(
     "kind", ["uint8", "int16", "float16", "float64", "int64", "complex64", "bool", "uint32"]
 )
-def test_every_type(kind: str) -> None:
+def test_every_dtype(kind: str) -> None:
     data = RNG.integers(0, 3, 3001).astype(kind)
     mask = RNG.integers(0, 2, 3001)
     found = vd.compact(vd.asbuffer(data), vd.asbuffer(mask.astype(np.int32))).read(0)
@@ -35,7 +35,7 @@ def test_every_type(kind: str) -> None:
     np.testing.assert_array_equal(vd.nonzero(vd.asbuffer(data))[0].read(0), np.nonzero(data)[0])
 
 
-def test_bits_stay_as_they_are() -> None:
+def test_bits_are_kept() -> None:
     words = np.array([0x7F800001, 0xFFC12345, 0x80000000, 1], np.uint32)
     found = vd.compact(vd.asbuffer(words.view(np.float32)), vd.asbuffer(np.ones(4, bool))).read(0)
     assert list(found.view(np.uint32)) == list(words)
@@ -53,7 +53,7 @@ def test_vectors_and_several_axes() -> None:
     )
 
 
-def test_a_shorter_condition_keeps_nothing_beyond_it() -> None:
+def test_condition_shorter_than_the_array() -> None:
     data = np.arange(100, dtype=np.int32)
     mask = np.arange(33) % 3 == 0
     np.testing.assert_array_equal(
@@ -61,7 +61,7 @@ def test_a_shorter_condition_keeps_nothing_beyond_it() -> None:
     )
 
 
-def test_predicates_and_maps() -> None:
+def test_conditions_that_are_maps() -> None:
     data = RNG.standard_normal(9001).astype(np.float32)
     x = vd.asbuffer(data)
 
@@ -87,7 +87,7 @@ def test_predicates_and_maps() -> None:
         vd.compact(x, above)
 
 
-def test_size_fills_and_cuts() -> None:
+def test_size_fills_or_truncates() -> None:
     data = np.arange(1000, dtype=np.int32)
     mask = data % 7 == 3
     x, m = vd.asbuffer(data), vd.asbuffer(mask)
@@ -118,7 +118,7 @@ def test_vectors_and_matrices_are_filled_by_component(kind: type[vd.dtype]) -> N
         vd.compact(x, condition, size=3, fill_value="a")
 
 
-def test_no_elements() -> None:
+def test_empty_arrays() -> None:
     none = vd.asbuffer(np.zeros(0, np.float32))
     assert vd.compact(none, none).shape == (0,)
     found, count = vd.compact(none, none, size=3, fill_value=2)
@@ -139,7 +139,7 @@ def test_indices_along_every_axis(shape: tuple[int, ...]) -> None:
         np.testing.assert_array_equal(found.read(0), expected)
 
 
-def test_which_numbers_are_not_zero() -> None:
+def test_numbers_that_are_not_zero() -> None:
     data = np.array([0.0, -0.0, np.nan, np.inf, 1e-45, -1], np.float32)
     assert list(vd.nonzero(vd.asbuffer(data))[0].read(0)) == [2, 3, 4, 5]
     assert list(vd.nonzero(vd.asbuffer(np.array([0, 1j, 1, np.nan * 1j])))[0].read(0)) == [1, 2, 3]
@@ -153,13 +153,13 @@ def test_any_mask(mask: list[bool]) -> None:
     np.testing.assert_array_equal(vd.compact(vd.asbuffer(data), vd.asbuffer(flags)).read(0), data[flags])
 
 
-def test_what_is_refused() -> None:
+def test_invalid_arguments() -> None:
     x = vd.asbuffer(np.zeros(4, np.float32))
     with pytest.raises(TypeError, match=r"vd\.asbuffer"):
         vd.compact(np.zeros(3), x)
     with pytest.raises(ValueError, match="at most 4"):
         vd.compact(x, vd.asbuffer(np.zeros(5, np.float32)))
-    with pytest.raises(TypeError, match="truth values"):
+    with pytest.raises(TypeError, match="booleans"):
         vd.compact(vd.Buffer(4, vd.vec2), vd.Buffer(4, vd.vec2))
     with pytest.raises(ValueError, match="from 0 on"):
         vd.nonzero(x, size=-2)

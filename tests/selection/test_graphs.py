@@ -1,4 +1,4 @@
-"""Everything in graphs, with sizes given; the same bits each time; in the forms for large buffers."""
+"""Selection in graphs, with given sizes; reproducible bits; kernels for large buffers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import vkdispatch as vd
 RNG = np.random.default_rng(13)
 
 
-def test_all_in_one_graph() -> None:
+def test_all_functions_in_one_graph() -> None:
     first = RNG.integers(0, 50, 5001).astype(np.float32)
     second = RNG.integers(20, 40, 5001).astype(np.float32)
     x = vd.asbuffer(first)
@@ -61,7 +61,7 @@ def test_all_in_one_graph() -> None:
 
 
 @pytest.mark.parametrize("kind", ["float32", "float64", "int32", "int64"])
-def test_edges_found_in_a_graph_are_numpys(kind: str) -> None:
+def test_edges_computed_in_a_graph_equal_numpys(kind: str) -> None:
     for scale in (1, 1e-3, 12345):
         data = (RNG.standard_normal(1001) * scale).astype(kind)
         graph = vd.CommandGraph()
@@ -103,6 +103,6 @@ print("fine")
 
 
 @pytest.mark.parametrize("form", ["wide,addressed"])
-def test_forms_do_the_same(run_python: Callable[..., CompletedProcess[str]], form: str) -> None:
+def test_kernels_of_large_buffers(run_python: Callable[..., CompletedProcess[str]], form: str) -> None:
     ran = run_python(FORMS, VKDISPATCH_FORCE_VARIANT=form)
     assert ran.stdout.strip() == "fine", ran.stderr

@@ -1,4 +1,4 @@
-"""vd.histogram against NumPy: edges, counts, weights, what lies outside."""
+"""vd.histogram against NumPy: edges, counts, weights, and elements outside."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vkdispatch as vd
-from vkdispatch.selection import histogram, weighing
+from vkdispatch.selection.histograms import edges, weighing
 
 RNG = np.random.default_rng(7)
 KINDS = ["float32", "int32", "uint8", "bool", "float64", "int64", "uint64", "int16", "float16"]
@@ -26,7 +26,7 @@ def same(found: tuple[vd.Buffer[Any], vd.Buffer[Any]], expected: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_type(kind: str) -> None:
+def test_every_dtype(kind: str) -> None:
     data = RNG.integers(0, 2 if kind == "bool" else 100, 3001).astype(kind)
     expected_of = data.astype(np.uint8) if kind == "bool" else data
     buffer = vd.asbuffer(data)
@@ -46,10 +46,10 @@ def test_numbers_of_bins(bins: int) -> None:
     same(vd.histogram(vd.asbuffer(data), bins, (0, 1)), np.histogram(data, bins, (0, 1)))
 
 
-def test_elements_on_edges_belong_where_numpy_puts_them() -> None:
+def test_bins_of_elements_on_edges() -> None:
     edges = np.linspace(0, 1, 11)
     for kind in (np.float32, np.float64):
-        # but for 0, beside which there are subnormal numbers: devices may take them for 0
+        # not at 0: its neighbours are subnormal, and devices may treat them as 0
         near = np.concatenate([np.nextafter(edges[1:].astype(kind), kind(side)) for side in (-9, 9)])
         data = np.concatenate([edges.astype(kind), near])
         same(vd.histogram(vd.asbuffer(data), 10, (0, 1)), np.histogram(data, 10, (0, 1)))
@@ -58,7 +58,7 @@ def test_elements_on_edges_belong_where_numpy_puts_them() -> None:
 
 @pytest.mark.parametrize("bins", [2, 10, 50, 155])
 @pytest.mark.parametrize("scale", [2.0**-16, 0.01, 10.0, 3000.0])
-def test_edges_of_float16_are_rounded_to_it(bins: int, scale: float) -> None:
+def test_edges_of_float16_are_rounded_to_float16(bins: int, scale: float) -> None:
     data = (RNG.standard_normal(23_911) * scale).astype(np.float16)
     buffer = vd.asbuffer(data)
     outer = (float(data.min()) / 2, float(data.max()) / 3)
@@ -79,7 +79,7 @@ def test_edges_of_float16_are_rounded_to_it(bins: int, scale: float) -> None:
             same(recorded, expected)
 
 
-def test_a_single_value_of_float16() -> None:
+def test_single_value_of_float16() -> None:
     for value in (0.1, 100.0, 2.0**-20):
         data = np.full(9, value, np.float16)
         same(vd.histogram(vd.asbuffer(data), 4), np.histogram(data, 4))
@@ -107,7 +107,7 @@ def test_ranges_and_edges_of_any_type(kind: str) -> None:
         same(vd.histogram(buffer, edges), np.histogram(data, edges))
 
 
-def test_what_is_no_number_or_lies_outside_is_not_counted() -> None:
+def test_nan_and_elements_outside_are_not_counted() -> None:
     data = np.array([np.nan, np.inf, -np.inf, -0.0, 0.5, 1, 1.5, -1e-30], np.float32)
     same(vd.histogram(vd.asbuffer(data), 4, (0, 1)), np.histogram(data, 4, (0, 1)))
     counts, _ = vd.histogram(vd.asbuffer(data), np.array([0.0, 0.5, 1.0]))
@@ -124,7 +124,7 @@ def test_edges_of_any_width() -> None:
     np.testing.assert_array_equal(counts.read(0), np.histogram(data, edges)[0])
 
 
-def test_extremes_of_types() -> None:
+def test_extreme_values_of_dtypes() -> None:
     data = np.array([-(2**63), 2**63 - 1, 0, 5], np.int64)
     same(vd.histogram(vd.asbuffer(data), 3), np.histogram(data, 3))
     far = np.array([2**63 - 1, 2**63 - 2, 2**63 - 3], np.int64)
@@ -132,7 +132,7 @@ def test_extremes_of_types() -> None:
     same(vd.histogram(vd.asbuffer(far), edges), np.histogram(far, edges))
 
 
-def test_no_elements() -> None:
+def test_empty_arrays() -> None:
     none = vd.asbuffer(np.zeros((0, 3), np.float32))
     same(vd.histogram(none, 4), np.histogram(np.zeros(0, np.float32), 4))
     counts, _ = vd.histogram(none, 3, (0, 1), weights=none)
@@ -149,7 +149,7 @@ def test_weights(kind: str) -> None:
     np.testing.assert_array_equal(edges.read(0), expected_edges.astype(np.float32))
 
 
-def test_sums_of_weights_are_exact_and_the_same_each_time() -> None:
+def test_sums_of_weights_are_exact_and_reproducible() -> None:
     data = RNG.integers(0, 5, 40_001).astype(np.int32)
     weights = (RNG.standard_normal(data.size) * 10.0 ** RNG.integers(-12, 12, data.size)).astype(np.float64)
 
@@ -163,7 +163,7 @@ def test_sums_of_weights_are_exact_and_the_same_each_time() -> None:
         assert call().tobytes() == first.tobytes()
 
 
-def test_weights_that_are_no_numbers() -> None:
+def test_weights_that_are_not_finite() -> None:
     data = np.repeat(np.arange(5), 3).astype(np.float32)
     weights = np.array([1, np.inf, 2, -np.inf, 1, 1, np.inf, -np.inf, 0, np.nan, 1, 1, 1, 2, 3], np.float32)
     counts = vd.histogram(vd.asbuffer(data), 5, (0, 5), weights=vd.asbuffer(weights))[0].read(0)
@@ -205,7 +205,7 @@ def test_any_integers(data: list[int], bins: int, around: tuple[int, int]) -> No
     same(vd.histogram(vd.asbuffer(array), bins), np.histogram(array, bins))
 
 
-def test_what_is_refused() -> None:
+def test_invalid_arguments() -> None:
     x = vd.asbuffer(np.arange(4, dtype=np.float32))
     with pytest.raises(TypeError, match=r"vd\.asbuffer"):
         vd.histogram(np.arange(3), 3)
@@ -229,7 +229,7 @@ def test_what_is_refused() -> None:
 
 @pytest.mark.parametrize("cpu", [False, True])
 @pytest.mark.parametrize("size", [1, 255, 4099, 70_001])
-def test_both_kinds_of_devices(monkeypatch: pytest.MonkeyPatch, size: int, cpu: bool) -> None:
+def test_plans_of_cpus_and_gpus(monkeypatch: pytest.MonkeyPatch, size: int, cpu: bool) -> None:
     monkeypatch.setenv("VKDISPATCH_PLAN", "cpu" if cpu else "gpu")
     for kind in ("uint8", "float32"):
         data = RNG.integers(0, 200, size).astype(kind)
@@ -239,7 +239,7 @@ def test_both_kinds_of_devices(monkeypatch: pytest.MonkeyPatch, size: int, cpu: 
 
 @pytest.mark.parametrize("bins", [7, 3000])
 @pytest.mark.parametrize("kind", ["int8", "bool", "int32", "uint32", "int64"])
-def test_weights_are_summed_word_by_word(monkeypatch: pytest.MonkeyPatch, kind: str, bins: int) -> None:
+def test_weights_without_64_bit_atomics(monkeypatch: pytest.MonkeyPatch, kind: str, bins: int) -> None:
     monkeypatch.setattr(weighing, "_HAS_LONGS", {"what no device has"})
     numbers = np.iinfo(np.uint8 if kind == "bool" else kind)
     data = RNG.random(20_011).astype(np.float32)
@@ -253,8 +253,8 @@ def test_weights_are_summed_word_by_word(monkeypatch: pytest.MonkeyPatch, kind: 
 
 
 @pytest.mark.parametrize("kind", ["int8", "uint8", "bool", "int32", "uint32", "float16", "float32"])
-def test_edges_of_elements_own_kind_tell_the_same(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    monkeypatch.setattr(histogram, "_has_to_narrow", lambda x, kind: kind is vd.float64)
+def test_edges_without_float64(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    monkeypatch.setattr(edges, "_must_narrow", lambda x, kind: kind is vd.float64)
     if kind.startswith("float"):
         data = (RNG.integers(-40, 40, 5003) / 16).astype(kind)
     else:

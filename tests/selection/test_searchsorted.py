@@ -30,7 +30,7 @@ def test_lengths(length: int) -> None:
 @pytest.mark.parametrize(
     "kind", ["int32", "uint32", "uint8", "int16", "int64", "uint64", "float16", "float64", "bool"]
 )
-def test_every_type(kind: str) -> None:
+def test_every_dtype(kind: str) -> None:
     array = np.sort(RNG.integers(0, 2 if kind == "bool" else 100, 500).astype(kind))
     wanted = RNG.integers(0, 2 if kind == "bool" else 120, 300).astype(kind)
     for side in SIDES:
@@ -38,7 +38,7 @@ def test_every_type(kind: str) -> None:
         np.testing.assert_array_equal(found, np.searchsorted(array, wanted, side))
 
 
-def test_types_are_compared_as_numpy_promotes_them() -> None:
+def test_promotion_of_dtypes() -> None:
     array = np.array([-5, 0, 2, 2**31 - 1], np.int32)
     wanted = np.array([-0.5, 2.5, 2**31], np.float64)
     found = vd.searchsorted(vd.asbuffer(array), vd.asbuffer(wanted)).read(0)
@@ -48,7 +48,7 @@ def test_types_are_compared_as_numpy_promotes_them() -> None:
     np.testing.assert_array_equal(found, np.searchsorted(array, unsigned, "right"))
 
 
-def test_what_is_no_number_comes_last() -> None:
+def test_nan_is_last() -> None:
     array = np.array([-np.inf, -1, -0.0, 0, 3, np.inf, np.nan, np.nan], np.float32)
     wanted = np.array([np.nan, np.inf, -np.inf, 0, -0.0, 3, 4, -5], np.float32)
     for side in SIDES:
@@ -56,7 +56,7 @@ def test_what_is_no_number_comes_last() -> None:
         np.testing.assert_array_equal(found, np.searchsorted(array, wanted, side))
 
 
-def test_a_sorter() -> None:
+def test_sorter() -> None:
     array = RNG.integers(0, 300, 5001).astype(np.int32)
     order = np.argsort(array, kind="stable")
     wanted = np.arange(-5, 310, dtype=np.int32)
@@ -74,7 +74,7 @@ def test_a_sorter() -> None:
 @pytest.mark.parametrize(
     ("kind", "bad"), [("int32", -1), ("int64", 900), ("uint32", 2**32 - 1), ("uint64", 900)]
 )
-def test_a_sorter_of_no_places(kind: str, bad: int) -> None:
+def test_sorter_with_invalid_indices(kind: str, bad: int) -> None:
     array = vd.asbuffer(np.arange(900, dtype=np.float32))
     sorter = np.arange(900).astype(kind)
     sorter[[700, 800]] = bad
@@ -86,7 +86,7 @@ def test_a_sorter_of_no_places(kind: str, bad: int) -> None:
     found = vd.searchsorted(array, array, sorter=vd.asbuffer(sorter))
     with pytest.raises(IndexError, match=f"sorter: {bad} at"):
         vd.queue_wait_idle()
-    # the nearest element is meant meanwhile, by which these are in order
+    # invalid indices are clipped, and the elements are ascending then
     np.testing.assert_array_equal(found.read(0), np.arange(900))
     sorter = np.arange(900).astype(kind)
     graph = vd.CommandGraph()
@@ -96,7 +96,7 @@ def test_a_sorter_of_no_places(kind: str, bad: int) -> None:
     np.testing.assert_array_equal(places.read(0), np.arange(900))
 
 
-def test_shapes_and_no_elements() -> None:
+def test_shapes_and_empty_arrays() -> None:
     array = np.arange(10, dtype=np.float32)
     wanted = RNG.random((3, 5, 7)).astype(np.float32) * 12
     found = vd.searchsorted(vd.asbuffer(array), vd.asbuffer(wanted))
@@ -134,7 +134,7 @@ def test_maps() -> None:
     st.sampled_from(SIDES),
 )
 def test_any_floats(array: list[float], wanted: list[float], side: Any) -> None:
-    # GPUs may take subnormal numbers for zeros
+    # GPUs may treat subnormal numbers as zero
     ordered, values = (np.array(each, np.float32) for each in (array, wanted))
     for each in (ordered, values):
         each[np.abs(each) < np.finfo(np.float32).tiny] = 0
@@ -143,7 +143,7 @@ def test_any_floats(array: list[float], wanted: list[float], side: Any) -> None:
     np.testing.assert_array_equal(found, np.searchsorted(ordered, values, side))
 
 
-def test_what_is_refused() -> None:
+def test_invalid_arguments() -> None:
     x = vd.asbuffer(np.arange(4, dtype=np.float32))
     with pytest.raises(ValueError, match="side"):
         vd.searchsorted(x, x, "middle")

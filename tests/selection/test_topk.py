@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vkdispatch as vd
-from vkdispatch.selection import narrowing
+from vkdispatch.selection.topk.narrowing import plan_narrowing
+from vkdispatch.selection.tuning import tuning
 
 RNG = np.random.default_rng(12)
 Array = np.ndarray[Any, Any]
@@ -58,10 +59,10 @@ def test_axes(shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize(
     "kind", ["int32", "uint8", "int16", "float16", "float64", "int64", "uint64", "bool", "complex64"]
 )
-def test_every_type(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    # the long one is narrowed down first
-    monkeypatch.setattr(narrowing.tuning, "length", 5000)
-    monkeypatch.setattr(narrowing.tuning, "samples", 512)
+def test_every_dtype(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # the long row is narrowed down first
+    monkeypatch.setattr(tuning, "sample_length", 5000)
+    monkeypatch.setattr(tuning, "samples", 512)
     data = RNG.integers(-2, 90, 6001).astype(kind)
     if kind == "complex64":
         data = (data + 1j * RNG.integers(-2, 2, data.size)).astype(kind)
@@ -70,22 +71,22 @@ def test_every_type(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if kind in ("int32", "float16", "bool"):
         check(data, 11, largest=False)
     if kind != "complex64":
-        # more equal elements than there is room for
+        # more equal elements than fit
         check(np.minimum(data, data.dtype.type(1)), 11)
 
 
 @pytest.mark.parametrize("cpu", [False, True])
-def test_samples_that_tell_nothing(monkeypatch: pytest.MonkeyPatch, cpu: bool) -> None:
+def test_arrays_whose_samples_are_not_good(monkeypatch: pytest.MonkeyPatch, cpu: bool) -> None:
     monkeypatch.setenv("VKDISPATCH_PLAN", "cpu" if cpu else "gpu")
-    monkeypatch.setattr(narrowing.tuning, "length", 4000)
-    monkeypatch.setattr(narrowing.tuning, "samples", 256)
-    # calls of one shape are repeated as they were planned
+    monkeypatch.setattr(tuning, "sample_length", 4000)
+    monkeypatch.setattr(tuning, "samples", 256)
+    # repeated calls of one shape reuse a plan, so shapes differ
     length = 20_000 + cpu
     rows = RNG.random((3, length)).astype(np.float32)
     rows[1] = 0.5  # as many candidates as elements
     rows[2, 3::2] = 0.75
     for k in (1, 40, 200):
-        assert narrowing.planned(length, k) is not None
+        assert plan_narrowing(length, k) is not None
         check(rows, k)
         check(rows, k, largest=False)
         check(np.sort(rows, axis=1), k)
@@ -103,13 +104,13 @@ def test_extremes() -> None:
             check(data, k, largest=largest)
 
 
-def test_bits_stay_as_they_are() -> None:
+def test_bits_are_kept() -> None:
     words = np.array([0x7F800001, 0xFFC12345, 0x80000000, 1], np.uint32)
     found = vd.topk(vd.asbuffer(words.view(np.float32)), 4)[0].read(0)
     assert list(found.view(np.uint32)) == [0x7F800001, 0xFFC12345, 1, 0x80000000]
 
 
-def test_all_the_same_and_nearly_so() -> None:
+def test_equal_and_nearly_equal_elements() -> None:
     data = np.full(70_001, 2.5, np.float32)
     check(data, 100)
     data[::1000] = np.nextafter(np.float32(2.5), np.float32(9))
@@ -126,7 +127,7 @@ def test_rows_of_equal_elements() -> None:
         check(data, k, largest=False)
 
 
-def test_results_given() -> None:
+def test_out() -> None:
     data = RNG.random((20, 50)).astype(np.float32)
     values, indices = vd.Buffer((20, 3), vd.float32), vd.Buffer((20, 3), vd.int64)
     found = vd.topk(vd.asbuffer(data), 3, out=(values, indices))
@@ -152,7 +153,7 @@ def test_maps() -> None:
     np.testing.assert_array_equal(values.read(0), -expected.astype(np.float64))
 
 
-def test_no_elements() -> None:
+def test_empty_arrays() -> None:
     none = vd.asbuffer(np.zeros((0, 5), np.float32))
     assert vd.topk(none, 2)[0].shape == (0, 2)
     assert vd.topk(none, 0, axis=0)[1].shape == (0, 5)
@@ -164,7 +165,7 @@ def test_any_integers(data: list[int], k: int, largest: bool) -> None:
     check(np.array(data, np.float32), min(k, len(data)), largest=largest)
 
 
-def test_what_is_refused() -> None:
+def test_invalid_arguments() -> None:
     x = vd.asbuffer(np.arange(4, dtype=np.float32))
     for k in (5, -1):
         with pytest.raises(ValueError, match="0 to 4"):
@@ -173,7 +174,7 @@ def test_what_is_refused() -> None:
         vd.topk(x, 2.5)
     with pytest.raises(ValueError, match="axis"):
         vd.topk(x, 1, axis=1)
-    with pytest.raises(TypeError, match="truth values"):
+    with pytest.raises(TypeError, match="booleans"):
         vd.topk(vd.Buffer(4, vd.vec2), 1)
     with pytest.raises(TypeError, match="pair"):
         vd.topk(x, 1, out=x)

@@ -31,7 +31,7 @@ def test_sizes(size: int) -> None:
 @pytest.mark.parametrize(
     "kind", ["float32", "uint8", "bool", "int64", "float64", "float16", "complex64", "int16"]
 )
-def test_every_type(kind: str) -> None:
+def test_every_dtype(kind: str) -> None:
     data = RNG.integers(0, 2 if kind == "bool" else 30, 1001).astype(kind)
     if data.dtype.kind in "fc":
         data[RNG.integers(0, data.size, 20)] = np.nan
@@ -52,7 +52,7 @@ def test_nan_and_tiny_numbers() -> None:
     np.testing.assert_array_equal(vd.unique(vd.asbuffer(complexes), return_counts=True)[1].read(0), [2, 3])
 
 
-def test_each_alone() -> None:
+def test_each_result_alone() -> None:
     data = RNG.integers(0, 50, (40, 30)).astype(np.int32)
     x = vd.asbuffer(data)
     for name in ("return_index", "return_inverse", "return_counts"):
@@ -63,7 +63,7 @@ def test_each_alone() -> None:
         assert other.shape == expected[1].shape
 
 
-def test_size_fills_and_cuts() -> None:
+def test_size_fills_or_truncates() -> None:
     data = np.array([5, 3, 5, 9, 3, 5], np.int32)
     x = vd.asbuffer(data)
     for size, values, index, counts in (
@@ -78,7 +78,7 @@ def test_size_fills_and_cuts() -> None:
     assert list(vd.unique(x, size=5, fill_value=-1).read(0)) == [3, 5, 9, -1, -1]
 
 
-def test_no_elements() -> None:
+def test_empty_arrays() -> None:
     none = vd.asbuffer(np.zeros((0, 3), np.float32))
     found = vd.unique(none, True, True, True)
     assert [each.shape for each in found] == [(0,), (0,), (0, 3), (0,)]
@@ -112,9 +112,9 @@ def test_any_integers(data: list[int]) -> None:
     check(np.array(data, np.int32))
 
 
-def test_what_is_refused() -> None:
+def test_invalid_arguments() -> None:
     x = vd.asbuffer(np.arange(4, dtype=np.float32))
-    with pytest.raises(TypeError, match="truth values"):
+    with pytest.raises(TypeError, match="booleans"):
         vd.unique(vd.Buffer(4, vd.vec2))
     with pytest.raises(ValueError, match="from 0 on"):
         vd.unique(x, size=-1)

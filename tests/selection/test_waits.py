@@ -1,4 +1,4 @@
-"""How often calls wait for the device: once where the data decide on the size of the result, else never."""
+"""How often calls wait for the device: once if the data decides the size of the result, else never."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
-from vkdispatch.selection import compaction
+from vkdispatch.selection.tuning import tuning
 
 RNG = np.random.default_rng(17)
 NUMBERS = RNG.integers(0, 300, 20_001)
@@ -77,22 +77,20 @@ NOT_WAITING: dict[str, Call] = {
 
 
 @pytest.mark.parametrize("name", WAITING)
-def test_once(name: str) -> None:
+def test_calls_that_wait_once(name: str) -> None:
     x = array("int32")
     assert reads_of(lambda: WAITING[name](x)) == ["read_into"]
 
 
 @pytest.mark.parametrize("name", NOT_WAITING)
-def test_never(name: str) -> None:
+def test_calls_that_do_not_wait(name: str) -> None:
     x = array("int32")
     assert reads_of(lambda: NOT_WAITING[name](x)) == []
 
 
 @pytest.mark.parametrize("few", [0, 1 << 20])
-def test_tiles_that_are_summed_up_by_a_launch_or_by_each_workgroup(
-    monkeypatch: pytest.MonkeyPatch, few: int
-) -> None:
-    monkeypatch.setattr(compaction, "_FEW", few)
+def test_numbers_of_tiles(monkeypatch: pytest.MonkeyPatch, few: int) -> None:
+    monkeypatch.setattr(tuning, "flag_few", few)
     # more tiles than a workgroup has invocations
     data = RNG.integers(0, 3, 2_400_001).astype(np.uint8)
     x = vd.asbuffer(data)
@@ -104,7 +102,7 @@ def test_tiles_that_are_summed_up_by_a_launch_or_by_each_workgroup(
         np.testing.assert_array_equal(ours.read(0), theirs)
 
 
-def test_edges_are_the_callers_own() -> None:
+def test_returned_edges_are_not_cached_ones() -> None:
     x = array("float32")
     expected = np.histogram(NUMBERS, 7, (0, 300))
     for outer in ((0, 300), (0.0, 300.0), (0, 300)):
@@ -119,7 +117,7 @@ def test_edges_are_the_callers_own() -> None:
         )
 
 
-def test_many_edges_are_not_all_kept() -> None:
+def test_cache_of_edges_is_bounded() -> None:
     x = array("int32")
     for most in range(100, 300):
         counts, _ = vd.histogram(x, 3, (0, most))

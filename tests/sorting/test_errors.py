@@ -1,4 +1,4 @@
-"""What sorts say of arguments that do not fit, before anything reaches the device."""
+"""Errors of sorts for invalid arguments, which are raised before anything reaches the device."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 import vkdispatch as vd
 from vkdispatch.codegen.abbreviations import *  # noqa: F403
-from vkdispatch.sorting.functions import _position_kind
+from vkdispatch.sorting.arguments import parse_position_type
 
 
 def buffer(shape: Any = (3, 8), kind: Any = vd.int32) -> Any:
@@ -36,8 +36,8 @@ CASES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: vd.sort(np.zeros(3)), TypeError, "x: expected a vd.Buffer or a map called with its arguments"),
     (lambda: vd.argsort([1, 2]), TypeError, "vd.asbuffer"),
     (lambda: vd.sort(buffer(5, vd.vec3)), TypeError, "x: vec3 has no order; sort by a component of it"),
-    (lambda: vd.sort(buffer(), 2), ValueError, "axis: 2 is out of bounds for an array of 2 dimensions"),
-    (lambda: vd.sort(buffer(), -3), ValueError, "axis: -3 is out of bounds"),
+    (lambda: vd.sort(buffer(), 2), ValueError, "axis: 2 is no axis of an array of 2 dimensions"),
+    (lambda: vd.sort(buffer(), -3), ValueError, "axis: -3 is no axis"),
     (lambda: vd.sort(buffer(), 1.0), TypeError, "axis: expected an int, got float 1.0"),
     (lambda: vd.sort(buffer(), descending=1), TypeError, "descending: expected True or False, got int 1"),
     (lambda: vd.sort(buffer(), stable="yes"), TypeError, "stable: expected True or False, got str 'yes'"),
@@ -95,12 +95,12 @@ CASES: list[tuple[Callable[[], Any], type[Exception], str]] = [
 
 
 @pytest.mark.parametrize("number", range(len(CASES)))
-def test_what_does_not_fit(number: int) -> None:
+def test_invalid_arguments(number: int) -> None:
     call, kind, message = CASES[number]
     with pytest.raises(kind, match=re.escape(message)):
         call()
 
 
-def test_positions_that_do_not_fit() -> None:
+def test_dtype_too_small_for_positions() -> None:
     with pytest.raises(ValueError, match="dtype: positions up to 4294967296 do not fit uint32"):
-        _position_kind(vd.uint32, None, (1 << 32) + 1)
+        parse_position_type(vd.uint32, None, (1 << 32) + 1)

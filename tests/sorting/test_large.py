@@ -1,4 +1,4 @@
-"""More keys than 32-bit indices tell apart, made and looked at on the device."""
+"""More keys than 32-bit indices can address, made and checked on the device."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def falls(x: Buff[u8]) -> u64:  # noqa: F405
 
 
 @pytest.mark.parametrize("size", [100_003, (1 << 31) + 12_345])
-def test_keys_beyond_32_bits(size: int) -> None:
+def test_more_keys_than_32_bits_count(size: int) -> None:
     if size >= 1 << 31 and vd.get_context().device_infos[0].is_cpu():
         pytest.skip("takes a GPU")
     x = vd.Buffer(size, vd.uint8)

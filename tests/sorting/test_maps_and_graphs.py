@@ -43,7 +43,7 @@ Y = np.random.default_rng(2).standard_normal((7, 300)).astype(np.float32)
 
 
 @pytest.mark.parametrize("axis", [0, 1])
-def test_maps_give_keys_and_values(axis: int) -> None:
+def test_maps_as_keys_and_values(axis: int) -> None:
     x, y = vd.asbuffer(X), vd.asbuffer(Y)
     host = np.abs(X - Y)
     np.testing.assert_array_equal(vd.sort(distance(x, y), axis).read(0), np.sort(host, axis))
@@ -62,7 +62,7 @@ def test_maps_of_whole_buffers() -> None:
 
 
 @pytest.mark.parametrize("axis", [0, 1])
-def test_output_maps_know_where_they_store(axis: int) -> None:
+def test_mapped_index_in_output_maps(axis: int) -> None:
     x, bias = vd.asbuffer(X), vd.asbuffer(np.arange(11, dtype=np.float32))
     place = np.arange(X.size).reshape(X.shape) % 11
     found = vd.sort(x, axis, output_map=plus_bias(bias)).read(0)
@@ -111,7 +111,7 @@ def test_segments_along_other_axes() -> None:
 
 
 @pytest.mark.parametrize("size", [30, 900, 5000])
-def test_graphs_sort_what_is_there(size: int) -> None:
+def test_graphs_sort_current_data(size: int) -> None:
     x, w = vd.asbuffer(np.zeros(size, np.float32)), vd.asbuffer(np.zeros(size, np.float32))
     graph = vd.CommandGraph()
     sorted_x = vd.sort(x, graph=graph)
@@ -134,7 +134,7 @@ def test_graphs_sort_what_is_there(size: int) -> None:
 
 OTHER_FORMS = """
 import numpy as np, vkdispatch as vd
-from vkdispatch.sorting.planning import tuning
+from vkdispatch.sorting.tuning import tuning
 rng = np.random.default_rng(0)
 def check(host, axis=-1):
     x = vd.asbuffer(host)
@@ -155,13 +155,13 @@ def check_all(kinds):
 """
 
 
-def test_forms_of_large_buffers(run_python: Callable[..., CompletedProcess[str]]) -> None:
+def test_kernels_of_large_buffers(run_python: Callable[..., CompletedProcess[str]]) -> None:
     code = OTHER_FORMS + "check_all([np.int32])"
     done = run_python(code, VKDISPATCH_FORCE_VARIANT="wide", VKDISPATCH_DEBUG="1")
     assert done.returncode == 0, done.stderr
 
 
-# One thread at a time: processors promise no other progress.
+# One thread: CPU drivers have no forward progress otherwise.
 SWEEPS = """
 tuning.width = 4
 tuning.group, tuning.items, tuning.sweep_items, tuning.block_group, tuning.block_items = 32, 2, 2, 32, 2
@@ -176,7 +176,7 @@ ways = (1, 0, 1, 64), (1, 0, 3, 64), (0, 1, 1, 1)
 for number, (tuning.onesweep, tuning.votes, tuning.window, tuning.few_tiles) in enumerate(ways):
     for shape in ((3000,), (3, 65), (5, 64), (2, 700)):
         check_few((*shape[:-1], shape[-1] + number))  # calls of one shape are repeated as they were planned
-    # tiles that are whole, of one digit: as many keys as a count has
+    # whole tiles of one digit: the largest count
     same = vd.asbuffer(np.full(640 + 64 * number, 7, np.int16))
     assert (vd.argsort(same).read(0) == np.arange(same.size)).all()
 tuning.onesweep, tuning.group, tuning.sweep_items = 1, 64, 3
@@ -198,8 +198,8 @@ def test_kernels_of_gpus(run_python: Callable[..., CompletedProcess[str]]) -> No
     assert done.returncode == 0, done.stderr
 
 
-# Runs shorter than a subgroup's share and longer, of one workgroup and several, in digits of both widths;
-# rows that are merged, whose numbers are no multiples of blocks and workgroups.
+# Short and long runs, of one workgroup and several, with digits of both widths; and merged rows, in numbers
+# that are not multiples of blocks and workgroups.
 RUNS = """
 from vkdispatch.sorting import planning
 tuning.run_least, tuning.run_most, tuning.run_count = 16, 400, 24

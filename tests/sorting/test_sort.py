@@ -1,4 +1,4 @@
-"""vd.sort, vd.argsort and vd.sort_by_key beside NumPy's stable sorts."""
+"""vd.sort, vd.argsort and vd.sort_by_key against NumPy's stable sorts."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import vkdispatch as vd
 
 from .truth import KINDS, assert_same_bits, keys, order, ordered
 
-# around: rows in which each key counts, subgroups, workgroups, tiles of a workgroup, several tiles
+# sizes around those of short rows, subgroups, workgroups, tiles of a workgroup, several tiles
 SIZES = (1, 2, 3, 7, 8, 31, 32, 33, 47, 48, 49, 63, 64, 65, 127, 257, 509, 1023, 1024, 1025, 2048, 4097, 9001)
 
 
-# the others share their codes with one of these
+# the other dtypes share their codes with one of these
 LONG = (vd.int8, vd.uint16, vd.int32, vd.uint64, vd.float16, vd.float32, vd.float64)
 FALLING = (vd.uint8, vd.int16, vd.int32, vd.int64, vd.float16, vd.float32, vd.float64, vd.complex64)
 
@@ -33,7 +33,7 @@ def check(kind: Any, size: int, *, descending: bool = False) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_every_kind_as_numpy(kind: Any) -> None:
+def test_every_dtype_as_numpy(kind: Any) -> None:
     check(kind, 40)
     if kind is not vd.complex128:  # takes long to compile
         check(kind, 900)
@@ -42,7 +42,7 @@ def test_every_kind_as_numpy(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", FALLING, ids=lambda kind: kind.name)
-def test_the_largest_first(kind: Any) -> None:
+def test_descending(kind: Any) -> None:
     check(kind, 40, descending=True)
     if kind in (vd.int32, vd.float64):
         check(kind, 900, descending=True)
@@ -104,7 +104,7 @@ def test_axis_none_flattens() -> None:
 
 
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (2, 0, 5)])
-def test_nothing(shape: tuple[int, ...]) -> None:
+def test_empty_arrays(shape: tuple[int, ...]) -> None:
     x = vd.asbuffer(np.zeros(shape, np.float32))
     for axis in range(len(shape)):
         assert vd.sort(x, axis).shape == shape
@@ -123,7 +123,7 @@ def test_nans_come_last_and_zeros_are_equal() -> None:
     assert np.signbit(vd.sort(x).read(0)[2:5]).tolist() == [False, True, False]
 
 
-def test_bits_of_nans_stay() -> None:
+def test_bits_of_nans_are_kept() -> None:
     words = np.array([0x7FC00001, 0xFFFFFFFF, 0x3F800000, 0x7F800001, 0xFF800000], np.uint32)
     found = vd.sort(vd.asbuffer(words.view(np.float32))).read(0).view(np.uint32)
     assert found.tolist() == [0xFF800000, 0x3F800000, 0x7FC00001, 0xFFFFFFFF, 0x7F800001]
@@ -202,7 +202,7 @@ def test_values_of_every_size(kind: Any) -> None:
     assert_same_bits(found.read(0), data[order(host)])
 
 
-def test_several_values_that_swap_places() -> None:
+def test_several_values_in_place() -> None:
     host = keys(vd.int32, 900, few=True)
     a, b = np.arange(900, dtype=np.float32), np.arange(900, dtype=np.float32) ** 2
     x, first, second = vd.asbuffer(host), vd.asbuffer(a), vd.asbuffer(b)
@@ -214,7 +214,7 @@ def test_several_values_that_swap_places() -> None:
     assert vd.sort_by_key(x, [])[1] == ()
 
 
-def test_the_same_bits_each_time() -> None:
+def test_bits_are_reproducible() -> None:
     host = keys(vd.float32, 9001, few=True)
     x = vd.asbuffer(host)
     first = vd.argsort(x).read(0)
@@ -223,7 +223,7 @@ def test_the_same_bits_each_time() -> None:
 
 
 @pytest.mark.parametrize("kind", [vd.uint8, vd.float16, vd.vec2], ids=str)
-def test_values_travel_with_keys(kind: Any) -> None:
+def test_values_moved_with_keys(kind: Any) -> None:
     values = vd.Buffer((3, 3000), kind)
     data = np.random.default_rng(1).integers(0, 200, values.read(0).shape).astype(values.read(0).dtype)
     for key, few in ((vd.int8, False), (vd.int32, True)):

@@ -1,4 +1,4 @@
-"""What sorts must give, by NumPy; and arrays with every awkward value of a dtype."""
+"""Expected results of sorts, from NumPy; and arrays with the special values of each dtype."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def keys(kind: Any, shape: Any, seed: int = 0, *, few: bool = False) -> Array:
     if few:
         floats = rng.integers(-2, 3, size).astype(dtype)
     else:
-        # any bits are a float
+        # any bits are a valid float
         words = rng.integers(0, 1 << 16, (size, dtype.itemsize // 2), dtype=np.uint16)
         floats = words.view(dtype).reshape(size).copy()
     for value in (0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, np.finfo(dtype).tiny, np.finfo(dtype).max):

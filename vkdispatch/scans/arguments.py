@@ -1,68 +1,68 @@
-"""The arguments of a scan's kernel, in one order for who declares them, who traces it and who launches it.
+"""The arguments of scan kernels: declared, unpacked in a trace and passed to a launch, always in one order.
 
-results (and a view of them); partial results, and their flags; the board of a look-back; flags; those of the
-source, and views of them; those of the sink; numbers
+results (and a view of them); partial results, and their flags; words of a look-back; flags of segments;
+arguments of the source, and views of them; arguments of the sink; numbers
 """
 
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any, Protocol
 
-from vkdispatch.arrays.kernels import buffer, constant
 from vkdispatch.arrays.maps.operand import Operand
 from vkdispatch.arrays.maps.output import Output, Sink
 from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.values.annotations import buffer, constant
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, uint32
 from vkdispatch.base.record import record
-from vkdispatch.scans.storing import Stores, result_view
+from vkdispatch.scans.storing import ResultStore, choose_result_view
 
 
 class Form(Protocol):
-    """What arguments depend on of a kernel's form."""
+    """The part of a kernel's form that decides which arguments it has."""
 
     @property
     def mode(self) -> str:
-        """What it does: scan, reduce or lookback."""
+        """What the kernel does: "scan", "reduce" or "lookback"."""
 
     @property
     def together(self) -> int:
         """Elements of a vector."""
 
     @property
-    def flagged(self) -> DType | None:
-        """What a buffer holds that tells where segments begin; None: there is none."""
+    def flag_type(self) -> DType | None:
+        """The dtype of the flags that mark where segments begin; None without segments."""
 
     @property
-    def carried(self) -> bool:
-        """Whether there are partial results of what comes before."""
+    def is_carried(self) -> bool:
+        """Whether the kernel reads partial results of what comes before."""
 
     @property
-    def segmented(self) -> bool:
-        """Whether segments begin other than with the first element."""
+    def is_segmented(self) -> bool:
+        """Whether segments begin elsewhere than at the first element."""
 
     @property
     def board(self) -> tuple[tuple[str, DType], ...]:
-        """Names and elements of the buffers that a look-back has."""
+        """Names and dtypes of the buffers of a look-back."""
 
 
-def declared(
+def declare_arguments(
     form: Form, kind: DType, source: Source, sink: Sink, numbers: Sequence[str]
 ) -> list[tuple[str, Any]]:
-    """Return names and annotations; `kind` is what is combined."""
+    """Return names and annotations of a kernel's arguments; `kind` is the dtype that is combined."""
     arguments: list[tuple[str, Any]] = []
     if form.mode != "reduce":
         arguments.append(("scan_result", buffer[sink.out_type]))
-        view = result_view(form.together, sink)
+        view = choose_result_view(form.together, sink)
         if view is not None:
             arguments.append(("scan_result_view", buffer[view[0]]))
-    if form.mode == "reduce" or form.carried:
+    if form.mode == "reduce" or form.is_carried:
         arguments.append(("scan_partials", buffer[kind]))
-        if form.segmented:
+        if form.is_segmented:
             arguments.append(("scan_partial_flags", buffer[uint32]))
     arguments += [(name, buffer[words]) for name, words in form.board]
-    if form.flagged is not None:
-        arguments.append(("scan_flags", buffer[form.flagged]))
+    if form.flag_type is not None:
+        arguments.append(("scan_flags", buffer[form.flag_type]))
     arguments += source.parameters
     arguments += [(f"scan_{source.names[at]}_{view.name}", buffer[view]) for at, view in source.views]
     if form.mode != "reduce":
@@ -71,10 +71,26 @@ def declared(
 
 
 @record(eq=False)
-class Given:
-    """The variables of a kernel being traced; None where it has none of a kind."""
+class Variables:
+    """The variables of a kernel that is being traced. Those that it does not have are None or empty.
 
-    stores: Stores
+    Attributes
+    ----------
+    store
+        Where results go.
+    partials, partial_flags
+        Partial results, and whether a segment begins in each.
+    board
+        The buffers of a look-back.
+    flags
+        Where segments begin.
+    arguments, views
+        The arguments of the source, and views of them.
+    number
+        The numbers, by name.
+    """
+
+    store: ResultStore
     partials: Any
     partial_flags: Any
     board: tuple[Any, ...]
@@ -84,38 +100,40 @@ class Given:
     number: dict[str, Any]
 
 
-def given(form: Form, source: Source, sink: Sink, variables: Sequence[Any], numbers: Sequence[str]) -> Given:
-    """Return the variables by what they are."""
+def unpack_variables(
+    form: Form, source: Source, sink: Sink, variables: Sequence[Any], numbers: Sequence[str]
+) -> Variables:
+    """Return the variables of a kernel by their meaning."""
     left = iter(variables)
-    scans = form.mode != "reduce"
-    view = result_view(form.together, sink) if scans else None
-    result = next(left) if scans else None
-    result_as_view = next(left) if view else None
-    partial = form.mode == "reduce" or form.carried
-    partials = next(left) if partial else None
-    partial_flags = next(left) if partial and form.segmented else None
+    has_results = form.mode != "reduce"
+    view = choose_result_view(form.together, sink) if has_results else None
+    result = next(left) if has_results else None
+    result_view = next(left) if view else None
+    has_partials = form.mode == "reduce" or form.is_carried
+    partials = next(left) if has_partials else None
+    partial_flags = next(left) if has_partials and form.is_segmented else None
     board = tuple(islice(left, len(form.board)))
-    flags = next(left) if form.flagged is not None else None
+    flags = next(left) if form.flag_type is not None else None
     arguments = list(islice(left, len(source.annotations)))
     views = list(islice(left, len(source.views)))
-    extra = list(islice(left, len(sink.annotations))) if scans else []
-    stores = Stores(sink, view, result, result_as_view, extra, form.together)
+    sink_arguments = list(islice(left, len(sink.annotations))) if has_results else []
+    store = ResultStore(sink, view, result, result_view, sink_arguments, form.together)
     number = dict(zip(numbers, left, strict=True))
-    return Given(stores, partials, partial_flags, board, flags, arguments, views, number)
+    return Variables(store, partials, partial_flags, board, flags, arguments, views, number)
 
 
-def launched(
+def launch_values(
     form: Form,
     x: Operand,
-    out: Output,
+    output: Output,
     result: Buffer[Any],
-    own: Sequence[Any],
+    own: Sequence[Buffer[Any]],
     flags: Buffer[Any] | None,
     numbers: Sequence[int],
 ) -> list[Any]:
-    """Return what a kernel is launched with; `own` are partial results, or the board."""
+    """Return what a kernel is launched with; `own` are partial results, or the board of a look-back."""
     values = [*own, *([] if flags is None else [flags]), *x.arguments, *x.views]
     if form.mode != "reduce":
-        results = [result, result] if result_view(form.together, out.sink) else [result]
-        values = [*results, *values, *out.arguments]
+        results = [result, result] if choose_result_view(form.together, output.sink) else [result]
+        values = [*results, *values, *output.arguments]
     return [*values, *numbers]

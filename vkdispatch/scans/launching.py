@@ -1,4 +1,4 @@
-"""Scans of arrays: which kernels, with which arguments and scratch memory."""
+"""The launches of a scan: which kernels, with which arguments and scratch memory."""
 
 from threading import Lock
 from typing import Any
@@ -14,206 +14,230 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, uint32, uint64
 from vkdispatch.base.record import record, replace
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.scans import planning
-from vkdispatch.scans.arguments import launched
+from vkdispatch.scans.arguments import launch_values
 from vkdispatch.scans.columns import ColumnsForm, columns_kernel
-from vkdispatch.scans.lookback import COUNTERS, slots_of
-from vkdispatch.scans.operations import Facts, ScanOp
+from vkdispatch.scans.lookback import COUNTERS, count_slots
+from vkdispatch.scans.operations import ScanOp
 from vkdispatch.scans.planning import (
+    LaneFacts,
     Ranges,
-    columns_of,
-    facts_of,
-    group_of,
-    looks_back,
+    can_look_back,
+    choose_group,
+    choose_lanes,
+    choose_vectors,
+    needs_tickets,
     one_range,
-    shared_ranges,
-    takes_tickets,
-    tile_ranges,
-    vectors_each,
-    whole_ranges,
+    plan_columns,
+    split_by_rows,
+    split_by_tiles,
+    split_evenly,
 )
 from vkdispatch.scans.rows import RowsForm, rows_kernel
+from vkdispatch.scans.tuning import tuning
 
 
 @record
-class Wish:
-    """How a scan goes: which way, and whether elements count for themselves."""
+class Direction:
+    """Which way a scan goes, and whether each result leaves its own element out."""
 
-    reverse: bool
-    exclusive: bool
+    is_reverse: bool
+    is_exclusive: bool
 
 
-def scan_rows(
-    x: Operand,
-    out: Output,
-    result: Buffer[Any],
-    operation: ScanOp,
-    outer: int,
-    length: int,
-    wish: Wish,
-    flags: Buffer[Any] | None,
-    graph: CommandGraph | None,
-) -> None:
+_FORWARD = Direction(is_reverse=False, is_exclusive=False)
+
+
+@record(eq=False)
+class ScanTask:
+    """A scan to be launched.
+
+    Attributes
+    ----------
+    x
+        The elements.
+    output, result
+        How results are stored, and in which buffer.
+    operation
+        What combines two values.
+    direction
+        Which way it goes.
+    flags
+        Where segments begin; None without segments.
+    graph
+        Where launches are recorded; None to queue them.
+    """
+
+    x: Operand
+    output: Output
+    result: Buffer[Any]
+    operation: ScanOp
+    direction: Direction
+    flags: Buffer[Any] | None
+    graph: CommandGraph | None
+
+    @property
+    def flag_type(self) -> DType | None:
+        """The dtype of the flags."""
+        return None if self.flags is None else self.flags.var_type
+
+
+def scan_rows(task: ScanTask, outer: int, length: int) -> None:
     """Scan `outer` rows of `length` elements."""
-    context = x.context
-    kind = operation.kind
+    x, operation, direction = task.x, task.operation, task.direction
+    context, kind = x.context, operation.kind
     device = device_facts(context)
-    facts = facts_of(device, kind)
-    if wish.reverse and outer * length % x.source.together:
+    lanes = choose_lanes(device, kind)
+    if direction.is_reverse and outer * length % x.source.together:
         x = replace(x, source=x.source.elementwise())
     source, together = x.source, x.source.together
-    group = group_of(device, kind, facts.subgroup if facts.shuffles else 0, alone=source.is_writing)
     form = RowsForm(
-        "scan",
-        group,
-        vectors_each(device, kind, together, alone=source.is_writing, brief=operation.brief),
-        together,
-        wish.reverse,
-        wish.exclusive,
-        "",
-        True,
-        None if flags is None else flags.var_type,
-        False,
-        False,
-        facts,
+        mode="scan",
+        group=choose_group(device, kind, lanes.size if lanes.has_shuffle else 0, is_alone=source.is_writing),
+        vectors=choose_vectors(
+            device, kind, together, is_alone=source.is_writing, is_brief=operation.is_expression
+        ),
+        together=together,
+        is_reverse=direction.is_reverse,
+        is_exclusive=direction.is_exclusive,
+        rows="",
+        is_aligned=True,
+        flag_type=task.flag_type,
+        is_carried=False,
+        is_looped=False,
+        lanes=lanes,
     )
 
-    def launch(mode: str, ranges: Ranges, own: tuple[Any, ...], *, carried: bool = False) -> None:
-        chosen = replace(
+    def launch(mode: str, ranges: Ranges, own: tuple[Any, ...], *, is_carried: bool = False) -> None:
+        own_form = replace(
             form,
             mode=mode,
             rows=ranges.rows,
-            aligned=length % together == 0 or ranges.rows not in ("inside", "across"),
-            carried=carried,
-            looped=ranges.rounds > 1,
-            tickets=mode == "lookback" and takes_tickets(device),
+            is_aligned=length % together == 0 or ranges.rows not in ("inside", "across"),
+            is_carried=is_carried,
+            is_looped=ranges.rounds > 1,
+            has_tickets=mode == "lookback" and needs_tickets(device),
         )
-        kernel = rows_kernel(chosen, operation, source, out.sink)
+        kernel = rows_kernel(own_form, operation, source, task.output.sink)
         numbers = ranges.numbers(together, length)
-        kernel(*launched(chosen, x, out, result, own, flags, numbers), graph=graph)
+        values = launch_values(own_form, x, task.output, task.result, own, task.flags, numbers)
+        kernel(*values, graph=task.graph)
 
-    ranges = whole_ranges(device, outer, length, form.tile, together)
+    ranges = split_by_rows(device, outer, length, form.tile, together)
     if ranges is not None:
         launch("scan", ranges, ())
         return
-    if looks_back(device, facts):
+    if can_look_back(device, lanes):
         form = replace(
             form,
-            group=group_of(device, kind, facts.subgroup, looking=True),
-            vectors=vectors_each(device, kind, together, looking=True),
+            group=choose_group(device, kind, lanes.size, is_looking=True),
+            vectors=choose_vectors(device, kind, together, is_looking=True),
         )
-        ranges = tile_ranges(outer, length, form.tile, together)
-        launch("lookback", ranges, _board(context, kind, ranges, facts))
+        ranges = split_by_tiles(outer, length, form.tile, together)
+        launch("lookback", ranges, _take_board(context, kind, ranges, lanes))
         return
     if source.is_writing:
-        # what a map writes it writes once
+        # a map that writes must run once for each element
         launch("scan", one_range(outer, length, form.tile, together), ())
         return
-    ranges = shared_ranges(device, outer, length, form.tile)
-    partials: tuple[Any, ...] = (function_buffer(ranges.groups, kind, context=context),)
-    segmented = bool(ranges.rows) or flags is not None
-    if segmented:
-        partials = (*partials, function_buffer(ranges.groups, uint32, context=context))
+    ranges = split_evenly(device, outer, length, form.tile)
+    partials = _make_partials(task, ranges.groups, is_segmented=bool(ranges.rows) or task.flags is not None)
     launch("reduce", ranges, partials)
-    scanned: Buffer[Any] = function_buffer(ranges.groups, kind, context=context)
-    scan_rows(
-        parse_operand(partials[0]),
-        parse_output(None, kind),
-        scanned,
-        operation,
-        1,
-        ranges.groups,
-        Wish(reverse=False, exclusive=False),
-        partials[1] if segmented else None,
-        graph,
-    )
-    launch("scan", ranges, (scanned, *partials[1:]), carried=True)
+    own_task = _scan_of_partials(task, partials)
+    scan_rows(own_task, 1, ranges.groups)
+    launch("scan", ranges, (own_task.result, *partials[1:]), is_carried=True)
 
 
-def scan_columns(
-    x: Operand,
-    out: Output,
-    result: Buffer[Any],
-    operation: ScanOp,
-    shape: tuple[int, int, int],
-    wish: Wish,
-    flags: Buffer[Any] | None,
-    graph: CommandGraph | None,
-    *,
-    whole: bool = False,
-) -> None:
-    """Scan along an axis with more than one element after each; `whole`: in one launch."""
-    outer, length, inner = shape
-    context, kind = x.context, operation.kind
-    device = device_facts(context)
-    # lines of the cache lie far apart: a few of them at once
+def scan_columns(task: ScanTask, shape: tuple[int, int, int], *, is_whole: bool = False) -> None:
+    """Scan along an axis that has more than one element after each.
+
+    Parameters
+    ----------
+    shape
+        Elements before, along and after the axis.
+    is_whole
+        Whether to use one launch, in which no two workgroups share a column.
+    """
+    outer, _, inner = shape
+    x, operation = task.x, task.operation
+    kind = operation.kind
+    device = device_facts(x.context)
+    # on CPUs: cache lines of a column are far apart, so a load takes few of them at once
     if inner % x.source.together or device.is_cpu:
         x = replace(x, source=x.source.elementwise())
     source, together = x.source, x.source.together
-    plan = columns_of(device, kind, outer, length, inner, together, whole=whole, alone=source.is_writing)
+    plan = plan_columns(device, kind, shape, together, is_whole=is_whole, is_alone=source.is_writing)
     form = ColumnsForm(
-        "scan",
-        plan.group,
-        plan.side,
-        planning.tuning.rounds,
-        together,
-        wish.reverse,
-        wish.exclusive,
-        None if flags is None else flags.var_type,
-        False,
+        mode="scan",
+        group=plan.group,
+        side=plan.side,
+        rows=tuning.rounds,
+        together=together,
+        is_reverse=task.direction.is_reverse,
+        is_exclusive=task.direction.is_exclusive,
+        flag_type=task.flag_type,
+        is_carried=False,
     )
 
-    def launch(mode: str, own: tuple[Any, ...], *, carried: bool = False) -> None:
-        chosen = replace(form, mode=mode, carried=carried)
-        kernel = columns_kernel(chosen, operation, source, out.sink)
-        kernel(*launched(chosen, x, out, result, own, flags, plan.numbers), graph=graph)
+    def launch(mode: str, own: tuple[Any, ...], *, is_carried: bool = False) -> None:
+        own_form = replace(form, mode=mode, is_carried=is_carried)
+        kernel = columns_kernel(own_form, operation, source, task.output.sink)
+        values = launch_values(own_form, x, task.output, task.result, own, task.flags, plan.numbers)
+        kernel(*values, graph=task.graph)
 
     if plan.segments == 1:
         launch("scan", ())
         return
-    count = outer * plan.segments * inner
-    partials: tuple[Any, ...] = (function_buffer(count, kind, context=context),)
-    if flags is not None:
-        partials = (*partials, function_buffer(count, uint32, context=context))
+    partials = _make_partials(task, outer * plan.segments * inner, is_segmented=task.flags is not None)
     launch("reduce", partials)
-    scanned: Buffer[Any] = function_buffer(count, kind, context=context)
-    scan_columns(
-        parse_operand(partials[0]),
+    own_task = _scan_of_partials(task, partials)
+    scan_columns(own_task, (outer, plan.segments, inner), is_whole=True)
+    launch("scan", (own_task.result, *partials[1:]), is_carried=True)
+
+
+def _make_partials(task: ScanTask, count: int, *, is_segmented: bool) -> tuple[Buffer[Any], ...]:
+    """Return a buffer for partial results, and in segmented scans one for their flags."""
+    kinds = (task.operation.kind, uint32) if is_segmented else (task.operation.kind,)
+    return tuple(function_buffer(count, kind, context=task.x.context) for kind in kinds)
+
+
+def _scan_of_partials(task: ScanTask, partials: tuple[Buffer[Any], ...]) -> ScanTask:
+    """Return the scan of partial results."""
+    values, *flags = partials
+    kind = task.operation.kind
+    scanned: Buffer[Any] = function_buffer(values.size, kind, context=task.x.context)
+    return ScanTask(
+        parse_operand(values),
         parse_output(None, kind),
         scanned,
-        operation,
-        (outer, plan.segments, inner),
-        Wish(reverse=False, exclusive=False),
-        partials[1] if flags is not None else None,
-        graph,
-        whole=True,
+        task.operation,
+        _FORWARD,
+        flags[0] if flags else None,
+        task.graph,
     )
-    launch("scan", (scanned, *partials[1:]), carried=True)
 
 
 _BOARD = "scans.board"
-_SLOTS = 1 << 14  # of a context's first board
+_LEAST_SLOTS = 1 << 14
 _board_lock = Lock()
 
 
-def _board(context: Context, kind: DType, ranges: Ranges, facts: Facts) -> tuple[Buffer[Any], ...]:
-    """Return the board of a look-back: its context's, which is made anew where it is too small."""
+def _take_board(context: Context, kind: DType, ranges: Ranges, lanes: LaneFacts) -> tuple[Buffer[Any], ...]:
+    """Return the context's board for look-backs. It is replaced by a larger one when it is too small."""
     each = ranges.each if ranges.rows == "apart" else ranges.groups
-    slots, longs = slots_of(ranges.groups // each, each, facts.subgroup), facts.longs
-    wanted = (
-        (COUNTERS + slots * word_count(kind), 0) if longs else (COUNTERS + slots, slots * word_count(kind))
-    )
-    name = f"{_BOARD}.{longs}"
+    slots, has_longs = count_slots(ranges.groups // each, each, lanes.size), lanes.has_long_atomics
+    words = slots * word_count(kind)
+    wanted = (COUNTERS + words, 0) if has_longs else (COUNTERS + slots, words)
+    name = f"{_BOARD}.{has_longs}"
     with _board_lock:
         known: tuple[Buffer[Any], ...] = context.kept.get(name, ())
         sizes = tuple(buffer.size for buffer in known)
         fits = known and all(size >= need for size, need in zip(sizes, wanted, strict=False))
         if fits and not known[0]._native.poisoned:
             return known
-        # graphs hold theirs
-        sizes = tuple(1 << (max(need, _SLOTS) - 1).bit_length() for need in wanted if need)
-        board_kind = uint64 if longs else uint32
+        # recorded graphs keep the board that they were recorded with
+        sizes = tuple(1 << (max(need, _LEAST_SLOTS) - 1).bit_length() for need in wanted if need)
+        board_kind = uint64 if has_longs else uint32
         board = tuple(function_buffer(size, board_kind, context, steady=True) for size in sizes)
-        board[0].write(np.zeros(sizes[0], np.uint64 if longs else np.uint32))
+        board[0].write(np.zeros(sizes[0], np.uint64 if has_longs else np.uint32))
         context.kept[name] = board
         return board

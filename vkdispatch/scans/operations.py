@@ -1,4 +1,4 @@
-"""What a scan combines two values with: any associative function, in the order of the elements."""
+"""The operations of scans: any associative function, applied in the order of the elements."""
 
 import math
 import operator
@@ -28,41 +28,41 @@ from vkdispatch.rewrite.functions import inlined
 
 @record
 class ScanOp:
-    """A way to combine values: associative, but in the order of its operands.
+    """An associative operation, which keeps the order of its operands.
 
     Attributes
     ----------
     name
-        How it is called in names of kernels and in messages.
+        Its name in names of kernels and in messages.
     function
         Combines two GPU values, the earlier one first.
     kind
-        The type that it combines.
+        The dtype that it combines.
     identity
-        Components of what changes nothing, as numbers; None if there is none.
-    brief
+        Components of the identity, as numbers; None if there is none.
+    is_expression
         Whether the function is one expression of its operands.
-    commutative
-        Whether these may change places, but for the bits of floats.
+    is_commutative
+        Whether the operands may be exchanged, apart from rounding.
     """
 
     name: str
     function: Callable[[Any, Any], Any]
     kind: DType
     identity: tuple[Any, ...] | None
-    brief: bool
-    commutative: bool = False
+    is_expression: bool
+    is_commutative: bool = False
 
-    def combined(self, x: Any, y: Any) -> Any:
+    def combine(self, x: Any, y: Any) -> Any:
         """Return two values combined, in a register."""
-        if self.brief:
-            return self._applied(x, y).to_register()
+        if self.is_expression:
+            return self._apply(x, y).to_register()
         register = vc.new_register(self.kind)
         with vc.scope_block():
-            register[:] = self._applied(x.to_register(), y.to_register())
+            register[:] = self._apply(x.to_register(), y.to_register())
         return register
 
-    def _applied(self, x: Any, y: Any) -> Any:
+    def _apply(self, x: Any, y: Any) -> Any:
         result = inlined(self.function)(x, y)
         if isinstance(result, ShaderVariable) and result.var_type is not self.kind:
             return result.to_dtype(self.kind)
@@ -80,31 +80,31 @@ def make_operation(
     kind: DType,
     identity: tuple[Any, ...] | None,
     *,
-    commutative: bool = False,
+    is_commutative: bool = False,
 ) -> ScanOp:
-    """Make an operation. Tracing its function once finds out whether it is an expression.
+    """Make an operation. It traces the function once, to find out whether it is an expression.
 
     Raises
     ------
     TypeError, ValueError
-        What the function does is wrong.
+        Tracing the function fails.
     """
     who = f"scan {getattr(function, '__name__', 'scan')!r}"
-    return ScanOp(name, function, kind, identity, is_expression(function, kind, who), commutative)
+    return ScanOp(name, function, kind, identity, is_expression(function, kind, who), is_commutative)
 
 
 def identity_parts(identity: Any, kind: DType) -> tuple[Any, ...] | None:
-    """Return an identity as the numbers that a value of `kind` is made of.
+    """Return the components of an identity of dtype `kind`.
 
     Parameters
     ----------
     identity
-        A number, which every component is; "inf" or "-inf"; components as `Buffer.read` gives them; None.
+        A number for all components; "inf" or "-inf"; components as `Buffer.read` gives them; or None.
 
     Raises
     ------
     TypeError, ValueError
-        It is no such thing.
+        It is none of these.
     """
     if identity is None:
         return None
@@ -112,8 +112,8 @@ def identity_parts(identity: Any, kind: DType) -> tuple[Any, ...] | None:
         identity = parse_infinity(identity, kind)
     count = component_count(kind)
     try:
-        given = np.asarray(identity)
-        numbers = np.asarray(given, np.complex128 if is_complex(kind) else np.result_type(given, np.int8))
+        array = np.asarray(identity)
+        numbers = np.asarray(array, np.complex128 if is_complex(kind) else np.result_type(array, np.int8))
     except (TypeError, ValueError):
         numbers = np.zeros(0, object)
     if numbers.dtype.kind not in "iufc" or not numbers.size:
@@ -135,10 +135,10 @@ def identity_parts(identity: Any, kind: DType) -> tuple[Any, ...] | None:
             f"identity: expected {count} components for {kind.name}, got {numbers.size} of them"
         )
     flat = np.broadcast_to(numbers.reshape(-1), count) if numbers.size == 1 else numbers.reshape(-1)
-    return tuple(_number(value.item(), component_type(kind), identity) for value in flat)
+    return tuple(_convert_number(value.item(), component_type(kind), identity) for value in flat)
 
 
-def _number(value: Any, kind: DType, identity: Any) -> Any:
+def _convert_number(value: Any, kind: DType, identity: Any) -> Any:
     if is_float_dtype(compute_type(kind)):
         return float(value)
     low, high = integer_limits(kind)
@@ -152,18 +152,19 @@ def _number(value: Any, kind: DType, identity: Any) -> Any:
 
 
 def largest(a: Any, b: Any) -> Any:
-    """Return the larger of two values; NaN if one is, and the first of equals, as `numpy.maximum`."""
+    """Return the larger of two values as `numpy.maximum`: NaN if one is NaN, the first of equal ones."""
     first = a >= b
     return vc.select(vc.any(first, vc.isnan(a)) if is_float_dtype(a.var_type) else first, a, b)
 
 
 def smallest(a: Any, b: Any) -> Any:
-    """Return the smaller of two values; NaN if one is, and the first of equals, as `numpy.minimum`."""
+    """Return the smaller of two values as `numpy.minimum`: NaN if one is NaN, the first of equal ones."""
     first = a <= b
     return vc.select(vc.any(first, vc.isnan(a)) if is_float_dtype(a.var_type) else first, a, b)
 
 
-OURS: dict[str, tuple[Callable[[Any, Any], Any], Any]] = {
+# The function and the identity of each.
+ACCUMULATIONS: dict[str, tuple[Callable[[Any, Any], Any], Any]] = {
     "cumsum": (operator.add, 0),
     "cumprod": (operator.mul, 1),
     "cummax": (largest, "-inf"),
@@ -171,8 +172,8 @@ OURS: dict[str, tuple[Callable[[Any, Any], Any], Any]] = {
 }
 
 
-def check_ours(name: str, kind: DType) -> None:
-    """Raise ValueError where one of our scans makes no sense for a type."""
+def check_dtype(name: str, kind: DType) -> None:
+    """Raise ValueError if one of `ACCUMULATIONS` is not defined for a dtype."""
     if name in ("cummax", "cummin") and (is_complex(kind) or is_matrix(kind) or not is_scalar(kind)):
         raise ArgumentValueError(
             f"x: {kind.name} has no order, which {name} needs; map it to a number, such as its magnitude"
@@ -181,28 +182,3 @@ def check_ours(name: str, kind: DType) -> None:
         raise ArgumentValueError(
             f"x: of {kind.name} say which product: @vd.scan() def product(a: ..., b: ...): return a @ b"
         )
-
-
-@record
-class Facts:
-    """What a scan's kernels depend on, of devices: of several the least.
-
-    Attributes
-    ----------
-    subgroup
-        Invocations that exchange values; the whole workgroup, through its memory, without `shuffles`.
-    shuffles
-        Whether they do so by themselves.
-    extended
-        Whether that goes for integers of 64 bits.
-    longs
-        Whether words of 64 bits are loaded and stored at once.
-    native
-        Whether subgroups have sums and products of their own.
-    """
-
-    subgroup: int
-    shuffles: bool
-    extended: bool
-    longs: bool
-    native: bool

@@ -1,16 +1,16 @@
-"""How a scan's work is laid out: in which ranges, and how these learn of those before.
+"""How the work of a scan is divided, and how its parts learn what comes before them.
 
-one range                  a workgroup does it all, tile after tile
-ranges of whole rows       they need not know of each other
-look-back                  ranges are single tiles, which pass on what they come to; one pass over the memory
-partial results            reduce each range; scan what they come to; scan each range: two passes
+one range             one workgroup scans everything, tile by tile
+ranges of whole rows  the ranges are independent
+look-back             each range is one tile, which publishes its total: one pass over the memory
+partial results       reduce each range, scan the partial results, scan each range: two passes
 
-Look-back wants workgroups that go on once they have started, though others wait. Vulkan does not promise it;
-the GPUs of the makers below are like that. CPU drivers may lay a workgroup aside for long, and leave long
-loops; they, and devices of which nothing is known, get partial results.
+Look-back needs forward progress: a workgroup that has started keeps running while others wait for it. Vulkan
+does not promise that, but GPUs of the vendors below have it. CPU drivers may suspend a workgroup for long,
+and may leave long loops. They, and unknown devices, use partial results.
 
-On CPU drivers a workgroup is one subgroup, which exchanges values without barriers; ranges are many rounds of
-small tiles, and a column is one invocation's.
+On CPU drivers a workgroup is one subgroup, which exchanges values without barriers. Ranges are many rounds of
+small tiles, and each invocation scans a column.
 """
 
 from math import gcd
@@ -20,84 +20,53 @@ from vkdispatch.arrays.numbers import floor_power_of_two
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
-from vkdispatch.scans.operations import Facts
+from vkdispatch.scans.tuning import tuning
 from vkdispatch.shader.observation import checks_of
 
 _MOST_NARROW = 0xFFFFFFFF
-# On CPU drivers: of workgroups that exchange values by memory, or do all by themselves as maps write.
-_CPU_GROUP = 64
-_COLUMNS_GROUP = 256
-# Columns that an invocation each scans side by side there.
-_CPU_COLUMNS = 8
-# Makers by Vulkan's numbers: NVIDIA, AMD, Intel.
-_GOING_ON = {NVIDIA, AMD, INTEL}
-_APART = 8  # tiles of a row that has them for itself
+_VENDORS_WITH_PROGRESS = {NVIDIA, AMD, INTEL}
 
 
 @record
-class Tuning:
-    """Numbers that were found by measurement.
+class LaneFacts:
+    """How the invocations of a device exchange values: of several devices, what all of them can.
 
     Attributes
     ----------
-    group
-        Invocations of a workgroup.
-    bytes_each, most_elements
-        What an invocation has of a tile, and how many elements at most.
-    bytes_each_cpu
-        What it has on processors.
-    looking_group, looking_bytes_each
-        The same of workgroups that look back: these have their tile in registers while they wait.
-    enough, enough_cpu
-        Ranges that keep a device busy, on GPUs and on processors.
-    few, few_cpu
-        Tiles that one workgroup does rather than several.
-    turns_cpu, rounds_cpu
-        Tiles of a range of short rows, and of any range at most, on processors.
-    columns, rounds
-        Columns side by side in a workgroup, and elements of each that an invocation takes at once.
-    line
-        Bytes side by side that columns are read by, at least.
-    lookback
-        Whether tiles look back: 1, or 0, which is partial results; -1 chooses.
-    packed
-        Whether the words of a look-back hold a tag too: 1 or 0; -1: where the device can.
-    tickets
-        Whether tiles are numbered as their workgroups start: 1 or 0; -1: where these may start in any order.
-    native
-        Whether subgroups add and multiply by operations of the device: 1 or 0; -1: on GPUs.
+    size
+        Invocations that exchange values: a subgroup, or without `has_shuffle` the whole workgroup.
+    has_shuffle
+        Whether they do so by subgroup operations; otherwise they use workgroup memory.
+    has_long_shuffle
+        Whether those operations take integers of 64 bits.
+    has_long_atomics
+        Whether words of 64 bits are loaded and stored atomically.
+    has_arithmetic
+        Whether sums and products of subgroups are computed by the device's own operations.
     """
 
-    group: int = 512
-    bytes_each: int = 64
-    bytes_each_cpu: int = 32
-    looking_group: int = 256
-    looking_bytes_each: int = 128
-    most_elements: int = 32
-    enough: int = 528
-    enough_cpu: int = 8
-    few: int = 4
-    few_cpu: int = 128
-    turns_cpu: int = 8
-    rounds_cpu: int = 128
-    columns: int = 32
-    line: int = 128
-    rounds: int = 8
-    lookback: int = -1
-    packed: int = -1
-    tickets: int = -1
-    native: int = -1
-
-
-tuning = Tuning()
+    size: int
+    has_shuffle: bool
+    has_long_shuffle: bool
+    has_long_atomics: bool
+    has_arithmetic: bool
 
 
 @record
 class Ranges:
-    """The ranges of a launch: `groups` of `size` elements each, but the last of `last`, in `rounds` tiles.
+    """The ranges of a launch.
 
-    `rows` is how rows lie in them: "", "inside", "across", or "apart": a row has `each` of them then, and the
-    last of a row is of `last` elements.
+    Attributes
+    ----------
+    groups
+        How many ranges there are: a workgroup for each.
+    size, last
+        Elements of a range, and of the last one.
+    rounds
+        Tiles of a range.
+    rows
+        How rows lie in ranges: "" (one row), "inside", "across" or "apart". If they are apart, a row has
+        `each` ranges, and the last of a row has `last` elements.
     """
 
     groups: int
@@ -108,7 +77,7 @@ class Ranges:
     each: int = 1
 
     def numbers(self, together: int, length: int) -> tuple[int, ...]:
-        """Return what a kernel is launched with. Raises ValueError where one needs more than 32 bits."""
+        """Return the numbers that a kernel is launched with; raise ValueError if one exceeds 32 bits."""
         numbers = (
             self.groups,
             self.size // together,
@@ -124,32 +93,39 @@ class Ranges:
         return numbers
 
 
-def facts_of(device: DeviceFacts, kind: DType) -> Facts:
-    """Return what kernels depend on of devices."""
-    shuffles = (
+def choose_lanes(device: DeviceFacts, kind: DType) -> LaneFacts:
+    """Return how invocations exchange values of a type."""
+    has_shuffle = (
         device.has_shuffle and device.has_shift and device.has_one_subgroup_size and device.subgroup_size >= 4
     )
-    extended = "shaderSubgroupExtendedTypes" in device.features
-    longs = {"shaderInt64", "shaderBufferInt64Atomics"} <= device.features
+    has_long_shuffle = "shaderSubgroupExtendedTypes" in device.features
+    has_long_atomics = {"shaderInt64", "shaderBufferInt64Atomics"} <= device.features
     if tuning.packed >= 0:
-        longs = longs and bool(tuning.packed)
-    native = not device.is_cpu if tuning.native < 0 else bool(tuning.native)
-    native = native and shuffles and device.has_arithmetic
-    subgroup = device.subgroup_size if shuffles else group_of(device, kind, 0)
-    return Facts(subgroup, shuffles, extended, longs, native)
+        has_long_atomics = has_long_atomics and bool(tuning.packed)
+    has_arithmetic = not device.is_cpu if tuning.native < 0 else bool(tuning.native)
+    has_arithmetic = has_arithmetic and has_shuffle and device.has_arithmetic
+    size = device.subgroup_size if has_shuffle else choose_group(device, kind, 0)
+    return LaneFacts(size, has_shuffle, has_long_shuffle, has_long_atomics, has_arithmetic)
 
 
-def group_of(
-    device: DeviceFacts, kind: DType, subgroup: int, *, looking: bool = False, alone: bool = False
+def choose_group(
+    device: DeviceFacts, kind: DType, subgroup: int, *, is_looking: bool = False, is_alone: bool = False
 ) -> int:
     """Return how many invocations a workgroup has.
 
-    `subgroup` 0: they exchange values by its memory; `looking`: it looks back; `alone`: it does all.
+    Parameters
+    ----------
+    subgroup
+        Invocations of a subgroup; 0 if invocations exchange values by workgroup memory.
+    is_looking
+        Whether workgroups look back.
+    is_alone
+        Whether one workgroup scans everything.
     """
     most = device.max_group
-    wanted = tuning.looking_group if looking else tuning.group
+    wanted = tuning.looking_group if is_looking else tuning.group
     if device.is_cpu or not subgroup:
-        wanted = _CPU_GROUP if alone or not subgroup else subgroup
+        wanted = tuning.memory_group_cpu if is_alone or not subgroup else subgroup
     if not subgroup:
         size = kind.item_size + 4
         most = min(most, device.shared_memory // (2 * size))
@@ -157,47 +133,48 @@ def group_of(
     return max(subgroup, min(wanted, most, subgroup * subgroup) // subgroup * subgroup)
 
 
-def looks_back(device: DeviceFacts, facts: Facts) -> bool:
-    """Whether tiles pass on what they come to while they are at work."""
-    if not facts.shuffles:
+def can_look_back(device: DeviceFacts, lanes: LaneFacts) -> bool:
+    """Whether tiles publish their totals while other tiles wait for them."""
+    if not lanes.has_shuffle:
         return False
     if tuning.lookback >= 0:
         return bool(tuning.lookback)
-    if device.is_cpu or not device.vendors <= _GOING_ON:
+    if device.is_cpu or not device.vendors <= _VENDORS_WITH_PROGRESS:
         return False
-    # a check that ends invocations early would leave others waiting
+    # an invocation that a check ends early would leave others waiting for ever
     return not checks_of(None)
 
 
-def takes_tickets(device: DeviceFacts) -> bool:
-    """Whether workgroups may start in any order; NVIDIA's devices start them in that of their numbers."""
+def needs_tickets(device: DeviceFacts) -> bool:
+    """Whether workgroups may start in any order. NVIDIA's devices start them by their numbers."""
     if tuning.tickets >= 0:
         return bool(tuning.tickets)
     return device.vendors != {NVIDIA}
 
 
-def vectors_each(
+def choose_vectors(
     device: DeviceFacts,
     kind: DType,
     together: int,
     *,
-    looking: bool = False,
-    alone: bool = False,
-    brief: bool = True,
+    is_looking: bool = False,
+    is_alone: bool = False,
+    is_brief: bool = True,
 ) -> int:
-    """Return how many vectors an invocation has of a tile; as of `group_of`.
+    """Return how many vectors of a tile an invocation has. See `choose_group`.
 
-    `brief`: values are combined by one expression; each that is not makes a kernel longer.
+    `is_brief`: one expression combines two values. Otherwise each vector makes the kernel longer, which CPU
+    drivers compile slowly.
     """
     size = kind.item_size
-    held = tuning.looking_bytes_each if looking else tuning.bytes_each
-    if device.is_cpu and not alone:
-        held = tuning.bytes_each_cpu if brief else 0
+    held = tuning.looking_bytes_each if is_looking else tuning.bytes_each
+    if device.is_cpu and not is_alone:
+        held = tuning.bytes_each_cpu if is_brief else 0
     return max(1, min(held // size, tuning.most_elements) // together)
 
 
-def whole_ranges(device: DeviceFacts, outer: int, length: int, tile: int, together: int) -> Ranges | None:
-    """Return ranges of whole rows, or one range; None where these are not enough to keep a device busy."""
+def split_by_rows(device: DeviceFacts, outer: int, length: int, tile: int, together: int) -> Ranges | None:
+    """Return ranges of whole rows, or one range; None if these are too few to keep the device busy."""
     size = outer * length
     tiles = -(-size // tile)
     enough = tuning.enough_cpu if device.is_cpu else tuning.enough
@@ -205,7 +182,7 @@ def whole_ranges(device: DeviceFacts, outer: int, length: int, tile: int, togeth
         return one_range(outer, length, tile, together)
     if outer == 1:
         return None
-    # rows that fill whole vectors together
+    # a range begins with a whole vector
     step = together // gcd(length, together)
     most = tuning.turns_cpu if device.is_cpu else 2
     turns = 1 if tiles < most * enough else most
@@ -220,23 +197,23 @@ def whole_ranges(device: DeviceFacts, outer: int, length: int, tile: int, togeth
 
 
 def one_range(outer: int, length: int, tile: int, together: int) -> Ranges:
-    """Return one range, of all there is."""
+    """Return one range of all elements."""
     size = outer * length
     return Ranges(1, -(-size // together) * together, size, -(-size // tile), "inside" if outer > 1 else "")
 
 
-def tile_ranges(outer: int, length: int, tile: int, together: int) -> Ranges:
+def split_by_tiles(outer: int, length: int, tile: int, together: int) -> Ranges:
     """Return a range for each tile."""
     size = outer * length
-    if outer > 1 and length % together == 0 and length >= _APART * tile:
+    if outer > 1 and length % together == 0 and length >= tuning.rows_apart * tile:
         each = -(-length // tile)
         return Ranges(outer * each, tile, length - (each - 1) * tile, 1, "apart", each)
     groups = -(-size // tile)
     return Ranges(groups, tile, size - (groups - 1) * tile, 1, "across" if outer > 1 else "")
 
 
-def shared_ranges(device: DeviceFacts, outer: int, length: int, tile: int) -> Ranges:
-    """Return ranges of several tiles, as many as keep a device busy."""
+def split_evenly(device: DeviceFacts, outer: int, length: int, tile: int) -> Ranges:
+    """Return ranges of several tiles each, enough of them to keep the device busy."""
     size = outer * length
     tiles = -(-size // tile)
     groups = tuning.enough
@@ -251,8 +228,18 @@ def shared_ranges(device: DeviceFacts, outer: int, length: int, tile: int) -> Ra
 
 
 @record
-class Columns:
-    """A launch over columns: `group` invocations take `side` of them; the numbers are those of `columns`."""
+class ColumnsPlan:
+    """A launch over columns.
+
+    Attributes
+    ----------
+    group, side
+        Invocations of a workgroup, and the columns that it scans.
+    segments
+        Workgroups that share a column.
+    numbers
+        What the kernel is launched with: see `columns.NUMBERS`.
+    """
 
     group: int
     side: int
@@ -260,47 +247,57 @@ class Columns:
     numbers: tuple[int, ...]
 
 
-def columns_of(
+def plan_columns(
     device: DeviceFacts,
     kind: DType,
-    outer: int,
-    length: int,
-    inner: int,
+    shape: tuple[int, int, int],
     together: int,
     *,
-    whole: bool,
-    alone: bool = False,
-) -> Columns:
-    """Lay out a scan along an axis; `whole`: no column is shared; `alone`: each is one workgroup's.
+    is_whole: bool,
+    is_alone: bool = False,
+) -> ColumnsPlan:
+    """Plan a scan along an axis that is not the last.
+
+    Parameters
+    ----------
+    shape
+        Elements before, along and after the axis.
+    together
+        Elements of a vector.
+    is_whole
+        Whether no two workgroups share a column.
+    is_alone
+        Whether a workgroup scans its columns in one launch, whatever their length.
 
     Raises
     ------
     ValueError
-        A number needs more than 32 bits.
+        A number exceeds 32 bits.
     """
+    outer, length, inner = shape
     cpu = device.is_cpu
     enough = tuning.enough_cpu if cpu else tuning.enough
     most = device.max_group
     held = kind.item_size + 4
     most = min(most, device.shared_memory // (2 * held * together))
-    wanted = _COLUMNS_GROUP
+    wanted = tuning.columns_group
     if cpu:
-        wanted = _CPU_GROUP if alone else _CPU_COLUMNS
+        wanted = tuning.memory_group_cpu if is_alone else tuning.columns_cpu
     group = floor_power_of_two(min(wanted, most))
     columns = outer * inner // together
     side = min(group, 1 << max(columns - 1, 0).bit_length())
-    if length > tuning.rounds and -(-columns // group) < enough and (alone or not cpu):
+    if length > tuning.rounds and -(-columns // group) < enough and (is_alone or not cpu):
         side = min(side, tuning.columns)
-        # fewer columns for each workgroup, if that makes enough of these
+        # fewer columns for each workgroup, if that makes enough workgroups
         least = max(1, tuning.line // (together * kind.item_size))
-        fitting = [1 << i for i in range(side.bit_length()) if 1 << i >= min(least, side)]
-        side = max((each for each in fitting if 2 * -(-columns // each) > enough), default=side)
+        fit_source = [1 << i for i in range(side.bit_length()) if 1 << i >= min(least, side)]
+        side = max((each for each in fit_source if 2 * -(-columns // each) > enough), default=side)
     chunk = group // side * tuning.rounds
     blocks = -(-columns // side)
     turns = -(-length // chunk)
     segments = 1
-    shared = 2 * blocks <= enough or (cpu and turns > tuning.rounds_cpu)
-    if not (whole or alone) and turns > tuning.few and shared:
+    is_shared = 2 * blocks <= enough or (cpu and turns > tuning.rounds_cpu)
+    if not (is_whole or is_alone) and turns > tuning.few and is_shared:
         segments = min(turns, -(-enough // blocks))
         if cpu:
             segments = max(segments, -(-turns // tuning.rounds_cpu))
@@ -312,4 +309,4 @@ def columns_of(
         raise ArgumentValueError(
             f"axis: an axis of {length} elements, with {inner} after each, is too long; at most 2**32 - 1"
         )
-    return Columns(group, side, segments, numbers)
+    return ColumnsPlan(group, side, segments, numbers)

@@ -1,4 +1,4 @@
-"""`vd.scan`: running results of any associative function, as a function on arrays."""
+"""`vd.scan`: scans by any associative function."""
 
 from collections.abc import Callable
 from typing import Any, overload
@@ -6,92 +6,97 @@ from typing import Any, overload
 from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.axes import parse_axis, split_shape
 from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.maps.operand import Operand, parse_operand
-from vkdispatch.arrays.maps.output import Output, parse_output
+from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
+from vkdispatch.arrays.maps.output import Output, ResultMap, parse_output
 from vkdispatch.arrays.results import prepare_result
 from vkdispatch.arrays.values.elements import wide_type
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, bool_, is_complex, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.scans.launching import Wish, scan_columns, scan_rows
+from vkdispatch.scans.launching import Direction, ScanTask, scan_columns, scan_rows
 from vkdispatch.scans.operations import ScanOp, identity_parts, make_operation
-from vkdispatch.scans.segments import flags_of
+from vkdispatch.scans.segments import make_flags
 from vkdispatch.shader.references import Home, Referenced, home_of
 from vkdispatch.shader.signature import read_return_type
 
 
-def run_scan(
-    name: str,
-    operation: ScanOp,
-    values: Operand,
-    kind: DType,
-    axis: int | None,
-    out: object,
-    wish: Wish,
-    segments: object,
-    output_map: object,
-    graph: CommandGraph | None,
-) -> Buffer[Any]:
+@record(eq=False)
+class ScanOptions:
+    """The options of a call; see `ScanFunction.__call__`."""
+
+    axis: int | None
+    out: object
+    direction: Direction
+    segments: object
+    output_map: object
+    graph: CommandGraph | None
+
+
+def run_scan(name: str, operation: ScanOp, x: Operand, kind: DType, options: ScanOptions) -> Buffer[Any]:
     """Scan an array; `kind` is the dtype of the results, before an output map."""
-    if wish.exclusive and operation.identity is None:
+    direction, segments, graph = options.direction, options.segments, options.graph
+    if direction.is_exclusive and operation.identity is None:
         raise ArgumentValueError(
             f"exclusive: {name!r} has no identity, which its first result would be; give one, such as "
             "@vd.scan(identity=0)"
         )
-    shape = values.shape
-    if axis is None:
-        shape, sizes = (values.size,), (1, values.size, 1)
+    shape = x.shape
+    if options.axis is None:
+        shape, sizes = (x.size,), (1, x.size, 1)
     else:
-        sizes = split_shape(shape, parse_axis(axis, len(shape)))
-    target = parse_output(output_map, kind, shape)
-    results = prepare_result(out, shape, target.out_type, values.context)
-    _check_overlap(out, values, target, segments, wish)
+        sizes = split_shape(shape, parse_axis(options.axis, len(shape)))
+    target = parse_output(options.output_map, kind, shape)
+    results = prepare_result(options.out, shape, target.out_type, x.context)
+    _check_overlap(x, target, options)
     if (
-        segments is not None
-        and isinstance(segments, Buffer)
-        and axis is None
-        and segments.size == values.size
+        isinstance(segments, Buffer)
+        and options.axis is None
+        and segments.size == x.size
+        and segments.var_type is bool_
     ):
-        shape = segments.shape if segments.var_type is bool_ else shape
-    flags = flags_of(name, segments, shape, sizes, values.context, graph)
-    if not values.size:
+        shape = segments.shape
+    flags = make_flags(name, segments, shape, sizes, x.context, graph)
+    if not x.size:
         return results
+    task = ScanTask(x, target, results, operation, direction, flags, graph)
     outer, length, inner = sizes
     if inner == 1:
-        scan_rows(values, target, results, operation, outer, length, wish, flags, graph)
+        scan_rows(task, outer, length)
     else:
-        scan_columns(values, target, results, operation, sizes, wish, flags, graph)
+        scan_columns(task, sizes)
     return results
 
 
-def _check_overlap(out: object, values: Operand, target: Output, segments: object, wish: Wish) -> None:
+def _check_overlap(x: Operand, target: Output, options: ScanOptions) -> None:
+    segments, outputs = options.segments, [("out", options.out)]
     marks = [parse_operand(segments, "segments")] if isinstance(segments, Buffer) else []
     if marks and marks[0].var_type is not bool_:
-        # places become flags before all else
-        check_overlap([("out", out)], target, alongside=[values], before=marks)
-    elif wish.reverse:
-        # whether the element after begins a segment
-        check_overlap([("out", out)], target, alongside=[values], elsewhere=marks)
+        # positions are turned into flags before anything is written
+        check_overlap(outputs, target, alongside=[x], before=marks)
+    elif options.direction.is_reverse:
+        # a reverse scan reads the flag of the element after
+        check_overlap(outputs, target, alongside=[x], elsewhere=marks)
     else:
-        check_overlap([("out", out)], target, alongside=[values, *marks])
+        check_overlap(outputs, target, alongside=[x, *marks])
 
 
 class ScanFunction(Referenced):
-    """A scan. Calling it queues the work, or records it into a graph, and returns the result's buffer.
+    """A scan. A call queues the work, or records it into a graph, and returns the buffer of the result.
 
     It is copied and pickled as Python functions are: by module and name.
 
     Attributes
     ----------
     name
-        How messages call it.
+        Its name in messages.
     function
-        What combines two values.
+        The function that combines two values.
     var_type
         dtype of the results.
     identity
-        What changes nothing, as given; None if there is none.
+        The identity of the function, as given; None if it has none.
     """
 
     def __init__(self, function: Callable[[Any, Any], Any], identity: Any = None) -> None:
@@ -108,61 +113,52 @@ class ScanFunction(Referenced):
 
     def __call__(
         self,
-        x: Any,
+        x: ArrayLike,
         axis: int | None = None,
         out: Buffer[Any] | None = None,
         *,
         exclusive: bool = False,
         reverse: bool = False,
         segments: Buffer[Any] | None = None,
-        output_map: Any = None,
+        output_map: ResultMap | None = None,
         graph: CommandGraph | None = None,
     ) -> Buffer[Any]:
-        """Scan an array along an axis; returns at once.
+        """Scan an array along an axis. The call does not wait for the device.
 
         Parameters
         ----------
         x
-            A buffer, or a map called with its arguments, of values of `var_type`; numbers are converted.
+            A buffer, or a map called with its arguments, of values of `var_type`. Numbers are converted.
         axis
-            Along which axis; None scans all elements as one row.
+            The axis to scan along. None scans all elements as one row.
         out
-            Where the results go: a buffer of the result's shape and dtype. It may be x, or what a map of x
-            reads at the mapped index alone.
+            A buffer of the result's shape and dtype to write to. It may be x, or what a map of x reads at the
+            mapped index alone.
         exclusive
-            Whether each result is of the elements before, without the element itself; the first is the
-            identity.
+            Whether each result combines only the elements before it. The first result is then the identity.
         reverse
-            Whether to begin with the last element: the same as the scan of the array turned around, turned
-            around.
+            Whether to start with the last element: the flipped scan of the flipped array.
         segments
-            Scan each segment for itself: a buffer of bool, of x's shape, with true where one begins; or, for
-            one row, of integers (int32, uint32, int64, uint64): the places where they begin, of which those
-            beyond the end do not count.
+            Where segments begin; each is scanned separately. Either a buffer of bool, of x's shape, or, for
+            one row, a buffer of int32, uint32, int64 or uint64: the positions, of which those beyond the end
+            are ignored.
         output_map
-            A `vd.map` of each result.
+            A `vd.map` that is applied to each result.
         graph
-            Where to record; None takes the thread's `vd.global_graph()`.
+            The graph to record into. None uses the thread's `vd.global_graph()`.
 
         Returns
         -------
-        A buffer of x's shape (of its size, without `axis`) of `var_type`, or what the output map returns.
+        A buffer of x's shape, or of x's size if `axis` is None, of `var_type`, or of what the output map
+        returns.
 
         Raises
         ------
         TypeError, ValueError
-            An argument is not what it should be, or `exclusive` lacks an identity.
+            An argument is invalid, or `exclusive` needs an identity and there is none.
         """
-        return _called(
-            self,
-            x,
-            axis,
-            out,
-            Wish(reverse=bool(reverse), exclusive=bool(exclusive)),
-            segments,
-            output_map,
-            graph,
-        )
+        direction = Direction(is_reverse=bool(reverse), is_exclusive=bool(exclusive))
+        return _call(self, x, axis, out, direction, segments, output_map, graph)
 
     def _home(self) -> Home | None:
         return home_of(self.function)
@@ -171,7 +167,7 @@ class ScanFunction(Referenced):
         return f"scan {self.name!r}"
 
     def operation(self) -> ScanOp:
-        """Return what the kernels combine values with."""
+        """Return the operation of the kernels."""
         if self._operation is None:
             self._operation = make_operation(
                 self.name, self.function, wide_type(self.var_type), self._identity
@@ -182,29 +178,28 @@ class ScanFunction(Referenced):
         return f"<scan {self.name!r} of {self.var_type.name}>"
 
 
-def _called(
+def _call(
     scan: ScanFunction,
-    x: Any,
+    x: object,
     axis: int | None,
-    out: Any,
-    wish: Wish,
-    segments: Any,
-    output_map: Any,
+    out: object,
+    direction: Direction,
+    segments: object,
+    output_map: object,
     graph: CommandGraph | None,
 ) -> Buffer[Any]:
     values = parse_operand(x)
     check_convertible(scan.name, values.var_type, scan.var_type)
-    return run_scan(
-        scan.name, scan.operation(), values, scan.var_type, axis, out, wish, segments, output_map, graph
-    )
+    options = ScanOptions(axis, out, direction, segments, output_map, graph)
+    return run_scan(scan.name, scan.operation(), values, scan.var_type, options)
 
 
-_called.__name__ = "scan"
-_called = array_function(_called)
+_call.__name__ = "scan"
+_call = array_function(_call)
 
 
 def check_convertible(name: str, kind: DType, wanted: DType) -> None:
-    """Raise ValueError where values of a dtype are not converted to another."""
+    """Raise ValueError if values of a dtype are not converted to another implicitly."""
     if wide_type(kind) is wide_type(wanted):
         return
     if is_scalar(kind) and is_scalar(wanted):
@@ -219,7 +214,7 @@ def check_convertible(name: str, kind: DType, wanted: DType) -> None:
 def _return_type(function: Callable[..., Any], name: str) -> DType:
     annotation = read_return_type(function, name)
     if annotation is bool_:
-        raise ArgumentValueError(f"{name}: truth values are not combined; return vd.uint32 (0 or 1)")
+        raise ArgumentValueError(f"{name}: booleans are not combined; return vd.uint32 (0 or 1)")
     return annotation
 
 
@@ -236,20 +231,20 @@ def scan(
 def scan(function: Any = None, identity: Any = None) -> Any:
     """Make a scan of an associative function; also usable as the decorator `@vd.scan(identity=0)`.
 
-    A scan gives for each element the elements up to it, combined: x0, x0*x1, (x0*x1)*x2 and so on. How they
-    are bracketed is fixed for a shape and a device, but not said, so the function must be associative; it
-    need not be commutative: the earlier value is its first argument.
+    A scan combines the elements up to each element: x0, x0*x1, (x0*x1)*x2 and so on. The grouping is fixed
+    for a shape and a device, but unspecified, so the function must be associative. It need not be
+    commutative: the earlier value is its first argument.
 
     Parameters
     ----------
     function
-        Combines two values of its return annotation's dtype: a number, a complex number, a vector or a
-        matrix. Values of fewer than 32 bits are combined in 32 (float16 in float32). It may use plain Python
+        Combines two values of the dtype of its return annotation: a number, a complex number, a vector or a
+        matrix. Values of fewer than 32 bits are combined in 32 bits, float16 in float32. It may use Python's
         control flow, as kernels do.
     identity
-        What changes nothing when combined with something, which exclusive scans begin with: a number, "inf"
-        or "-inf" (of integers the largest and the smallest), or all components of a vector or matrix. None:
-        there is none.
+        The identity of the function, with which exclusive scans start: a number, "inf" or "-inf" (for
+        integers the largest and the smallest number), or all components of a vector or matrix. None: the
+        function has none.
 
     Returns
     -------
@@ -258,7 +253,7 @@ def scan(function: Any = None, identity: Any = None) -> Any:
     Raises
     ------
     TypeError, ValueError
-        The function lacks its return annotation, or an argument is not what it should be.
+        The function has no return annotation, or an argument is invalid.
     """
     if function is None:
         return lambda decorated: ScanFunction(decorated, identity)

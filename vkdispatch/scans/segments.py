@@ -1,13 +1,14 @@
-"""Where segments begin: flags, or the places of their first elements."""
+"""Where segments begin: flags, or the positions of their first elements."""
 
 from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.calls import is_recorded
 from vkdispatch.arrays.clearing import clear_buffer
-from vkdispatch.arrays.kernels import buffer, trace_kernel
+from vkdispatch.arrays.kernels import trace_kernel
 from vkdispatch.arrays.memoize import memoize
 from vkdispatch.arrays.segment_starts import note_bad_starts
+from vkdispatch.arrays.values.annotations import buffer
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, bool_, int32, int64, uint32, uint64
@@ -16,10 +17,10 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.shader.parameters import given
 from vkdispatch.shader.shader_function import ShaderFunction
 
-_PLACES = (int32, uint32, int64, uint64)
+_POSITION_TYPES = (int32, uint32, int64, uint64)
 
 
-def flags_of(
+def make_flags(
     function: str,
     segments: object,
     shape: tuple[int, ...],
@@ -27,27 +28,27 @@ def flags_of(
     context: Context,
     graph: CommandGraph | None,
 ) -> Buffer[Any] | None:
-    """Return a buffer of truth values that tells where segments begin; None for no segments.
+    """Return a buffer of booleans that are true where segments begin; None without segments.
 
     Parameters
     ----------
     function
-        The function that was called.
+        Name of the function that was called.
     segments
-        Such a buffer, of `shape`; or integers: the places of the first elements, in one row.
+        Such a buffer, of `shape`; or, for one row, a buffer of integers: the positions of first elements.
     around
         Elements before, along and after the axis that is scanned.
 
     Raises
     ------
     TypeError
-        It is none of these.
+        `segments` is neither.
     ValueError
-        Its shape does not fit, or there is more than one row.
+        Its shape does not fit, or it has positions and there are several rows.
     """
     if segments is None:
         return None
-    if not isinstance(segments, Buffer) or segments.var_type not in (bool_, *_PLACES):
+    if not isinstance(segments, Buffer) or segments.var_type not in (bool_, *_POSITION_TYPES):
         what = f"a buffer of {segments.var_type.name}" if isinstance(segments, Buffer) else given(segments)
         raise ArgumentTypeError(
             "segments: expected a vd.Buffer of bool (true where a segment begins) or of int32, uint32, int64 "
@@ -72,13 +73,13 @@ def flags_of(
     flags: Buffer[Any] = function_buffer(around[1], bool_, context=context)
     clear_buffer(flags, graph)
     if segments.size:
-        _marking(segments.var_type)(flags, segments, graph=graph)
+        _mark_kernel(segments.var_type)(flags, segments, graph=graph)
     return flags
 
 
 @memoize
-def _marking(kind: DType) -> ShaderFunction:
-    """Return the kernel that sets flags at places; those beyond the end are left out."""
+def _mark_kernel(kind: DType) -> ShaderFunction:
+    """Return the kernel that sets flags at positions; it ignores those beyond the end."""
 
     def mark(flags: Any, places: Any) -> None:
         place = places[vc.global_invocation_id().x].to_register()

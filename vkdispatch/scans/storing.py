@@ -1,4 +1,4 @@
-"""Results of scans: vectors of neighbouring elements are stored at once, unless a map comes between."""
+"""Results of scans: neighbouring elements are stored as vectors, unless an output map is between."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,34 +9,48 @@ from vkdispatch.arrays.values.words import join_words, split_words
 from vkdispatch.base.dtype import DType, component_type
 from vkdispatch.base.record import record
 
-_STORE = 16  # bytes of the widest store
+_WIDEST = 16  # bytes of the widest store
 
 
-def result_view(together: int, sink: Sink) -> tuple[DType, int] | None:
-    """Return as what vectors are stored, and how many elements of them at once; None: one by one."""
+def choose_result_view(together: int, sink: Sink) -> tuple[DType, int] | None:
+    """Return the dtype of a vector store, and how many elements it has; None to store one by one."""
     if sink.mapping is not None or component_type(sink.out_type).item_size < 4:
         return None
-    count = min(together, _STORE // sink.out_type.item_size)
+    count = min(together, _WIDEST // sink.out_type.item_size)
     view = view_type(sink.out_type, count) if count > 1 else None
     return None if view is None else (view, count)
 
 
 @record(eq=False)
-class Stores:
-    """Where results go: the buffer, and the same as `view` tells; `extra` are the arguments of the sink."""
+class ResultStore:
+    """Where results go, in a trace.
+
+    Attributes
+    ----------
+    sink
+        How an element is stored.
+    view
+        What `choose_result_view` gives.
+    result, result_view
+        The buffer, and a view of it as `view` says.
+    arguments
+        The arguments of the sink.
+    together
+        Elements of a vector.
+    """
 
     sink: Sink
     view: tuple[DType, int] | None
     result: Any
-    result_as_view: Any
-    extra: Sequence[Any]
+    result_view: Any
+    arguments: Sequence[Any]
     together: int
 
-    def store(self, position: Any, row: Sequence[Any]) -> None:
-        """Store a vector; `position` is counted in vectors."""
+    def store_vector(self, position: Any, row: Sequence[Any]) -> None:
+        """Store a vector at a position, which counts vectors."""
         if self.view is None:
             for i, value in enumerate(row):
-                self.store_one(position * self.together + i if self.together > 1 else position, value)
+                self.store_element(position * self.together + i if self.together > 1 else position, value)
             return
         view, count = self.view
         steps = self.together // count
@@ -48,8 +62,8 @@ class Stores:
             ]
             words = [word for value in part for word in split_words(value)]
             place = position * steps + step if steps > 1 else position
-            self.result_as_view[place] = join_words(view, words)
+            self.result_view[place] = join_words(view, words)
 
-    def store_one(self, index: Any, value: Any) -> None:
+    def store_element(self, index: Any, value: Any) -> None:
         """Store an element."""
-        self.sink.store(self.result, self.extra, index, value)
+        self.sink.store(self.result, self.arguments, index, value)

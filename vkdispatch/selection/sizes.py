@@ -1,10 +1,18 @@
-"""Results whose size depends on the data: waited for, or given."""
+"""The argument `size` of functions whose result has a size that depends on the data."""
 
+from vkdispatch.arrays.calls import is_recorded
 from vkdispatch.arrays.numbers import parse_int
+from vkdispatch.base.errors import UsageError
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
 
 
-def checked_size(size: object, name: str = "size") -> int:
-    """Return how many elements a result is to have.
+def parse_size(size: object, graph: CommandGraph | None, unknown: str) -> int | None:
+    """Return the size of a result; None if the call waits for the device to find it out.
+
+    Parameters
+    ----------
+    unknown
+        What is not known in a graph, for the message.
 
     Raises
     ------
@@ -12,5 +20,11 @@ def checked_size(size: object, name: str = "size") -> int:
         It is no int.
     ValueError
         It is negative.
+    RuntimeError
+        It is None, and the call is recorded.
     """
-    return parse_int(size, name, least=0)
+    if size is not None:
+        return parse_int(size, "size", least=0)
+    if is_recorded(graph):
+        raise UsageError(f"size: {unknown} is not known in a graph; give size=")
+    return None

@@ -1,15 +1,15 @@
-"""Keys as digits: how the bits of every scalar type are put in order.
+"""Keys as digits: codes of keys, of all scalar types, that are ordered as unsigned integers.
 
-    bytes of a key, as words      parts of its code, the least important first       digits, 8 bits each
+    bytes of a key, as words      parts of its code, the least significant first     digits, 8 bits each
     float32   [w0]            ->  [code(w0)]                                      ->  d0 d1 d2 d3
     int64     [w0, w1]        ->  [w0, w1 ^ sign]                                 ->  d0 ... d7
     complex64 [re, im]        ->  [code(im), code(re), is there a NaN]            ->  d0 ... d8
 
-Keys travel as they are, and their code is computed anew wherever a digit is needed: codes do not tell -0.0
-from 0.0 nor one NaN from another, which keeps them in their order, and their bits as they were.
+Sorts move the keys themselves, and compute the code again wherever they need a digit. -0.0 and 0.0 have the
+same code, and so have all NaNs: they keep their order, and their bits.
 
-Invariants: codes are compared as unsigned numbers, part by part from the last; two keys have the same code
-exactly where neither sorts before the other; no code of a number is as large as that of a NaN.
+Invariants: codes are compared as unsigned numbers, part by part from the last. Two keys have the same code if
+and only if neither sorts before the other. The code of a NaN is larger than that of any number.
 """
 
 from collections.abc import Sequence
@@ -29,16 +29,15 @@ _ALL = 0xFFFFFFFF
 
 @record
 class Digit:
-    """A digit of a key's code: which part, from which bit on, and how many bits it has."""
+    """A digit of a key's code: the part it is in, its first bit there, and how many bits it has."""
 
     part: int
     shift: int
     bits: int
 
-
-def shifted(digit: Digit) -> Digit:
-    """Return a digit without its shift, for kernels to which that is an argument."""
-    return Digit(digit.part, 0, digit.bits)
+    def without_shift(self) -> "Digit":
+        """Return the digit for kernels that take its shift as an argument."""
+        return Digit(self.part, 0, self.bits)
 
 
 @record
@@ -48,11 +47,11 @@ class Order:
     Attributes
     ----------
     kind
-        Their dtype: a scalar or a complex number.
+        dtype of the keys: a scalar or a complex number.
     descending
         Whether the largest comes first.
     bits
-        How many bits of the code count; 0 for all. Only of unsigned integers.
+        Bits of the code that are compared; 0 for all. For unsigned integers only.
     """
 
     kind: DType
@@ -61,12 +60,12 @@ class Order:
 
     @property
     def raw(self) -> DType:
-        """The type as which keys are moved."""
+        """The type that keys are moved as."""
         return raw_type(self.kind)
 
     @property
     def part_bits(self) -> tuple[int, ...]:
-        """How many bits each part of a code has."""
+        """Bits of each part of a code."""
         if self.bits:
             words = -(-self.bits // 32)
             return (*(32,) * (words - 1), self.bits - 32 * (words - 1))
@@ -76,7 +75,7 @@ class Order:
         return (*parts, *parts, 1) if is_complex(self.kind) else parts
 
     def digits(self, width: int) -> tuple[Digit, ...]:
-        """Return the digits of a code, at most `width` bits each, the least important first."""
+        """Return the digits of a code, of at most `width` bits, the least significant first."""
         return tuple(
             Digit(part, shift, min(width, bits - shift))
             for part, bits in enumerate(self.part_bits)
@@ -84,7 +83,7 @@ class Order:
         )
 
     def part(self, raw: Any, number: int) -> Any:
-        """Return a part of the code of a key: a GPU value (uint32), of which `part_bits` count."""
+        """Return a part of the code of a key: a GPU value (uint32), of which `part_bits` bits count."""
         component = component_type(self.kind)
         words = split_words(raw)
         if is_complex(self.kind):
@@ -101,7 +100,7 @@ class Order:
     def digit(self, raw: Any, digit: Digit, shift: Any = None) -> Any:
         """Return a digit of a key's code: a GPU value (uint32) below 2**bits.
 
-        `shift` is a GPU value that counts in place of the digit's.
+        `shift` is a GPU value that replaces the shift of the digit.
         """
         value = self.part(raw, digit.part)
         if shift is not None:
@@ -112,12 +111,12 @@ class Order:
 
 
 def raw_type(kind: DType) -> DType:
-    """Return the type of unsigned integers as which keys of a type are moved."""
+    """Return the unsigned type that keys of a dtype are moved as."""
     return word_type(kind.item_size)
 
 
 def is_sortable(kind: DType) -> bool:
-    """Whether values of a type have an order: scalars, and complex numbers."""
+    """Whether values of a dtype have an order: scalars and complex numbers have one."""
     return is_scalar(kind) or is_complex(kind)
 
 
@@ -130,10 +129,10 @@ def _halves(component: DType, words: Sequence[Any]) -> tuple[list[Any], list[Any
 
 
 def _is_nan(kind: DType, words: Sequence[Any]) -> Any:
-    """Whether a float, as words, is a NaN; its sign does not count."""
+    """Whether a float, given as words, is a NaN of either sign."""
     bits = min(8 * kind.item_size, 32)
     mantissa = _MANTISSA[kind] - (32 if kind is dtype.float64 else 0)
-    largest = (1 << (bits - 1)) - (1 << mantissa)  # infinity, in its last word
+    largest = (1 << (bits - 1)) - (1 << mantissa)  # the last word of infinity
     magnitude = words[-1] & ((1 << (bits - 1)) - 1)
     if kind is not dtype.float64:
         return magnitude > largest
@@ -141,7 +140,7 @@ def _is_nan(kind: DType, words: Sequence[Any]) -> Any:
 
 
 def _code(kind: DType, words: Sequence[Any], number: int) -> Any:
-    """Return word `number` of the code of a scalar."""
+    """Return a word of the code of a scalar."""
     bits = min(8 * kind.item_size, 32)
     top = 1 << (bits - 1)
     if kind in _FLOATS:
@@ -152,21 +151,22 @@ def _code(kind: DType, words: Sequence[Any], number: int) -> Any:
 
 
 def _single_code(word: Any) -> Any:
-    """Return the code of a float32, less that of minus infinity.
+    """Return the code of a float32, counted from that of minus infinity.
 
-    NaNs of both signs lie above infinity so, those of a negative sign by going round, and are made one.
+    NaNs of both signs are then above infinity, negative ones because they wrap around. All get the same code.
     """
     sign = vc.reinterpret(dtype.uint32, vc.reinterpret(dtype.int32, word) >> 31).to_register("sort_sign")
     least, largest = 0x00800000, 0xFF000000
-    # it goes round at 32 bits, also where a kernel computes places in 64
+    # it wraps around at 32 bits, also in kernels with indices of 64 bits
     return vc.min(((word ^ (sign | (1 << 31))) - sign - least) & _ALL, largest + 1)
 
 
 def _float_code(kind: DType, words: Sequence[Any], number: int, bits: int) -> Any:
-    """Return word `number` of the code of a float.
+    """Return a word of the code of a float.
 
-    That is the number itself with its sign flipped, or 0 minus a negative one: of -0.0 what 0.0 has. NaNs
-    have all bits set, which not even infinity has. (Those of float32 see `_single_code`.)
+    The code of a positive number is its bits with the sign flipped; that of a negative number is 0 minus its
+    bits, so -0.0 and 0.0 have the same code. The code of NaN has all bits set, unlike that of infinity. For
+    float32 see `_single_code`.
     """
     if kind is dtype.float32:
         return _single_code(words[0])

@@ -1,4 +1,4 @@
-"""Sorts of rows of keys in device memory, as kernels move them: which launches, over which buffers."""
+"""The launches that sort rows of keys in device memory."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,9 +11,9 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.shader.copying import copyto
-from vkdispatch.sorting.block import MOST_ROWS, BlockForm, block_kernel, short_kernel
-from vkdispatch.sorting.keys import Digit, Order, raw_type, shifted
-from vkdispatch.sorting.merging import MergeForm, merge_kernel
+from vkdispatch.sorting.cpu_merge import MergeForm, merge_kernel
+from vkdispatch.sorting.cpu_runs import count_runs_kernel, move_runs_kernel, sum_runs_kernel
+from vkdispatch.sorting.keys import Digit, Order, raw_type
 from vkdispatch.sorting.onesweep import (
     HistogramForm,
     SweepForm,
@@ -22,6 +22,7 @@ from vkdispatch.sorting.onesweep import (
     starts_kernel,
     sweep_kernel,
 )
+from vkdispatch.sorting.outputs import SortOutputs
 from vkdispatch.sorting.passes import (
     PassForm,
     count_kernel,
@@ -30,17 +31,17 @@ from vkdispatch.sorting.passes import (
     short_offsets_kernel,
 )
 from vkdispatch.sorting.planning import (
-    Way,
-    block_form,
-    counter_for,
-    run_shape,
-    sweep_form,
-    tile_form,
-    tuning,
-    way_for,
+    SortForm,
+    choose_block,
+    choose_form,
+    choose_sweep_tile,
+    choose_tile,
+    counter_type,
+    plan_runs,
 )
-from vkdispatch.sorting.ranking import TileForm
-from vkdispatch.sorting.runs import count_runs_kernel, move_runs_kernel, sum_runs_kernel
+from vkdispatch.sorting.short_rows import MOST_ROWS, BlockForm, block_kernel, short_kernel
+from vkdispatch.sorting.tile import TileForm
+from vkdispatch.sorting.tuning import tuning
 
 _SHORT_GROUP = 128
 AnyBuffer = Buffer[Any]
@@ -48,20 +49,57 @@ AnyBuffer = Buffer[Any]
 
 @record
 class Rows:
-    """Keys in memory: `count` rows of `length` each, one after the other."""
+    """Keys in memory: `count` rows of `length` keys, one after another."""
 
     count: int
     length: int
 
     @property
     def size(self) -> int:
-        """How many keys there are."""
+        """The number of keys."""
         return self.count * self.length
 
 
 def position_type(length: int) -> DType:
     """Return the raw type of positions in rows of a length: one or two words."""
-    return dtype.uint32 if counter_for(length) is dtype.uint32 else dtype.uvec2
+    return dtype.uint32 if counter_type(length) is dtype.uint32 else dtype.uvec2
+
+
+@record(eq=False)
+class _Task:
+    """A sort to be launched; see `sort_rows`."""
+
+    keys: AnyBuffer
+    order: Order
+    rows: Rows
+    keys_to: AnyBuffer | None
+    positions_to: AnyBuffer | None
+    payload: AnyBuffer | None
+    graph: CommandGraph | None
+
+    @property
+    def outputs(self) -> SortOutputs:
+        """What is written."""
+        return SortOutputs(self.keys_to is not None, self.positions_to is not None, self.is_wide)
+
+    @property
+    def written(self) -> list[AnyBuffer]:
+        """The buffers that are written."""
+        return [buffer for buffer in (self.keys_to, self.positions_to) if buffer is not None]
+
+    @property
+    def payload_type(self) -> DType | None:
+        """The raw type of what is moved with each key; None for nothing."""
+        if self.positions_to is None:
+            return None
+        return position_type(self.rows.length) if self.payload is None else raw_type(self.payload.var_type)
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether positions of 32 bits are stored as numbers of 64 bits."""
+        if self.positions_to is None or self.payload is not None:
+            return False
+        return self.positions_to.var_type.item_size > position_type(self.rows.length).item_size
 
 
 def sort_rows(
@@ -74,204 +112,185 @@ def sort_rows(
     payload: AnyBuffer | None = None,
     graph: CommandGraph | None = None,
 ) -> None:
-    """Sort each row; stable.
+    """Sort each row. The sort is stable.
 
     Parameters
     ----------
     keys
-        The keys, which stay as they are unless they are `keys_to`.
+        The keys. They are not changed, unless `keys_to` is the same buffer.
     keys_to
-        Where the sorted keys go; may be `keys`. None: nowhere.
+        A buffer for the sorted keys; may be `keys`. None: they are not written.
     positions_to
-        Where the positions in their rows go that the sorted keys had, of `position_type` or of 8 bytes, or
-        what the payload had there. None: nowhere.
+        A buffer of `position_type`, or of elements of 8 bytes, for the positions in their rows that the
+        sorted keys had; or, with a payload, for the sorted payload. None: neither is written.
     payload
-        What goes along with the keys in place of their positions: elements of 1 to 8 bytes, of the type of
-        `positions_to`, which may be the same buffer; no other two may be.
+        Elements of 1 to 8 bytes that are moved with the keys, of the dtype of `positions_to`. It may be that
+        buffer. No other two may be the same.
     """
     device = device_facts()
-    way = way_for(device, order.raw, rows.count, rows.length) if payload is None else Way.LONG
-    if way is Way.LONG:
-        _Passes(device, keys, order, rows, keys_to, positions_to, payload, graph).run()
-    elif way is Way.SHORT:
-        _sort_short(keys, order, rows, keys_to, positions_to, graph)
-    elif way is Way.MERGED:
-        _merge_rows(keys, order, rows, keys_to, positions_to, graph)
+    task = _Task(keys, order, rows, keys_to, positions_to, payload, graph)
+    form = choose_form(device, order.raw, rows.count, rows.length) if payload is None else SortForm.LONG
+    if form is SortForm.LONG:
+        _LongSort(device, task).run()
+    elif form is SortForm.SHORT:
+        _sort_short(task)
+    elif form is SortForm.MERGED:
+        _merge_rows(task)
     else:
-        _sort_blocks(device, keys, order, rows, keys_to, positions_to, graph)
+        _sort_blocks(device, task)
 
 
 def is_long(order: Order, rows: Rows) -> bool:
-    """Whether rows take several launches, between which keys and what goes with them lie in memory."""
-    return way_for(device_facts(), order.raw, rows.count, rows.length) is Way.LONG
+    """Whether rows take several launches, with the keys and what is moved with them in memory between."""
+    return choose_form(device_facts(), order.raw, rows.count, rows.length) is SortForm.LONG
 
 
-def _payload_type(rows: Rows, positions_to: AnyBuffer | None, payload: AnyBuffer | None) -> DType | None:
-    """Return the raw type of what goes along with keys; None where nothing does."""
-    if positions_to is None:
-        return None
-    return position_type(rows.length) if payload is None else raw_type(payload.var_type)
+def _sort_short(task: _Task) -> None:
+    keys, rows = task.keys, task.rows
+    if is_same_memory(keys, task.keys_to):
+        keys = _copy(keys, task.graph)
+    kernel = short_kernel(task.order, task.outputs, _SHORT_GROUP)
+    kernel(keys, *task.written, rows.count, rows.length, graph=task.graph)
 
 
-def _is_wide(rows: Rows, positions_to: AnyBuffer | None, payload: AnyBuffer | None) -> bool:
-    """Whether positions of 32 bits are stored as numbers of 64."""
-    if positions_to is None or payload is not None:
-        return False
-    return positions_to.var_type.item_size > position_type(rows.length).item_size
-
-
-def _written(*buffers: AnyBuffer | None) -> list[AnyBuffer]:
-    return [buffer for buffer in buffers if buffer is not None]
-
-
-def _sort_short(
-    keys: AnyBuffer,
-    order: Order,
-    rows: Rows,
-    keys_to: AnyBuffer | None,
-    positions_to: AnyBuffer | None,
-    graph: CommandGraph | None,
-) -> None:
-    if is_same_memory(keys, keys_to):
-        keys = copied(keys, graph)
-    wide = _is_wide(rows, positions_to, None)
-    kernel = short_kernel(order, keys_to is not None, positions_to is not None, wide, _SHORT_GROUP)
-    kernel(keys, *_written(keys_to, positions_to), rows.count, rows.length, graph=graph)
-
-
-def _sort_blocks(
-    device: DeviceFacts,
-    keys: AnyBuffer,
-    order: Order,
-    rows: Rows,
-    keys_to: AnyBuffer | None,
-    positions_to: AnyBuffer | None,
-    graph: CommandGraph | None,
-) -> None:
-    tile = block_form(device, order.raw, rows.length)
+def _sort_blocks(device: DeviceFacts, task: _Task) -> None:
+    rows = task.rows
+    tile = choose_block(device, task.order.raw, rows.length)
     assert tile is not None
     together = min(tile.tile // rows.length, rows.count, MOST_ROWS)
-    wide = _is_wide(rows, positions_to, None)
-    form = BlockForm(tile, order, together > 1, keys_to is not None, positions_to is not None, wide)
-    written = _written(keys_to, positions_to)
-    block_kernel(form)(keys, *written, rows.count, rows.length, together, graph=graph)
+    form = BlockForm(tile, task.order, together > 1, task.outputs)
+    block_kernel(form)(task.keys, *task.written, rows.count, rows.length, together, graph=task.graph)
 
 
-def _merge_rows(
-    keys: AnyBuffer,
-    order: Order,
-    rows: Rows,
-    keys_to: AnyBuffer | None,
-    positions_to: AnyBuffer | None,
-    graph: CommandGraph | None,
-) -> None:
-    wide = _is_wide(rows, positions_to, None)
-    form = MergeForm(order, keys_to is not None, positions_to is not None, wide)
+def _merge_rows(task: _Task) -> None:
+    rows, order = task.rows, task.order
     scratch: list[AnyBuffer] = [function_buffer(2 * rows.size, order.raw)]
-    if positions_to is not None:
+    if task.positions_to is not None:
         scratch.append(function_buffer(2 * rows.size, dtype.uint32))
-    written = _written(keys_to, positions_to)
-    merge_kernel(form)(keys, *scratch, *written, rows.count, rows.length, graph=graph)
+    kernel = merge_kernel(MergeForm(order, task.outputs))
+    kernel(task.keys, *scratch, *task.written, rows.count, rows.length, graph=task.graph)
 
 
-class _Passes:
-    """A sort digit by digit, whose keys and what goes with them lie in memory between launches."""
+@record(eq=False)
+class _Pass:
+    """One pass of a sort digit by digit.
 
-    def __init__(
-        self,
-        device: DeviceFacts,
-        keys: AnyBuffer,
-        order: Order,
-        rows: Rows,
-        keys_to: AnyBuffer | None,
-        positions_to: AnyBuffer | None,
-        payload: AnyBuffer | None,
-        graph: CommandGraph | None,
-    ) -> None:
-        self._device, self._order, self._rows, self._graph = device, order, rows, graph
-        self._keys, self._keys_to = keys, keys_to
-        self._payload, self._positions_to = payload, positions_to
-        self._kind = _payload_type(rows, positions_to, payload)
-        self._counter = counter_for(rows.length)
+    Attributes
+    ----------
+    number, digit
+        Which pass it is, and which digit it sorts by.
+    form
+        What its kernels are specialised for.
+    keys
+        The keys that it reads.
+    buffers
+        The moved keys if they are written, the payload if it is read, the moved payload.
+    """
+
+    number: int
+    digit: Digit
+    form: PassForm
+    keys: AnyBuffer
+    buffers: list[AnyBuffer]
+
+
+class _LongSort:
+    """A sort digit by digit, with the keys and what is moved with them in memory between launches."""
+
+    def __init__(self, device: DeviceFacts, task: _Task) -> None:
+        self._device, self._task = device, task
+        self._order, self._rows, self._graph = task.order, task.rows, task.graph
+        self._payload_type = task.payload_type
+        self._counter = counter_type(task.rows.length)
 
     def run(self) -> None:
         """Queue all launches."""
         if self._device.is_cpu:
             self._run_by_runs()
             return
-        tile = sweep_form(self._device, self._order.raw, self._kind, self._rows.length)
+        tile = choose_sweep_tile(self._device, self._order.raw, self._payload_type, self._rows.length)
         if tile is None:
-            self._run_by_tiles(tile_form(self._device, self._order.raw, self._kind))
+            self._run_by_tiles(choose_tile(self._device, self._order.raw, self._payload_type))
         else:
             self._run_sweeps(tile)
 
-    def _steps(self, tile: TileForm) -> Iterator[tuple[int, Digit, PassForm, AnyBuffer, list[AnyBuffer]]]:
-        """Give each pass's number, digit, and form; what keys it reads, and the buffers it moves to and from.
-
-        The latter are the moved keys where they are written, the payload where it is read, the moved payload.
-        """
-        order, rows, kind = self._order, self._rows, self._kind
+    def _passes(self, tile: TileForm) -> Iterator[_Pass]:
+        task, order, rows, kind = self._task, self._order, self._rows, self._payload_type
         digits = order.digits(tile.width)
-        keys, payload = self._keys, self._payload
-        if is_same_memory(keys, self._keys_to) and len(digits) % 2:
-            keys = copied(keys, self._graph)
-        if payload is not None and is_same_memory(payload, self._positions_to) and len(digits) % 2:
-            payload = copied(payload, self._graph)
-        key_ways = _ways(rows.size, order.raw, self._keys_to, len(digits))
-        wide = _is_wide(rows, self._positions_to, payload)
-        payload_ways = _payload_ways(rows.size, kind, self._positions_to, len(digits), wide)
+        keys, payload = task.keys, task.payload
+        if is_same_memory(keys, task.keys_to) and len(digits) % 2:
+            keys = _copy(keys, self._graph)
+        if payload is not None and is_same_memory(payload, task.positions_to) and len(digits) % 2:
+            payload = _copy(payload, self._graph)
+        key_targets = _targets(rows.size, order.raw, task.keys_to, len(digits))
+        payload_targets = self._payload_targets(len(digits))
         for number, digit in enumerate(digits):
-            last = number == len(digits) - 1
+            is_last = number == len(digits) - 1
             form = PassForm(
                 tile,
                 order,
-                shifted(digit),
+                digit.without_shift(),
                 self._counter,
-                kind,
-                kind is not None and payload is None,
-                not last or self._keys_to is not None,
-                wide and last,
+                payload=kind,
+                makes_positions=kind is not None and payload is None,
+                writes_keys=not is_last or task.keys_to is not None,
+                is_wide=task.is_wide and is_last,
             )
-            buffers: list[AnyBuffer] = [key_ways[number]] if form.keys else []
-            if payload_ways is not None:
+            buffers: list[AnyBuffer] = [key_targets[number]] if form.writes_keys else []
+            if payload_targets is not None:
                 if payload is not None:
                     buffers.append(payload)
-                payload = payload_ways[number]
+                payload = payload_targets[number]
                 buffers.append(payload)
-            yield number, digit, form, keys, buffers
-            keys = key_ways[number]
+            yield _Pass(number, digit, form, keys, buffers)
+            keys = key_targets[number]
+
+    def _payload_targets(self, passes: int) -> list[AnyBuffer] | None:
+        """Return where each pass writes the payload; None without a payload."""
+        kind, end = self._payload_type, self._task.positions_to
+        if kind is None:
+            return None
+        if not self._task.is_wide:
+            return _targets(self._rows.size, kind, end, passes)
+        # the result has another type, so only the last pass writes to it
+        assert end is not None
+        return [*(_targets(self._rows.size, kind, None, passes)[:-1] if passes > 1 else []), end]
 
     def _run_by_tiles(self, tile: TileForm) -> None:
         rows, counter, graph = self._rows, self._counter, self._graph
-        steps = self._steps(tile)
+        passes = self._passes(tile)
         tiles = -(-rows.length // tile.tile)
         shape = (rows.count, tiles, rows.length - (tiles - 1) * tile.tile)
         lines = rows.count * tile.bins
         counts: AnyBuffer = function_buffer(lines * tiles, counter)
         totals: AnyBuffer = function_buffer(lines, counter)
-        for _, digit, form, keys, buffers in steps:
-            count_kernel(form, bool(tuning.votes))(keys, counts, *shape, digit.shift, graph=graph)
+        for each in passes:
+            shift = each.digit.shift
+            count_kernel(each.form, bool(tuning.votes))(each.keys, counts, *shape, shift, graph=graph)
             summed = (rows.count, tile.bins, tiles)
             if tiles <= tuning.few_tiles:
                 short_offsets_kernel(tile.group, counter)(counts, totals, *summed, graph=graph)
             else:
                 offsets_kernel(tile, counter)(counts, totals, *summed, graph=graph)
-            move_kernel(form)(keys, counts, totals, *buffers, *shape, digit.shift, graph=graph)
+            move = move_kernel(each.form)
+            move(each.keys, counts, totals, *each.buffers, *shape, shift, graph=graph)
 
     def _run_by_runs(self) -> None:
         order, rows, counter, graph = self._order, self._rows, self._counter, self._graph
-        cut = run_shape(self._device, order.part_bits, rows.length)
-        shape = (rows.count, cut.runs, cut.run, cut.last)
-        tile = TileForm(cut.group, 1, cut.width, 1, False)
-        groups = -(-cut.runs // cut.group)
-        counters: AnyBuffer = function_buffer(rows.count * groups * cut.group << cut.width, counter)
-        totals: AnyBuffer = function_buffer(rows.count << cut.width, counter)
-        for _, digit, form, keys, buffers in self._steps(tile):
-            count_runs_kernel(form)(keys, counters, *shape, digit.shift, graph=graph)
-            sum_runs_kernel(cut.group, 1 << digit.bits, counter)(
-                counters, totals, rows.count, cut.runs, graph=graph
+        plan = plan_runs(self._device, order.part_bits, rows.length)
+        shape = (rows.count, plan.runs, plan.run, plan.last)
+        tile = TileForm(plan.group, 1, plan.width, 1, has_arithmetic=False)
+        groups = -(-plan.runs // plan.group)
+        counters: AnyBuffer = function_buffer(rows.count * groups * plan.group << plan.width, counter)
+        totals: AnyBuffer = function_buffer(rows.count << plan.width, counter)
+        for each in self._passes(tile):
+            shift = each.digit.shift
+            count_runs_kernel(each.form)(each.keys, counters, *shape, shift, graph=graph)
+            sum_runs_kernel(plan.group, 1 << each.digit.bits, counter)(
+                counters, totals, rows.count, plan.runs, graph=graph
             )
-            move_runs_kernel(form)(keys, counters, totals, *buffers, *shape, digit.shift, graph=graph)
+            move = move_runs_kernel(each.form)
+            move(each.keys, counters, totals, *each.buffers, *shape, shift, graph=graph)
 
     def _run_sweeps(self, tile: TileForm) -> None:
         rows, graph = self._rows, self._graph
@@ -283,58 +302,34 @@ class _Passes:
         ]
         histograms: AnyBuffer = function_buffer(rows.count * len(digits) * tile.bins, dtype.uint32)
         tickets: AnyBuffer = function_buffer(len(digits), dtype.uint32)
-        cleared = (boards[0], histograms, tickets)
-        clear_kernel()(*cleared, *(each.size for each in cleared), graph=graph)
-        counted = HistogramForm(
+        zeros = (boards[0], histograms, tickets)
+        clear_kernel()(*zeros, *(each.size for each in zeros), graph=graph)
+        form = HistogramForm(
             self._order, tile.width, tuning.histogram_group, tuning.histogram_items, tuning.histogram_rounds
         )
-        chunks = -(-rows.length // counted.chunk)
-        histogram_kernel(counted)(self._keys, histograms, rows.count, rows.length, chunks, graph=graph)
+        chunks = -(-rows.length // form.chunk)
+        histogram_kernel(form)(self._task.keys, histograms, rows.count, rows.length, chunks, graph=graph)
         starts_kernel(tile)(histograms, rows.count * len(digits), graph=graph)
-        for number, digit, form, keys, buffers in self._steps(tile):
-            sweep_kernel(SweepForm(form, len(digits), tuning.window))(
-                keys,
-                histograms,
-                boards[number % 2],
-                boards[1 - number % 2],
-                tickets,
-                *buffers,
-                *shape,
-                number,
-                digit.shift,
-                graph=graph,
-            )
+        for each in self._passes(tile):
+            own, next_board = boards[each.number % 2], boards[1 - each.number % 2]
+            sweep = sweep_kernel(SweepForm(each.form, len(digits), tuning.window))
+            buffers = (histograms, own, next_board, tickets, *each.buffers)
+            sweep(each.keys, *buffers, *shape, each.number, each.digit.shift, graph=graph)
 
 
-def _ways(size: int, kind: DType, end: AnyBuffer | None, passes: int) -> list[AnyBuffer]:
-    """Return where each pass writes: the last to `end`, and others by turns there and to another buffer."""
+def _targets(size: int, kind: DType, end: AnyBuffer | None, passes: int) -> list[AnyBuffer]:
+    """Return where each pass writes: to `end` and to another buffer in turn, the last pass to `end`."""
     if passes == 1 and end is not None:
         return [end]
     other: AnyBuffer = function_buffer(size, kind)
-    # the last pass leaves nothing where nothing is asked for
+    # without `end` the last pass writes nothing
     last = end
     if last is None:
         last = function_buffer(size, kind) if passes > 2 else other
     return [last if (passes - 1 - number) % 2 == 0 else other for number in range(passes)]
 
 
-def _payload_ways(
-    size: int, kind: DType | None, end: AnyBuffer | None, passes: int, wide: bool
-) -> list[AnyBuffer] | None:
-    """Return the same for what goes along with keys; None where nothing does.
-
-    `wide`: the end is of another type, and only the last pass writes there.
-    """
-    if kind is None:
-        return None
-    if not wide:
-        return _ways(size, kind, end, passes)
-    assert end is not None
-    return [*(_ways(size, kind, None, passes)[:-1] if passes > 1 else []), end]
-
-
-def copied(keys: AnyBuffer, graph: CommandGraph | None) -> AnyBuffer:
-    """Return a copy, made by the device."""
+def _copy(keys: AnyBuffer, graph: CommandGraph | None) -> AnyBuffer:
     copy: AnyBuffer = function_buffer(keys.shape, keys.var_type)
     copyto(copy, keys, graph=graph)
     return copy

@@ -1,40 +1,42 @@
-"""A radix sort that reads and writes its keys once for each digit: for devices whose workgroups all go on.
+"""A radix sort that reads and writes its keys once for each digit, for devices with forward progress.
 
-After "Onesweep" (Adinets and Merrill, 2022), whose tiles learn of those before them by the decoupled
-look-back of Merrill and Garland (2016).
+It follows "Onesweep" (Adinets and Merrill, 2022), with the decoupled look-back of Merrill and Garland (2016).
 
     clear            histograms, tickets and the first board
     histograms       one pass over the keys counts all of their digits: histogram[row][digit number][digit]
     starts           each histogram summed up: where in its row each digit begins
-    sweep            for each digit number one launch:
+    sweep            one launch for each digit number:
 
     tile 0    tile 1    tile 2    ...  tile t        of a row, in the order in which workgroups start
-    counts    counts    counts         counts        left on the board as soon as the tile is ranked
-    start +   sums      sums       <-  adds up what it finds on the way back, until a tile has its sum there;
-                                       then leaves its own sum
+    counts    counts    counts         counts        published on the board as soon as the tile is ranked
+    start +   sums      sums       <-  adds up the counts of earlier tiles, back to one that has published its
+                                       sum; then publishes its own sum
 
-A word of the board, for each tile and digit, is nothing, a count or a sum; see `_Board`. The sum of tile 0
-begins with the histogram's start, so what a tile finds is a place in its row. Each sweep clears the board of
-the next.
+The board has a word for each tile and digit: nothing, a count or a sum; see `_Board`. The sum of tile 0
+includes the start from the histogram, so the sum that a tile computes is a place in its row. Each sweep
+clears the board of the next.
 
-Invariants: words go from nothing to a count to a sum once in a launch, each stored and loaded at once, so
-that nothing else needs to be ordered. Tiles are numbered by a counter as their workgroups start: whoever is
-waited for has been started, and waits for earlier ones only. All numbers are sums of integers, so
-the order of execution does not show. Stable, as `ranking` is.
+Invariants: a word goes from nothing to a count to a sum once in a launch, stored and loaded at once, so no
+other ordering is needed. A counter numbers tiles as their workgroups start, so a tile that is waited for has
+started, and itself waits for earlier tiles only. All numbers are sums of integers, so they do not depend on
+the order of execution. The sort is stable, as the ranking of `tile` is.
 """
 
 import functools
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.kernels import trace_kernel
 from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.values.annotations import buffer, constant
 from vkdispatch.arrays.values.words import join_words, split_words, word_count
 from vkdispatch.base import dtype
 from vkdispatch.base.record import record
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Order
+from vkdispatch.sorting.outputs import widen
 from vkdispatch.sorting.passes import (
     SHAPE,
     WORKGROUPS,
@@ -43,9 +45,8 @@ from vkdispatch.sorting.passes import (
     moved_arguments,
     place_in_row,
     position_in_row,
-    widened,
 )
-from vkdispatch.sorting.ranking import Tile, TileForm, only
+from vkdispatch.sorting.tile import Tile, TileForm, only_if
 
 _U32 = constant[dtype.uint32]
 _WORDS: Any = vc.Buff[dtype.uint32]
@@ -60,11 +61,11 @@ class HistogramForm:
     Attributes
     ----------
     order
-        Of what the keys are.
+        The order of the keys.
     width
         Bits of a digit.
     group, items, rounds
-        Invocations of a workgroup, keys that each has under way, and how often.
+        Invocations of a workgroup, keys that each has in flight, and its rounds.
     """
 
     order: Order
@@ -81,12 +82,12 @@ class HistogramForm:
 
 @memoize
 def clear_kernel() -> ShaderFunction:
-    """Return the kernel that clears a board, histograms and tickets, given how many words each has."""
+    """Return the kernel that clears a board, histograms and tickets; each is given with its size."""
     names = ("sort_board", "sort_histograms", "sort_tickets")
 
-    def body(*given: Any) -> None:
+    def body(*variables: Any) -> None:
         index = vc.global_invocation_id().x.to_register("sort_index")
-        for words, count in zip(given[:3], given[3:], strict=True):
+        for words, count in zip(variables[:3], variables[3:], strict=True):
             with vc.if_block(index < count):
                 words[index] = 0
 
@@ -99,7 +100,7 @@ def clear_kernel() -> ShaderFunction:
 def histogram_kernel(form: HistogramForm) -> ShaderFunction:
     """Return the kernel that counts the digits of rows of keys.
 
-    Its arguments are the keys, the histograms, how many rows there are, their length, and chunks of a row.
+    Its arguments are the keys, the histograms, the number of rows, their length, and the chunks of a row.
     """
     digits = form.order.digits(form.width)
     bins = 1 << form.width
@@ -110,7 +111,7 @@ def histogram_kernel(form: HistogramForm) -> ShaderFunction:
         index = vc.local_invocation_index().to_register("sort_index")
         tables: Any = vc.shared_buffer(dtype.uint32, total, "sort_tables")
         for start in range(0, total, form.group):
-            with only(None if start + form.group <= total else index < total - start):
+            with only_if(None if start + form.group <= total else index < total - start):
                 tables[index + start] = 0
         row = (vc.workgroup_id().x // chunks).to_register("sort_row")
         first = ((vc.workgroup_id().x % chunks) * form.chunk).to_register("sort_first")
@@ -121,16 +122,16 @@ def histogram_kernel(form: HistogramForm) -> ShaderFunction:
         with vc.for_block(0, (left + (step - 1)) // step) as number:
             begin = (number.to_dtype(dtype.uint32) * step + index).to_register("sort_place")
             places = [begin + i * form.group for i in range(form.items)]
-            found = [
+            loaded = [
                 keys[base + (first + vc.select(place < left, place, 0))].to_register() for place in places
             ]
-            for key, place in zip(found, places, strict=True):
+            for key, place in zip(loaded, places, strict=True):
                 with vc.if_block(place < left):
                     for which, digit in enumerate(digits):
                         vc.atomic_add(tables[form.order.digit(key, digit) + which * bins], 1)
         vc.barrier()
         for start in range(0, total, form.group):
-            with only(None if start + form.group <= total else index < total - start):
+            with only_if(None if start + form.group <= total else index < total - start):
                 count = tables[index + start].to_register()
                 with vc.if_block(count != 0):
                     vc.atomic_add(histograms[row * total + (index + start)], count)
@@ -157,13 +158,13 @@ def starts_kernel(form: TileForm) -> ShaderFunction:
         line = (vc.workgroup_id().x * form.bins).to_register("sort_line")
         owned = tile.own_bins()
         counts = []
-        for digit, kept in owned:
+        for digit, is_own in owned:
             count = vc.new_uint_register(0)
-            with only(kept):
+            with only_if(is_own):
                 count[:] = histograms[line + digit]
             counts.append(count)
-        for (digit, kept), start in zip(owned, tile.running(counts), strict=True):
-            with only(kept):
+        for (digit, is_own), start in zip(owned, tile.sum_before(counts), strict=True):
+            with only_if(is_own):
                 histograms[line + digit] = start
 
     arguments = [("sort_histograms", _WORDS), ("sort_lines", _U32)]
@@ -172,7 +173,17 @@ def starts_kernel(form: TileForm) -> ShaderFunction:
 
 @record
 class SweepForm:
-    """What the kernel of a sweep is specialised for: that of a pass, and how look-backs look."""
+    """What the kernel of a sweep is specialised for.
+
+    Attributes
+    ----------
+    moving
+        The form of the pass.
+    digits
+        Digits of a key.
+    window
+        Tiles that a look-back reads at once.
+    """
 
     moving: PassForm
     digits: int
@@ -181,16 +192,15 @@ class SweepForm:
 
 @memoize
 def sweep_kernel(form: SweepForm) -> ShaderFunction:
-    """Return the kernel that moves keys, and what goes with them, to their places by one digit.
+    """Return the kernel that moves keys and their payload to their places by one digit.
 
-    Its arguments are the keys, the starts, the board, the board to be cleared, the tickets; the moved keys
-    where they are written, the payload where it is read, the moved payload; the numbers of `SHAPE`, which
-    digit it is, and from which bit of its part on.
+    Its arguments are the keys, the starts, the board, the board to be clear_buffer, the tickets; those of
+    `moved_arguments`; the numbers of `SHAPE`; the number of the digit, and its first bit in its part.
     """
     moving = form.moving
 
     def body(*variables: Any) -> None:
-        _Sweep(form, *variables).run()
+        _Sweep(form, variables).run()
 
     arguments = [
         ("sort_keys", buffer[moving.order.raw]),
@@ -208,17 +218,15 @@ def sweep_kernel(form: SweepForm) -> ShaderFunction:
 
 
 class _Sweep:
-    """The kernel of a sweep while it is traced."""
+    """The kernel of a sweep, in a trace."""
 
-    def __init__(
-        self, form: SweepForm, keys: Any, starts: Any, board: Any, next_board: Any, tickets: Any, *others: Any
-    ) -> None:
-        *buffers, _, tiles, last, self._which, self._shift = others
+    def __init__(self, form: SweepForm, variables: Sequence[Any]) -> None:
+        keys, starts, board, next_board, tickets, *others = variables
+        *rest, _, tiles, last, self._which, self._shift = others
         self._form, self._moving = form, form.moving
         moving = self._moving
         self._keys, self._starts, self._board, self._next_board = keys, starts, board, next_board
-        rest = list(buffers)
-        self._keys_to = rest.pop(0) if moving.keys else None
+        self._keys_to = rest.pop(0) if moving.writes_keys else None
         self._payload_to: Any = rest.pop() if moving.payload is not None else None
         self._payload = rest.pop() if rest else None
         ticket: Any = vc.shared_buffer(dtype.uint32, 1, "sort_ticket")
@@ -242,23 +250,23 @@ class _Sweep:
         self._load()
         board = _Board(self._board, moving.tile.tile)
 
-        def leave_counts() -> None:
-            for (digit, kept), count, before in zip(owned, tile.counts, earlier, strict=True):
-                with only(kept):
+        def publish_counts() -> None:
+            for (digit, is_own), count, before in zip(owned, tile.counts, earlier, strict=True):
+                with only_if(is_own):
                     with vc.if_block(here.number == 0):
                         before[:] = self._starts[(here.row * self._form.digits + self._which) * bins + digit]
-                        board.leave_sum(line + digit, before + count)
+                        board.publish_sum(line + digit, before + count)
                     with vc.else_block():
-                        board.leave_count(line + digit, count)
+                        board.publish_count(line + digit, count)
                     self._next_board[line + digit] = 0
 
         digits = [functools.partial(self._digit, item) for item in range(moving.tile.items)]
-        starts = tile.place(digits, moving.digit.bits, leave_counts, self._put)
-        for (digit, kept), count, before, start in zip(owned, tile.counts, earlier, starts, strict=True):
-            with only(kept):
+        starts = tile.place(digits, moving.digit.bits, publish_counts, self._put)
+        for (digit, is_own), count, before, start in zip(owned, tile.counts, earlier, starts, strict=True):
+            with only_if(is_own):
                 with vc.if_block(here.number != 0):
                     board.look_back(line, digit, here.number, before, bins, self._form.window)
-                    board.leave_sum(line + digit, before + count)
+                    board.publish_sum(line + digit, before + count)
                 bases[digit] = before - start
         vc.barrier()
         with vc.if_block(here.count == moving.tile.tile):
@@ -267,22 +275,23 @@ class _Sweep:
             self._store(bases, whole=False)
 
     def _load(self) -> None:
-        """Load the tile, and note digits: beyond its end the largest, behind which nothing ranks."""
+        """Load the tile, and pack digits: beyond its end the largest, which is ranked last."""
         moving, here, places = self._moving, self._here, self._tile.places()
         items = range(moving.tile.items)
-        loaded = self._payload is not None
+        has_payload = self._payload is not None
         self._words = [_registers(self._key_words) for _ in items]
-        self._carried = [_registers(self._payload_words if loaded else 0) for _ in items]
+        self._payload_registers = [_registers(self._payload_words if has_payload else 0) for _ in items]
         self._digits = [vc.new_uint_register(0) for _ in range(-(-moving.tile.items // _PACKED))]
         largest = (1 << moving.digit.bits) - 1
 
         def load(whole: bool) -> None:
             at = [place if whole else vc.select(place < here.count, place, 0) for place in places]
-            keys = here.at(self._keys, at)
+            keys = here.load_inside(self._keys, at)
             for words, key in zip(self._words, keys, strict=True):
                 _assign(words, key)
-            if loaded:
-                for words, value in zip(self._carried, here.at(self._payload, at), strict=True):
+            if has_payload:
+                payload = here.load_inside(self._payload, at)
+                for words, value in zip(self._payload_registers, payload, strict=True):
                     _assign(words, value)
             for number, packed in enumerate(self._digits):
                 parts = []
@@ -305,30 +314,29 @@ class _Sweep:
 
     def _put(self, item: int, place: Any) -> None:
         moving, tile = self._moving, self._tile
-        words = [*self._words[item], *self._carried[item]]
-        if moving.made:
-            made = position_in_row(moving, self._here.number, tile.places()[item])
-            words += split_words(made)
+        words = [*self._words[item], *self._payload_registers[item]]
+        if moving.makes_positions:
+            words += split_words(position_in_row(moving, self._here.number, tile.places()[item]))
         for number, word in enumerate(words):
-            tile.placed[place + number * moving.tile.tile] = word
+            tile.placed_words[place + number * moving.tile.tile] = word
 
     def _store(self, bases: Any, *, whole: bool) -> None:
-        """Write the tile: `bases[digit]` plus a place in the ranked tile is a key's place in its row."""
+        """Write the tile. `bases[digit]` plus the place in the ranked tile is a key's place in its row."""
         moving, tile, here = self._moving, self._tile, self._here
         for place in tile.sorted_places():
             words = [
-                tile.placed[place + number * moving.tile.tile].to_register()
+                tile.placed_words[place + number * moving.tile.tile].to_register()
                 for number in range(self._key_words + self._payload_words)
             ]
             key = join_words(moving.order.raw, words[: self._key_words]).to_register()
             base = bases[moving.order.digit(key, moving.digit, self._shift)]
             target = (here.row_base + place_in_row(moving, base, place)).to_register("sort_target")
-            with only(None if whole else place < here.count):
+            with only_if(None if whole else place < here.count):
                 if self._keys_to is not None:
                     self._keys_to[target] = key
                 if moving.payload is not None:
                     value = join_words(moving.payload, words[self._key_words :])
-                    self._payload_to[target] = widened(value) if moving.wide else value
+                    self._payload_to[target] = widen(value) if moving.is_wide else value
 
 
 def _registers(count: int) -> list[Any]:
@@ -336,32 +344,33 @@ def _registers(count: int) -> list[Any]:
 
 
 def _assign(words: list[Any], value: Any) -> None:
-    """Have the words of a value in registers."""
+    """Assign the words of a value to registers."""
     for word, part in zip(words, split_words(value), strict=True):
         word[:] = part
 
 
 class _Board:
-    """What tiles tell those after them of their digits, a word each, which is stored and loaded at once.
+    """The words in which tiles publish counts and sums of digits, each stored and loaded at once.
 
-    0 is nothing, as in the beginning. What follows, as far as counts go, is a count; what is above, a sum.
+    0 is nothing. A word up to the largest count plus 1 is a count plus 1; a larger word is a sum, plus the
+    largest count, plus 2.
     """
 
     def __init__(self, words: Any, most: int) -> None:
-        """Know its words, and the largest count."""
+        """Take its words, and the largest count."""
         self._words, self._most = words, most
 
-    def leave_count(self, place: Any, count: Any) -> None:
-        """Tell how many keys of a digit a tile has."""
+    def publish_count(self, place: Any, count: Any) -> None:
+        """Publish how many keys of a digit a tile has."""
         vc.atomic_store(self._words[place], count + 1, relaxed=True)
 
-    def leave_sum(self, place: Any, total: Any) -> None:
-        """Tell where in its row the digit's keys of later tiles begin."""
+    def publish_sum(self, place: Any, total: Any) -> None:
+        """Publish where in the row the keys of a digit begin for the next tile."""
         vc.atomic_store(self._words[place], total + (self._most + 2), relaxed=True)
 
     def look_back(self, line: Any, digit: Any, number: Any, before: Any, bins: int, window: int) -> None:
-        """Add up what the tiles before have of a digit, the nearest first."""
-        # how many tiles of the row are still to be looked at
+        """Add the counts of a digit in the tiles before to `before`, the nearest tile first."""
+        # tiles of the row that are still to be read
         left = number.to_register("sort_left")
         place = (line + digit).to_register("sort_place")
         with vc.while_block(left != 0):

@@ -6,30 +6,33 @@
     move             place of a key in its row = totals of smaller digits + offset of its tile + keys of its
                      digit before it in the tile
 
-Any device can do this: no workgroup waits for another. `onesweep` is the faster form for GPUs.
+Any device can do this: no workgroup waits for another. `onesweep` is faster on GPUs.
 
-Invariants: a pass is stable (see `ranking`); rows do not mix, for each counts for itself; offsets are sums of
-integers, so no order of execution shows in them.
+Invariants: a pass is stable (see `tile`). Rows do not mix, because each has counts of its own. Offsets are
+sums of integers, so they do not depend on the order of execution.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.kernels import trace_kernel
 from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.values.annotations import buffer, constant
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Digit, Order
-from vkdispatch.sorting.ranking import Tile, TileForm, only
-from vkdispatch.sorting.serial import SerialTile
+from vkdispatch.sorting.outputs import widen
+from vkdispatch.sorting.serial_tile import SerialTile
+from vkdispatch.sorting.tile import Tile, TileForm, only_if
 
 _U32 = constant[dtype.uint32]
 SHAPE = [("sort_rows", _U32), ("sort_tiles", _U32), ("sort_last", _U32)]
 SHIFT = ("sort_shift", _U32)
 WORKGROUPS = "sort_rows * sort_tiles"
-# Counts that an invocation adds up by itself in one round.
+# Counts that an invocation adds up in one round.
 _TOGETHER = 4
 
 
@@ -40,19 +43,19 @@ class PassForm:
     Attributes
     ----------
     tile
-        How a workgroup does a tile.
+        How a workgroup sorts a tile.
     order, digit
-        Of what the keys are, and by which digit they are moved; its shift is an argument of the kernels.
+        The order of the keys, and the digit of the pass. Its shift is an argument of the kernels.
     counter
-        The type that counts keys of a row: uint32, or uint64.
+        The dtype that counts the keys of a row: uint32 or uint64.
     payload
-        The raw type of what is moved along with each key; None for nothing.
-    made
-        Whether that is the key's position in its row, which is made here and not read.
-    keys
-        Whether keys are written at all.
-    wide
-        Whether the payload is of one word, and written as the two of a 64-bit number.
+        The raw type of what is moved with each key; None for nothing.
+    makes_positions
+        Whether the payload is the key's position in its row, which is computed and not read.
+    writes_keys
+        Whether keys are written.
+    is_wide
+        Whether a payload of one word is written as the two words of a 64-bit number.
     """
 
     tile: TileForm
@@ -60,33 +63,33 @@ class PassForm:
     digit: Digit
     counter: DType = dtype.uint32
     payload: DType | None = None
-    made: bool = False
-    keys: bool = True
-    wide: bool = False
+    makes_positions: bool = False
+    writes_keys: bool = True
+    is_wide: bool = False
 
 
 class TileOfRow:
-    """Where a workgroup's tile lies, while its kernel is traced."""
+    """The tile of a workgroup, in a trace: its row, its place there, and its keys."""
 
     def __init__(self, form: TileForm, tiles: Any, last: Any, group: Any = None) -> None:
         number = vc.workgroup_id().x if group is None else group
         self.row = (number // tiles).to_register("sort_row")
         self.number = (number % tiles).to_register("sort_tile")
-        # keys that there are in it: only the last of a row may have fewer
+        # only the last tile of a row may be shorter
         self.count = vc.select(self.number + 1 < tiles, form.tile, last).to_register("sort_count")
         self.row_base = (self.row * ((tiles - 1) * form.tile + last)).to_register("sort_row_base")
         self.base = (self.row_base + self.number * form.tile).to_register("sort_base")
 
-    def loaded(self, buffer: Any, places: list[Any]) -> list[Any]:
-        """Load the elements at some places of the tile; beyond its end that of another place."""
-        return self.at(buffer, [vc.select(place < self.count, place, 0) for place in places])
+    def load(self, buffer: Any, places: list[Any]) -> list[Any]:
+        """Return the elements at some places of the tile; beyond its end, the first element."""
+        return self.load_inside(buffer, [vc.select(place < self.count, place, 0) for place in places])
 
-    def at(self, buffer: Any, places: list[Any]) -> list[Any]:
-        """Load the elements at some places of the tile that there are."""
+    def load_inside(self, buffer: Any, places: list[Any]) -> list[Any]:
+        """Return the elements at some places of the tile, none of which is beyond its end."""
         return [buffer[self.base + place].to_register() for place in places]
 
     def digits(self, order: Order, digit: Digit, keys: list[Any], places: list[Any], shift: Any) -> list[Any]:
-        """Return the keys' digits; beyond the tile's end the largest, so that nothing is ranked behind."""
+        """Return the digits of keys; beyond the tile's end the largest, which is ranked last."""
         largest = (1 << digit.bits) - 1
         return [
             vc.select(place < self.count, order.digit(key, digit, shift), largest).to_register("sort_digit")
@@ -98,8 +101,8 @@ class TileOfRow:
 def count_kernel(form: PassForm, by_votes: bool) -> ShaderFunction:
     """Return the kernel that counts each tile's digits: keys, counts, the numbers of `SHAPE`, the shift.
 
-    `by_votes` counts equal digits of a subgroup at once, which costs more where digits differ, and far less
-    where they are equal.
+    With `by_votes`, a subgroup counts equal digits at once. This costs more if digits differ, and far less if
+    they are equal.
     """
 
     def body(keys: Any, counts: Any, rows: Any, tiles: Any, last: Any, shift: Any) -> None:
@@ -112,14 +115,14 @@ def count_kernel(form: PassForm, by_votes: bool) -> ShaderFunction:
         tile.clear()
         vc.barrier()
         places = tile.places()
-        found = here.loaded(keys, places)
-        digits = [form.order.digit(key, form.digit, shift).to_register() for key in found]
+        loaded = here.load(keys, places)
+        digits = [form.order.digit(key, form.digit, shift).to_register() for key in loaded]
         for digit, place in zip(digits, places, strict=True):
-            tile.counted(digit, form.digit.bits, place < here.count, by_votes=by_votes)
+            tile.count_key(digit, form.digit.bits, place < here.count, by_votes=by_votes)
         vc.barrier()
-        for digit, kept in tile.own_bins():
-            total = tile.total(digit, kept)
-            with only(kept):
+        for digit, is_own in tile.own_bins():
+            total = tile.sum_digit(digit, is_own)
+            with only_if(is_own):
                 entry = (here.row * form.tile.bins + digit) * tiles + here.number
                 counts[entry] = total.to_dtype(form.counter)
 
@@ -150,14 +153,14 @@ def _count_serially(form: PassForm, here: TileOfRow, keys: Any, counts: Any, til
     vc.barrier()
     with vc.for_block(tile.index, form.tile.bins, form.tile.group) as digit:
         entry = (here.row * form.tile.bins + digit) * tiles + here.number
-        counts[entry] = tile.total(digit).to_dtype(form.counter)
+        counts[entry] = tile.sum_digit(digit).to_dtype(form.counter)
 
 
 @memoize
 def offsets_kernel(form: TileForm, counter: DType) -> ShaderFunction:
     """Return the kernel that sums up counts along the tiles, a workgroup for each row and digit.
 
-    Its arguments are the counts, the totals, and how many rows, digits and tiles there are.
+    Its arguments are the counts, the totals, and the numbers of rows, digits and tiles.
     """
 
     def body(counts: Any, totals: Any, rows: Any, bins: Any, tiles: Any) -> None:
@@ -169,20 +172,20 @@ def offsets_kernel(form: TileForm, counter: DType) -> ShaderFunction:
         chunk = form.group * _TOGETHER
         with vc.for_block(0, (tiles + (chunk - 1)) // chunk) as number:
             first = (number * chunk + tile.index * _TOGETHER).to_register()
-            insides = [first + i < tiles for i in range(_TOGETHER)]
-            entries = [line * tiles + vc.select(inside, first + i, 0) for i, inside in enumerate(insides)]
+            exists = [first + i < tiles for i in range(_TOGETHER)]
+            entries = [line * tiles + vc.select(inside, first + i, 0) for i, inside in enumerate(exists)]
             values = [
                 vc.select(inside, counts[entry], vc.to_dtype(counter, 0)).to_register()
-                for entry, inside in zip(entries, insides, strict=True)
+                for entry, inside in zip(entries, exists, strict=True)
             ]
             own = values[0]
             for value in values[1:]:
                 own = own + value
             own = own.to_register()
-            start = (tile.across(own) + before).to_register()
+            start = (tile.sum_across(own) + before).to_register()
             with vc.if_block(tile.index == form.group - 1):
                 whole[0] = start + own
-            for entry, inside, value in zip(entries, insides, values, strict=True):
+            for entry, inside, value in zip(entries, exists, values, strict=True):
                 with vc.if_block(inside):
                     counts[entry] = start
                 start += value
@@ -221,30 +224,30 @@ def short_offsets_kernel(group: int, counter: DType) -> ShaderFunction:
 
 @memoize
 def move_kernel(form: PassForm) -> ShaderFunction:
-    """Return the kernel that moves keys, and what goes with them, to their places by one digit.
+    """Return the kernel that moves keys and their payload to their places by one digit.
 
-    Its arguments are the keys, the offsets, the totals, the moved keys where they are written, the payload
-    where it is read, the moved payload, the numbers of `SHAPE`, the shift.
+    Its arguments are the keys, the offsets, the totals, those of `moved_arguments`, the numbers of `SHAPE`,
+    the shift.
     """
 
     def body(keys: Any, offsets: Any, totals: Any, *others: Any) -> None:
         *buffers, _, tiles, last, shift = others
         here = TileOfRow(form.tile, tiles, last)
         if form.tile.subgroup == 1:
-            _move_serially(form, here, keys, offsets, totals, buffers, tiles, shift)
+            _move_serially(form, here, (keys, offsets, totals, *buffers), tiles, shift)
             return
         tile = Tile(form.tile)
         bases: Any = vc.shared_buffer(form.counter, form.tile.bins, "sort_bases")
         owned = tile.own_bins()
         sums = []
-        for digit, kept in owned:
+        for digit, is_own in owned:
             total = vc.new_register(form.counter)
-            with only(kept):
+            with only_if(is_own):
                 total[:] = totals[here.row * form.tile.bins + digit]
             sums.append(total)
-        moved = MovedTile(form, tile, here, keys, buffers, shift)
-        for (digit, kept), before in zip(owned, tile.running(sums), strict=True):
-            with only(kept):
+        moved = _MovedTile(form, tile, here, keys, buffers, shift)
+        for (digit, is_own), before in zip(owned, tile.sum_before(sums), strict=True):
+            with only_if(is_own):
                 entry = (here.row * form.tile.bins + digit) * tiles + here.number
                 bases[digit] = before + offsets[entry] - tile.starts[digit].to_dtype(form.counter)
         moved.exchange()
@@ -268,41 +271,36 @@ def move_kernel(form: PassForm) -> ShaderFunction:
     )
 
 
-def _move_serially(
-    form: PassForm,
-    here: TileOfRow,
-    keys: Any,
-    offsets: Any,
-    totals: Any,
-    buffers: list[Any],
-    tiles: Any,
-    shift: Any,
-) -> None:
-    rest, bins = list(buffers), form.tile.bins
-    keys_to = rest.pop(0) if form.keys else None
+def _move_serially(form: PassForm, here: TileOfRow, buffers: Sequence[Any], tiles: Any, shift: Any) -> None:
+    keys, offsets, totals, *rest = buffers
+    bins = form.tile.bins
+    keys_to = rest.pop(0) if form.writes_keys else None
     tile = SerialTile(form.tile, [kind for kind in (form.order.raw, form.payload) if kind is not None], tiles)
     with tile.each_place() as item:
         place = tile.place(item)
         inside = vc.select(place < here.count, place, 0).to_register()
         tile.put(0, place, keys[here.base + inside].to_register())
         if form.payload is not None:
-            made = position_in_row(form, here.number, place) if form.made else rest[0][here.base + inside]
-            tile.put(1, place, made.to_register())
+            if form.makes_positions:
+                payload = position_in_row(form, here.number, place)
+            else:
+                payload = rest[0][here.base + inside]
+            tile.put(1, place, payload.to_register())
     vc.barrier()
     largest = (1 << form.digit.bits) - 1
 
     def digit_of(place: Any) -> Any:
-        found = form.order.digit(tile.get(0, place), form.digit, shift)
-        return vc.select(place < here.count, found, largest).to_register()
+        digit = form.order.digit(tile.get(0, place), form.digit, shift)
+        return vc.select(place < here.count, digit, largest).to_register()
 
-    tile.step(digit_of)
+    tile.move_by_digit(digit_of)
     bases: Any = vc.shared_buffer(form.counter, bins, "sort_bases")
     share = -(-bins // form.tile.group)
     first = (tile.index * share).to_register()
     total = vc.new_register(form.counter)
     with vc.for_block(first, vc.min(first + share, bins)) as digit:
         total += totals[here.row * bins + digit]
-    before = tile.across(total)
+    before = tile.sum_across(total)
     with vc.for_block(first, vc.min(first + share, bins)) as digit:
         line = (here.row * bins + digit).to_register()
         start = tile.starts[digit].to_dtype(form.counter)
@@ -318,7 +316,7 @@ def _move_serially(
             if keys_to is not None:
                 keys_to[target] = key
             if form.payload is not None:
-                rest[-1][target] = widened(tile.get(1, place)) if form.wide else tile.get(1, place)
+                rest[-1][target] = widen(tile.get(1, place)) if form.is_wide else tile.get(1, place)
 
 
 def position_in_row(form: PassForm, number: Any, place: Any) -> Any:
@@ -331,31 +329,26 @@ def position_in_row(form: PassForm, number: Any, place: Any) -> Any:
 
 
 def place_in_row(form: PassForm, base: Any, place: Any) -> Any:
-    """Return where in its row a key goes: `base` is where its digit would begin for place 0 of the tile."""
+    """Return the place of a key in its row; `base` is that of its digit for place 0 of the tile."""
     if form.counter is dtype.uint32:
-        # that may lie before the row: this wraps around
+        # the base may be before the row: it wraps around
         return (base + place) & 0xFFFFFFFF
     return base + place.to_dtype(form.counter)
 
 
 def moved_arguments(form: PassForm) -> list[tuple[str, Any]]:
-    """Return the arguments of a `MovedTile`: what is written of keys, what is read and written with them."""
+    """Return the moved keys if they are written, the payload if it is read, and the moved payload."""
     arguments = []
-    if form.keys:
+    if form.writes_keys:
         arguments.append(("sort_moved_keys", buffer[form.order.raw]))
     if form.payload is not None:
-        if not form.made:
+        if not form.makes_positions:
             arguments.append(("sort_payload", buffer[form.payload]))
-        arguments.append(("sort_moved_payload", buffer[dtype.uvec2 if form.wide else form.payload]))
+        arguments.append(("sort_moved_payload", buffer[dtype.uvec2 if form.is_wide else form.payload]))
     return arguments
 
 
-def widened(word: Any) -> Any:
-    """Return a number of 32 bits as one of 64, in its raw type."""
-    return vc.to_uvec2(word, 0)
-
-
-class MovedTile:
+class _MovedTile:
     """A tile that is ranked by a digit, and then written to the places of its digits."""
 
     def __init__(
@@ -367,48 +360,48 @@ class MovedTile:
         buffers: list[Any],
         shift: Any,
     ) -> None:
-        """Load and rank the keys; `tile.starts` holds where each digit begins in the tile.
+        """Load the keys and rank them by the digit with this shift.
 
-        `shift` is that of the digit.
+        `tile.starts` then holds where each digit begins in the tile.
         """
         self._form, self._tile, self._here, self._shift = form, tile, here, shift
         rest = list(buffers)
-        self._keys_to = rest.pop(0) if form.keys else None
+        self._keys_to = rest.pop(0) if form.writes_keys else None
         places = tile.places()
-        self._keys = here.loaded(keys, places)
+        self._keys = here.load(keys, places)
         self._payload: list[Any] = []
         if form.payload is not None:
-            if form.made:
+            if form.makes_positions:
                 self._payload = [position_in_row(form, here.number, place) for place in places]
             else:
-                self._payload = here.loaded(rest.pop(0), places)
+                self._payload = here.load(rest.pop(0), places)
             self._payload_to = rest.pop(0)
         digits = here.digits(form.order, form.digit, self._keys, places, shift)
         self._places = tile.rank(digits, form.digit.bits)
 
     def exchange(self) -> None:
-        """Have the keys, in registers, in their order in the tile."""
-        self._keys = self._tile.exchanged(self._keys, self._places)
+        """Exchange the keys, so that each invocation has those of its `sorted_places`."""
+        self._keys = self._tile.exchange(self._keys, self._places)
 
     def store(self, bases: Any) -> None:
-        """Write the tile: `bases[digit]` plus a place in the ranked tile is a key's place in its row."""
+        """Write the tile. `bases[digit]` plus the place in the ranked tile is a key's place in its row."""
         form, tile, here, keys = self._form, self._tile, self._here, self._keys
         places = tile.sorted_places()
         targets = []
         for key, place in zip(keys, places, strict=True):
             target = place_in_row(form, bases[form.order.digit(key, form.digit, self._shift)], place)
             targets.append((here.row_base + target).to_register("sort_target"))
-        kept = [place < here.count for place in places]
+        exists = [place < here.count for place in places]
         if self._keys_to is not None:
-            self._store(self._keys_to, keys, targets, kept)
+            self._store(self._keys_to, keys, targets, exists)
         if self._payload:
-            payload = tile.exchanged(self._payload, self._places)
-            payload = [widened(word) for word in payload] if form.wide else payload
-            self._store(self._payload_to, payload, targets, kept)
+            payload = tile.exchange(self._payload, self._places)
+            payload = [widen(word) for word in payload] if form.is_wide else payload
+            self._store(self._payload_to, payload, targets, exists)
 
     @staticmethod
-    def _store(buffer: Any, values: list[Any], targets: list[Any], kept: list[Any]) -> None:
-        for value, target, inside in zip(values, targets, kept, strict=True):
+    def _store(buffer: Any, values: list[Any], targets: list[Any], exists: list[Any]) -> None:
+        for value, target, inside in zip(values, targets, exists, strict=True):
             with vc.if_block(inside):
                 buffer[target] = value
 

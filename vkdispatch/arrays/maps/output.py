@@ -201,3 +201,7 @@ def accesses_of_sink(sink: Sink) -> tuple[Access, ...]:
         sink.map_value(variables, index, vc.new_register(compute_type(wide_type(sink.value_type))))
 
     return find_accesses(sink.names, sink.annotations, trace)
+
+
+# What functions on arrays take as `output_map`, if not None.
+ResultMap = MappingFunction | OutputMap

@@ -1,12 +1,12 @@
-"""`vd.searchsorted`: where values belong in a sorted array.
+"""`vd.searchsorted`: the places of values in a sorted array.
 
     sorted     s0 s1 s2 ...  s(n-1)                 n elements
-    tops       every (n / T)-th of them             in workgroup memory, read once for many values; where
-                                                    there are few, all of them
-    a value    binary search in the tops, log2(T) steps there, then log2(n / T) steps in the array
+    tops       every (n / T)-th element             in workgroup memory, loaded once for many values; if the
+                                                    array is short, all elements
+    a value    binary search: log2(T) steps in the tops, then log2(n / T) steps in the array
 
-The steps halve `length`, the same for all values, so that invocations stay together; each invocation searches
-for several values at once, so that as many loads are under way. Invariant: the answer lies in
+The steps halve `length`, which is the same for all values, so invocations do not diverge. Each invocation
+searches for several values at once, to have as many loads in flight. Invariant: the result is in
 [base, base + length].
 """
 
@@ -19,11 +19,12 @@ from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function, is_recorded
 from vkdispatch.arrays.facts import device_facts
 from vkdispatch.arrays.kernels import trace_kernel
-from vkdispatch.arrays.maps.operand import Operand, parse_operand
-from vkdispatch.arrays.maps.output import Sink, parse_output
+from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
+from vkdispatch.arrays.maps.output import ResultMap, Sink, parse_output
 from vkdispatch.arrays.maps.source import Source
 from vkdispatch.arrays.memoize import memoize
 from vkdispatch.arrays.results import prepare_result
+from vkdispatch.arrays.values.annotations import buffer, constant
 from vkdispatch.arrays.values.elements import wide_type
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
@@ -32,111 +33,100 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.rearrange.indices import is_long, note_bad_index, resolve_index
-from vkdispatch.selection.binning import converted, is_below
-from vkdispatch.selection.histogram import host_type
-from vkdispatch.selection.streams import group_size
+from vkdispatch.selection.histograms.binning import convert, is_below
+from vkdispatch.selection.histograms.edges import host_type
+from vkdispatch.selection.tuning import choose_group, tuning
 from vkdispatch.shader.shader_function import ShaderFunction
 
-# Places of more elements need 64 bits.
+# Places in longer arrays need 64 bits.
 _MOST = 1 << 32
-
-
-@record(frozen=False)
-class Tuning:
-    """Numbers that were found by measurement, on GPUs.
-
-    Attributes
-    ----------
-    group
-        Invocations of a workgroup.
-    each
-        Values that an invocation searches for at once.
-    groups
-        Workgroups of a launch; each goes over as many values as it takes.
-    tops
-        Bytes of the sorted array in workgroup memory; 0 for none.
-    whole
-        Bytes of sorted arrays that are in workgroup memory as a whole.
-    whole_group, whole_each
-        As `group` and `each`, for these.
-    """
-
-    group: int = 256
-    each: int = 4
-    groups: int = 2112
-    tops: int = 16384
-    whole: int = 32768
-    whole_group: int = 512
-    whole_each: int = 8
-
-
-tuning = Tuning()
 
 
 @record
 class _Form:
+    """What a kernel is specialised for.
+
+    Attributes
+    ----------
+    array, values, sorter, sink
+        The arguments and the result.
+    kind
+        dtype in which elements are compared.
+    is_right
+        Whether a value comes after elements that equal it.
+    group, each
+        Invocations of a workgroup, and values that each searches for at once.
+    tops, whole
+        Elements of workgroup memory for tops, or for the whole array; 0 for none.
+    has_long_sorter
+        Whether indices in the sorter are resolved in 64 bits.
+    is_big
+        Whether places need 64 bits.
+    """
+
     array: Source
     values: Source
     sorter: Source | None
     kind: DType
-    right: bool
+    is_right: bool
     sink: Sink
     group: int
     each: int
     tops: int
     whole: int
-    long: bool
-    big: bool
+    has_long_sorter: bool
+    is_big: bool
 
 
 @array_function
 def searchsorted(
-    sorted: Any,
-    values: Any,
+    sorted: ArrayLike,
+    values: ArrayLike,
     side: str = "left",
-    sorter: Any = None,
+    sorter: ArrayLike | None = None,
     *,
-    output_map: Any = None,
+    output_map: ResultMap | None = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Find where values belong in a sorted array: `np.searchsorted`.
+    """Find the places of values in a sorted array: `np.searchsorted`.
 
     Parameters
     ----------
     sorted
-        A rising array of one axis: a buffer, or a map called with its arguments. NaN comes after all numbers.
+        An ascending array of one axis: a buffer, or a map called with its arguments. NaN is larger than all
+        numbers.
     values
         An array of any shape.
     side
-        "left": the first place that a value may take; "right": the last one, behind all that equal it.
+        "left": the place before elements that equal the value; "right": the place after them.
     sorter
         An array of integers, of the length of `sorted`: the element at place i is `sorted[sorter[i]]`.
-        Those that are no index are taken for the nearest; a recorded call does not check them.
+        Invalid indices are clipped. They raise an error, unless the call is recorded.
     output_map
-        A map that is given each place (int64).
+        A `vd.map` that is applied to each place (int64).
     graph
-        Where to record; None takes the thread's `vd.global_graph()`.
+        The graph to record into. None uses the thread's `vd.global_graph()`.
 
     Returns
     -------
-    A buffer of the shape of `values`, int64, of places from 0 to the length of `sorted`. Types are compared
-    as NumPy promotes them.
+    A buffer of the shape of `values`, int64, of places from 0 to the length of `sorted`. Elements and values
+    are compared in the dtype to which NumPy promotes them.
 
     Raises
     ------
     TypeError
-        An argument is no array of real numbers; `sorter` is none of integers.
+        An argument is not an array of real numbers, or `sorter` is not one of integers.
     ValueError
-        `sorted` has more axes than one, `sorter` another length, or `side` is neither.
+        `sorted` has more than one axis, `sorter` has another length, or `side` is invalid.
     IndexError
         From a later wait or read: an element of `sorter` is not an index of `sorted`.
     """
-    array, wanted = _checked(sorted, "sorted"), _checked(values, "values")
+    array, wanted = _parse_array(sorted, "sorted"), _parse_array(values, "values")
     if len(array.shape) != 1:
         raise ArgumentValueError(f"sorted: expected an array of one axis, got the shape {array.shape}")
     if side not in ("left", "right"):
         raise ArgumentValueError(f'side: expected "left" or "right", got {side!r}')
-    order = None if sorter is None else _checked_sorter(sorter, array.size)
+    order = None if sorter is None else _parse_sorter(sorter, array.size)
     sink = parse_output(output_map, dtype.int64, wanted.shape)
     check_overlap((), sink, elsewhere=[array, wanted] if order is None else [array, wanted, order])
     if order is not None and not is_recorded(graph):
@@ -147,12 +137,13 @@ def searchsorted(
         return places
     length = array.size
     common = np.result_type(host_type(array.var_type), host_type(wanted.var_type))
-    # bindings of an array of no elements hold one all the same, which no search looks at
+    # the binding of an empty array has an element, which no search reads
     kind = wide_type(from_numpy_dtype(common))
-    whole = _whole(length, wanted.size, kind)
-    tops = 0 if whole or length < 4 * _tops(kind) else _tops(kind)
-    group = group_size(tuning.whole_group if whole else tuning.group)
-    each = tuning.whole_each if whole else tuning.each
+    whole = _choose_whole(length, wanted.size, kind)
+    tops = tuning.search_tops // kind.item_size
+    tops = 0 if whole or length < 4 * tops else tops
+    group = choose_group(tuning.search_whole_group if whole else tuning.search_group)
+    each = tuning.search_whole_each if whole else tuning.search_each
     form = _Form(
         array.source.elementwise(),
         wanted.source.elementwise(),
@@ -168,53 +159,47 @@ def searchsorted(
         length > _MOST,
     )
     at_once = group * each
-    rounds = max(1, wanted.size // (at_once * tuning.groups))
+    rounds = max(1, wanted.size // (at_once * tuning.search_groups))
     numbers = (length & 0x7FFFFFFF, length >> 31, rounds, -(-wanted.size // (at_once * rounds)))
     own = () if order is None else order.arguments
-    _searching(form)(
+    _search_kernel(form)(
         places, *array.arguments, *wanted.arguments, *own, *sink.arguments, *numbers, graph=graph
     )
     return places
 
 
-def _tops(kind: DType) -> int:
-    return tuning.tops // kind.item_size
-
-
-def _whole(length: int, values: int, kind: DType) -> int:
-    """Return how many elements of workgroup memory hold the whole array; 0 where they do not."""
+def _choose_whole(length: int, values: int, kind: DType) -> int:
+    """Return how many elements of workgroup memory hold the whole array; 0 if it stays in the buffer."""
     size = max(64, 1 << (length - 1).bit_length()) if length else 0
-    most = min(tuning.whole, device_facts().shared_memory)
+    most = min(tuning.search_whole, device_facts().shared_memory)
     return size if values > 4 * length and size * kind.item_size <= most else 0
 
 
-def _checked(array: Any, name: str) -> Operand:
-    found = parse_operand(array, name)
-    if not is_scalar(found.var_type):
+def _parse_array(array: ArrayLike, name: str) -> Operand:
+    parsed = parse_operand(array, name)
+    if not is_scalar(parsed.var_type):
         raise ArgumentTypeError(
-            f"{name}: expected integers, floats or truth values, got {found.var_type.name}, not ordered"
+            f"{name}: expected integers, floats or booleans, got {parsed.var_type.name}, not ordered"
         )
-    return found
+    return parsed
 
 
-def _checked_sorter(sorter: Any, length: int) -> Operand:
-    found = parse_operand(sorter, "sorter")
-    if not is_integer_dtype(wide_type(found.var_type)) or not is_scalar(found.var_type):
-        raise ArgumentTypeError(f"sorter: expected integers, got {found.var_type.name}")
-    if found.shape != (length,):
-        raise ArgumentValueError(f"sorter: expected an array of the shape ({length},), got {found.shape}")
-    return found
+def _parse_sorter(sorter: ArrayLike, length: int) -> Operand:
+    parsed = parse_operand(sorter, "sorter")
+    if not is_integer_dtype(wide_type(parsed.var_type)) or not is_scalar(parsed.var_type):
+        raise ArgumentTypeError(f"sorter: expected integers, got {parsed.var_type.name}")
+    if parsed.shape != (length,):
+        raise ArgumentValueError(f"sorter: expected an array of the shape ({length},), got {parsed.shape}")
+    return parsed
 
 
 @memoize
-def _searching(form: _Form) -> ShaderFunction:
-    buffer: Any = vc.Buff
-    constant: Any = vc.Const
+def _search_kernel(form: _Form) -> ShaderFunction:
     sources = [form.array, form.values, *([form.sorter] if form.sorter else [])]
     arguments = [("places", buffer[form.sink.out_type])]
     for source in sources:
-        arguments += zip(source.names, source.annotations, strict=True)
-    arguments += zip(form.sink.names, form.sink.annotations, strict=True)
+        arguments += source.parameters
+    arguments += form.sink.parameters
     numbers = ("search_low", "search_high", "search_rounds", "search_groups")
     arguments += [(name, constant[dtype.uint32]) for name in numbers]
 
@@ -222,7 +207,7 @@ def _searching(form: _Form) -> ShaderFunction:
         _search(form, sources, variables)
 
     return trace_kernel(
-        f"searchsorted_{'right' if form.right else 'left'}", trace, arguments, form.group, numbers[-1]
+        f"searchsorted_{'right' if form.is_right else 'left'}", trace, arguments, form.group, numbers[-1]
     )
 
 
@@ -244,26 +229,26 @@ def _search(form: _Form, sources: list[Source], variables: Any) -> None:
                 form.sorter.value(own[2], place),
                 array_length.to_dtype,
                 mode="clip",
-                long=form.long,
-                big=form.big,
+                long=form.has_long_sorter,
+                big=form.is_big,
             )
         value = form.array.value(own[0], place)
-        return _number(value, form.kind)
+        return _convert_number(value, form.kind)
 
-    def before(found: Any, value: Any) -> Any:
-        """Whether the answer lies behind an element."""
-        return ~is_below(value, found) if form.right else is_below(found, value)
+    def before(element_value: Any, value: Any) -> Any:
+        """Return whether the result is after an element."""
+        return ~is_below(value, element_value) if form.is_right else is_below(element_value, value)
 
     stride: Any = None
     memory: Any = None
-    look = element
+    load = element
     if form.whole:
         memory = vc.shared_buffer(form.kind, form.whole)
         with vc.for_block(lane, array_length, form.group) as place:
             memory[place] = element(place)
         vc.barrier()
 
-        def look(place: Any) -> Any:
+        def load(place: Any) -> Any:
             return memory[place]
 
     if form.tops:
@@ -276,41 +261,43 @@ def _search(form: _Form, sources: list[Source], variables: Any) -> None:
     with vc.for_block(0, rounds) as number:
         begin = first + number * (form.group * form.each)
         indices = [begin + i * form.group for i in range(form.each)]
-        safe = [vc.select(index.to_dtype(dtype.int32) < size, index, 0) for index in indices]
-        wanted = [_number(form.values.value(own[1], index), form.kind).to_register() for index in safe]
+        inside = [vc.select(index.to_dtype(dtype.int32) < size, index, 0) for index in indices]
+        wanted = [
+            _convert_number(form.values.value(own[1], index), form.kind).to_register() for index in inside
+        ]
         bases = [_zero_position(array_length) for _ in indices]
         left = (array_length + 0).to_register("search_left")
         if form.tops:
-            _in_tops(form, memory, wanted, bases, before)
+            _search_tops(form, memory, wanted, bases, before)
             for base in bases:
                 base[:] = base * stride
-            # what is not divided evenly comes with the last top
+            # the elements after the last whole stride belong to the last top
             left[:] = stride + (array_length - stride * form.tops)
         with vc.while_block(left > 1):
             half = (left >> 1).to_register()
-            found = [look(base + (half - 1)).to_register() for base in bases]
-            for base, each, value in zip(bases, found, wanted, strict=True):
+            middles = [load(base + (half - 1)).to_register() for base in bases]
+            for base, each, value in zip(bases, middles, wanted, strict=True):
                 base[:] = vc.select(before(each, value), base + half, base)
             left[:] = left - half
         with vc.if_block(array_length > 0):
-            last = [look(vc.min(base, array_length - 1)).to_register() for base in bases]
+            last = [load(vc.min(base, array_length - 1)).to_register() for base in bases]
             for base, each, value in zip(bases, last, wanted, strict=True):
-                inside = vc.all(base < array_length, before(each, value))
-                base[:] = vc.select(inside, base + 1, base)
+                is_after = vc.all(base < array_length, before(each, value))
+                base[:] = vc.select(is_after, base + 1, base)
         for index, base in zip(indices, bases, strict=True):
             with vc.if_block(index.to_dtype(dtype.int32) < size):
                 form.sink.store(places, rest, index, base.to_dtype(dtype.int64))
 
 
-def _number(value: Any, kind: DType) -> Any:
+def _convert_number(value: Any, kind: DType) -> Any:
     if value.var_type is dtype.bool_:
         value = vc.select(value, 1, 0)
-    return converted(value, kind)
+    return convert(value, kind)
 
 
 def _length_of(form: _Form, own: Any, length: Any) -> Any:
-    """Return the sorted array's length, which is given for maps."""
-    # sizes of buffers have as many bits as a kernel's form needs
+    """Return the length of the sorted array: that of its buffer, or for maps the one that is given."""
+    # the shape of a buffer has as many bits as the kernel needs
     return own[0][0].shape.w if form.array.is_plain else length
 
 
@@ -318,8 +305,8 @@ def _zero_position(length: Any) -> Any:
     return (length * 0).to_register("search_base")
 
 
-def _in_tops(form: _Form, memory: Any, wanted: Any, bases: Any, before: Any) -> None:
-    """Leave in each base the last top that the answer lies behind; 0 if there is none."""
+def _search_tops(form: _Form, memory: Any, wanted: Any, bases: Any, before: Any) -> None:
+    """Assign to each base the last top before the result; 0 if there is none."""
     left = vc.new_uint_register(form.tops)
     with vc.while_block(left > 1):
         half = (left >> 1).to_register()

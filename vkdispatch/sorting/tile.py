@@ -1,19 +1,19 @@
-"""A tile of keys, ranked by one digit in a workgroup: the step that every radix sort here is made of.
+"""A tile of keys, ranked by one digit in a workgroup: the step of which every radix sort consists.
 
     keys of a tile        | subgroup 0: item 0, item 1, ... | subgroup 1: item 0, ... | ...
     counted               tables: digit x subgroup -> keys
     summed up             over subgroups, and then over digits: where the first key of each goes
     ranked by ballots     each key finds the keys of its subgroup and item that share its digit: those before
-                          it, and the first of them, which adds them all to its subgroup's table
-    place in the tile     what that had found there + keys before
+                          it, and the first of them, which adds them all to the table of its subgroup
+    place in the tile     entry of the table before that + keys before
 
-An item is one key of each invocation of a subgroup, neighbours side by side. Tables are filled by the
-ranking, and summed up after it (`rank`); or keys are counted first, and put in their places as they are
-ranked (`place`): one atomic more for each key, counts that are known sooner, and no places to remember.
-See `serial` for devices without ballots.
+An item is one key of each invocation of a subgroup, neighbours side by side. `rank` fills the tables as it
+ranks keys, and sums them up after. `place` counts keys first, and puts each in its place as it is ranked: it
+needs one more atomic for each key, but counts are known earlier and no places are kept in registers.
+`serial_tile` is for devices without ballots.
 
-Invariants: places are a permutation of the tile's, in the order of digits, and of equal digits in the order
-in which the keys lay: the sort is stable. Nothing depends on which subgroup is first.
+Invariants: places are a permutation of those of the tile, in the order of digits; keys of equal digits keep
+their order, so the sort is stable. Nothing depends on which subgroup is first.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,15 +26,15 @@ from vkdispatch.base import dtype
 from vkdispatch.base.record import record
 
 _ALL = 0xFFFFFFFF
-# Keys that subgroups vote about before the tables are looked at.
+# Keys that subgroups vote on before they read the tables.
 _TOGETHER = 2
-# Records what is done with a key, by its number, whose place is known.
+# Traces what is done with a key, by its number, once its place is known.
 Put = Callable[[int, Any], None]
 
 
 @record
 class TileForm:
-    """How a workgroup does a tile.
+    """How a workgroup sorts a tile.
 
     Attributes
     ----------
@@ -45,10 +45,10 @@ class TileForm:
     width
         Bits of a digit.
     subgroup
-        Invocations that vote together; 1: none do, and a `SerialTile` does the work.
-    arithmetic
-        Whether subgroups have running sums of their own.
-    match
+        Invocations that vote together; 1: none do, and a `SerialTile` ranks the tile.
+    has_arithmetic
+        Whether subgroups compute running sums by the device's own operations.
+    has_match
         Whether keys find those of the same digit by atomics on a mask for each digit, and not by ballots.
     """
 
@@ -56,8 +56,8 @@ class TileForm:
     items: int
     width: int
     subgroup: int
-    arithmetic: bool
-    match: bool = False
+    has_arithmetic: bool
+    has_match: bool = False
 
     @property
     def tile(self) -> int:
@@ -76,66 +76,67 @@ class TileForm:
 
 
 class Tile:
-    """A tile while its kernel is traced."""
+    """A tile, in a trace."""
 
     def __init__(self, form: TileForm, words: int = 0) -> None:
         """Declare its memory.
 
-        `words` there are of what is put in places that lie apart from the tables; 0: places and tables have
-        the same memory, by turns.
+        `words` is the number of words of each place, in memory apart from the tables; 0: places and tables
+        share memory, in turns.
         """
         self.form = form
         self.index = vc.local_invocation_index().to_register("tile_index")
         self.team = vc.subgroup_id().to_register("tile_team")
         self.lane = vc.subgroup_invocation_id().to_register("tile_lane")
-        tables = form.teams * form.bins * (2 if form.match else 1)
+        tables = form.teams * form.bins * (2 if form.has_match else 1)
         shared = 0 if words else form.tile
         self.memory: Any = vc.shared_buffer(dtype.uint32, max(tables, shared), "tile_memory")
-        # what lies in places: the first words of all, the second words, and so on
-        self.placed: Any = vc.shared_buffer(dtype.uint32, words * form.tile, "tile_placed") if words else None
-        # where each digit begins in the tile, once `rank` is done
+        # contents of places: the first words of all, the second words, and so on
+        self.placed_words: Any = None
+        if words:
+            self.placed_words = vc.shared_buffer(dtype.uint32, words * form.tile, "tile_placed")
+        # where each digit begins in the tile, after `rank`
         self.starts: Any = None if words else vc.shared_buffer(dtype.uint32, form.bins, "tile_starts")
         self._sums: Any = vc.shared_buffer(dtype.uint32, max(form.group, 1), "tile_sums")
         self._long_sums: Any = None
-        # keys of a tile that was ranked, for each of `own_bins`
+        # keys of the tile for each of `own_bins`, after `sum_up`
         self.counts: list[Any] = []
         self._below = self._lanes_below()
 
     def places(self) -> list[Any]:
-        """Return where this invocation's keys lie in the tile, before they are ranked."""
+        """Return the places of this invocation's keys before the tile is ranked."""
         form = self.form
         first = (self.team * (form.subgroup * form.items) + self.lane).to_register("tile_first")
         return [first + i * form.subgroup for i in range(form.items)]
 
     def sorted_places(self) -> list[Any]:
-        """Return which places of the ranked tile this invocation writes out: neighbours side by side."""
+        """Return the places of the ranked tile that this invocation writes out: neighbours side by side."""
         return [self.index + i * self.form.group for i in range(self.form.items)]
 
     def own_bins(self) -> list[tuple[Any, Any]]:
-        """Return the digits of which this invocation sums up the tables, and whether it does.
+        """Return the digits that this invocation owns, each with a condition: whether it owns it.
 
-        None where all invocations do.
+        The condition is None if all invocations own one. The owner of a digit sums up its tables.
         """
         form = self.form
         count = max(1, form.bins // form.group)
-        kept = None if form.bins >= form.group else self.index < form.bins
-        return [(self.index * count + i if count > 1 else self.index, kept) for i in range(count)]
+        is_own = None if form.bins >= form.group else self.index < form.bins
+        return [(self.index * count + i if count > 1 else self.index, is_own) for i in range(count)]
 
     # -- ranks
 
     def rank(self, digits: Sequence[Any], bits: int) -> list[Any]:
         """Return the places of this invocation's keys in the ranked tile, by digits of so many bits.
 
-        `starts` then holds where each digit begins, and `counts` are known. All take part, whether their keys
-        count or not.
+        `starts` then holds where each digit begins, and `counts` are known. All invocations must take part.
         """
         self.clear()
         vc.barrier()
-        ranks = [self._ranked(digit, bits) for digit in digits]
+        ranks = [self._rank_key(digit, bits) for digit in digits]
         vc.barrier()
         owned = self.own_bins()
-        for (digit, kept), start in zip(owned, self.sum_up(owned), strict=True):
-            with only(kept):
+        for (digit, is_own), start in zip(owned, self.sum_up(owned), strict=True):
+            with only_if(is_own):
                 self.starts[digit] = start
         vc.barrier()
         base = (self.team * self.form.bins).to_register()
@@ -145,18 +146,18 @@ class Tile:
         ]
 
     def place(
-        self, digits: Sequence[Callable[[], Any]], bits: int, counted: Callable[[], None], put: Put
+        self, digits: Sequence[Callable[[], Any]], bits: int, use_counts: Callable[[], None], put: Put
     ) -> list[Any]:
         """Rank keys, and put each in its place as soon as that is known.
 
         Parameters
         ----------
         digits
-            Give the digit of each of this invocation's keys, of so many bits.
-        counted
-            Records what is done with `counts` as soon as they are there, before a key is ranked.
+            Functions that return the digit of each of this invocation's keys, of so many bits.
+        use_counts
+            Traces what is done with `counts` once they are known, before keys are ranked.
         put
-            Records that a key, by its number, is put in a place, in memory apart from the tables.
+            Traces how a key is put in its place, in memory apart from the tables.
 
         Returns
         -------
@@ -165,48 +166,48 @@ class Tile:
         for digit in digits:
             vc.atomic_add(self.memory[self._entry(digit())], 1)
         vc.barrier()
-        starts = self.sum_up(self.own_bins(), counted)
+        starts = self.sum_up(self.own_bins(), use_counts)
         vc.barrier()
         for first in range(0, len(digits), _TOGETHER):
             together = [digit().to_register() for digit in digits[first : first + _TOGETHER]]
-            found = [self._voted(digit, bits) for digit in together]
-            # the tables hold places now, and grow on
-            for number, (digit, (peers, lower)) in enumerate(zip(together, found, strict=True), first):
-                put(number, self._added(self._entry(digit), peers, lower))
+            votes = [self._vote(digit, bits) for digit in together]
+            # from here on the tables hold places, which are incremented
+            for number, (digit, (peers, lower)) in enumerate(zip(together, votes, strict=True), first):
+                put(number, self._add_to_table(self._entry(digit), peers, lower))
         return starts
 
     def clear(self) -> None:
         """Set all tables to zero."""
-        size, group = self.form.teams * self.form.bins * (2 if self.form.match else 1), self.form.group
+        size, group = self.form.teams * self.form.bins * (2 if self.form.has_match else 1), self.form.group
         for start in range(0, size, group):
-            with only(None if start + group <= size else self.index < size - start):
+            with only_if(None if start + group <= size else self.index < size - start):
                 self.memory[self.index + start] = 0
 
-    def _ranked(self, digit: Any, bits: int) -> Any:
-        """Count a key in its subgroup's table; returns how many of its digit came before."""
-        if not self.form.match:
-            return self._added(self._entry(digit), *self._voted(digit, bits))
+    def _rank_key(self, digit: Any, bits: int) -> Any:
+        """Count a key in the table of its subgroup, and return how many keys of its digit came before."""
+        if not self.form.has_match:
+            return self._add_to_table(self._entry(digit), *self._vote(digit, bits))
         entry = self._entry(digit)
         mask = entry + self.form.teams * self.form.bins
-        peers = self._matched(mask)
-        lower = self._lower(peers)
-        rank = self._added(entry, peers, lower)
+        peers = self._match(mask)
+        lower = self._count_lower(peers)
+        rank = self._add_to_table(entry, peers, lower)
         with vc.if_block(lower == 0):
             self.memory[mask] = 0
         vc.subgroup_barrier()
         return rank
 
-    def _voted(self, digit: Any, bits: int) -> tuple[list[Any], Any]:
-        """Return who has the same digit, as `_peers`, and how many of them come before."""
-        peers = self._peers(digit, bits)
-        return peers, self._lower(peers)
+    def _vote(self, digit: Any, bits: int) -> tuple[list[Any], Any]:
+        """Return the invocations with the same digit, as `_find_peers`, and how many of them come before."""
+        peers = self._find_peers(digit, bits)
+        return peers, self._count_lower(peers)
 
-    def _lower(self, peers: list[Any]) -> Any:
+    def _count_lower(self, peers: list[Any]) -> Any:
         below = [word & below for word, below in zip(peers, self._below, strict=True)]
         return _bit_count(below).to_register("tile_lower")
 
-    def _added(self, entry: Any, peers: list[Any], lower: Any) -> Any:
-        """Have the first of those who share a digit add them all; returns what was there, plus `lower`."""
+    def _add_to_table(self, entry: Any, peers: list[Any], lower: Any) -> Any:
+        """Let the first of the peers add them all to an entry; return the entry before, plus `lower`."""
         before = self.memory[entry].to_register("tile_rank")
         vc.subgroup_barrier()
         with vc.if_block(lower == 0):
@@ -216,34 +217,34 @@ class Tile:
         return rank
 
     def _entry(self, digit: Any) -> Any:
-        """Return where a digit is in the subgroup's table."""
+        """Return the index of a digit in the table of the subgroup."""
         return (self.team * self.form.bins + digit).to_register("tile_entry")
 
-    def _matched(self, mask: Any) -> list[Any]:
-        """Return what `_peers` returns, by a mask in memory that is clear before."""
+    def _match(self, mask: Any) -> list[Any]:
+        """Return the same as `_find_peers`, by a mask in memory, which must be zero before."""
         vc.atomic_or(self.memory[mask], vc.to_dtype(dtype.uint32, 1) << self.lane)
         vc.subgroup_barrier()
         return [self.memory[mask].to_register("tile_peers")]
 
-    def counted(self, digit: Any, bits: int, kept: Any, *, by_votes: bool) -> None:
-        """Count a key in its subgroup's table, where it is kept.
+    def count_key(self, digit: Any, bits: int, exists: Any, *, by_votes: bool) -> None:
+        """Count a key in the table of its subgroup where it exists.
 
-        `by_votes` counts equal digits at once; else each key changes the table by an atomic.
+        With `by_votes`, a subgroup counts equal digits at once. Otherwise each key takes an atomic.
         """
         entry = (self.team * self.form.bins + digit).to_register()
         if not by_votes:
-            with vc.if_block(kept):
+            with vc.if_block(exists):
                 vc.atomic_add(self.memory[entry], 1)
             return
-        peers = self._peers(digit, bits)
-        votes = vc.subgroup_ballot(kept)
+        peers = self._find_peers(digit, bits)
+        votes = vc.subgroup_ballot(exists)
         peers = [word & votes[i] for i, word in enumerate(peers)]
         lower = _bit_count([word & below for word, below in zip(peers, self._below, strict=True)])
-        with vc.if_block(vc.all(kept, lower == 0)):
+        with vc.if_block(vc.all(exists, lower == 0)):
             vc.atomic_add(self.memory[entry], _bit_count(peers))
 
-    def _peers(self, digit: Any, bits: int) -> list[Any]:
-        """Return, as bits, the invocations of the subgroup whose key has the same digit."""
+    def _find_peers(self, digit: Any, bits: int) -> list[Any]:
+        """Return, as bits of words, the invocations of the subgroup whose key has the same digit."""
         form = self.form
         words = -(-form.subgroup // 32)
         full = (1 << min(form.subgroup, 32)) - 1
@@ -264,19 +265,19 @@ class Tile:
     # -- sums
 
     def sum_up(
-        self, owned: Sequence[tuple[Any, Any]], counted: Callable[[], None] | None = None
+        self, owned: Sequence[tuple[Any, Any]], use_counts: Callable[[], None] | None = None
     ) -> list[Any]:
-        """Turn counts in the tables into places; returns where each of `own_bins` begins in the tile.
+        """Turn the counts of the tables into places, and return where each of `own_bins` begins in the tile.
 
-        `counted` records what is done with `counts` as soon as they are there.
+        `use_counts` traces what is done with `counts` once they are known.
         """
         form = self.form
-        self.counts = [self.total(digit, kept) for digit, kept in owned]
-        if counted is not None:
-            counted()
-        starts = self.running(self.counts)
-        for (digit, kept), start in zip(owned, starts, strict=True):
-            with only(kept):
+        self.counts = [self.sum_digit(digit, is_own) for digit, is_own in owned]
+        if use_counts is not None:
+            use_counts()
+        starts = self.sum_before(self.counts)
+        for (digit, is_own), start in zip(owned, starts, strict=True):
+            with only_if(is_own):
                 place = start.to_register()
                 for team in range(form.teams):
                     entry = digit + team * form.bins
@@ -285,37 +286,37 @@ class Tile:
                     place += count
         return starts
 
-    def total(self, digit: Any, kept: Any) -> Any:
+    def sum_digit(self, digit: Any, is_own: Any) -> Any:
         """Return the sum of a digit over all tables; 0 where this invocation does not own it."""
         total = vc.new_uint_register(0)
-        with only(kept):
+        with only_if(is_own):
             for team in range(self.form.teams):
                 total += self.memory[digit + team * self.form.bins]
         return total
 
-    def running(self, totals: Sequence[Any]) -> list[Any]:
-        """Return the sum of all digits' totals before each of those that this invocation owns.
+    def sum_before(self, totals: Sequence[Any]) -> list[Any]:
+        """Return the sum of the totals of all smaller digits, for each digit that this invocation owns.
 
-        Invocations that own none give zeros.
+        `totals` are those of its own digits, or zeros.
         """
         own = totals[0]
         for total in totals[1:]:
             own = own + total
-        before = self.across(own.to_register(), self.form.bins)
+        before = self.sum_across(own.to_register(), self.form.bins)
         starts = []
         for total in totals:
             starts.append(before.to_register())
             before = before + total
         return starts
 
-    def across(self, value: Any, owners: int = 0) -> Any:
+    def sum_across(self, value: Any, owners: int = 0) -> Any:
         """Return the sum of a value over all invocations before this one.
 
-        Those from `owners` on, if it is given, give zero, and what they get is of no use.
+        With `owners`, only so many invocations have a value other than zero, and only they use the sum.
         """
         form, kind = self.form, value.var_type
         owners = min(owners or form.group, form.group)
-        if form.arithmetic and kind is dtype.uint32:
+        if form.has_arithmetic and kind is dtype.uint32:
             inclusive = vc.subgroup_inclusive_add(value)
             with vc.if_block(self.lane == form.subgroup - 1):
                 self._sums[self.team] = inclusive
@@ -343,17 +344,19 @@ class Tile:
 
     # -- exchange
 
-    def exchanged(self, values: Sequence[Any], places: Sequence[Any]) -> list[Any]:
-        """Return what this invocation's `sorted_places` hold, once every key is at its place.
+    def exchange(self, values: Sequence[Any], places: Sequence[Any]) -> list[Any]:
+        """Move values to places, and return those at this invocation's `sorted_places`.
 
-        `values` are of a raw type. All that the memory held before is lost.
+        `values` are of a raw type. The tables are overwritten.
         """
-        kind = values[0].var_type
-        return self._fetched(values, places, self.sorted_places(), kind)
+        return self._exchange(values, places, self.sorted_places())
 
-    def _fetched(
-        self, values: Sequence[Any], to: Sequence[Any], places: Sequence[Any], kind: Any
-    ) -> list[Any]:
+    def regroup(self, values: Sequence[Any], places: Sequence[Any]) -> list[Any]:
+        """Move values to places, and return those at this invocation's `places`, for the next step."""
+        return self._exchange(values, places, self.places())
+
+    def _exchange(self, values: Sequence[Any], to: Sequence[Any], places: Sequence[Any]) -> list[Any]:
+        kind = values[0].var_type
         columns = zip(*(split_words(value) for value in values), strict=True)
         fetched = []
         for words in columns:
@@ -364,10 +367,6 @@ class Tile:
             fetched.append([self.memory[place].to_register() for place in places])
         return [join_words(kind, words).to_register() for words in zip(*fetched, strict=True)]
 
-    def regrouped(self, values: Sequence[Any], places: Sequence[Any]) -> list[Any]:
-        """Return what lies at this invocation's `places` once every key is at its place: for a next step."""
-        return self._fetched(values, places, self.places(), values[0].var_type)
-
 
 def _bit_count(words: Sequence[Any]) -> Any:
     count = vc.bit_count(words[0])
@@ -376,6 +375,6 @@ def _bit_count(words: Sequence[Any]) -> Any:
     return count.to_dtype(dtype.uint32)
 
 
-def only(kept: Any) -> AbstractContextManager[Any]:
-    """Return a block of statements that is run where a condition holds; None: everywhere."""
-    return nullcontext() if kept is None else vc.if_block(kept)
+def only_if(condition: Any) -> AbstractContextManager[Any]:
+    """Return a block of statements that runs where a condition holds; None: everywhere."""
+    return nullcontext() if condition is None else vc.if_block(condition)

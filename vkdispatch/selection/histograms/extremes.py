@@ -1,13 +1,14 @@
-"""The smallest and the largest element of an array, in one pass: where histograms begin and end."""
+"""The smallest and the largest element of an array, in one pass, for the range of a histogram."""
 
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import buffer, trace_kernel
+from vkdispatch.arrays.kernels import trace_kernel
 from vkdispatch.arrays.maps.operand import Operand
 from vkdispatch.arrays.maps.source import Source
 from vkdispatch.arrays.memoize import memoize
 from vkdispatch.arrays.queue_reads import read_queues
+from vkdispatch.arrays.values.annotations import buffer
 from vkdispatch.arrays.values.elements import wide_type
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
@@ -28,38 +29,38 @@ def _smaller(a: Any, b: Any) -> Any:
     return vc.select(vc.isnan(a), a, vc.select(vc.isnan(b), b, vc.min(a, b)))
 
 
-def _reversed(value: Any) -> Any:
-    """Return a value whose order is the other way round; there and back."""
+def _reverse_order(value: Any) -> Any:
+    """Return a value so that comparisons are reversed. Applied twice, it returns the value."""
     return -value if is_float_dtype(value.var_type) else ~value
 
 
-def _both(a: Any, b: Any) -> Any:
+def _smaller_of_both(a: Any, b: Any) -> Any:
     x, y = a.to_register(), b.to_register()
     return vc.to_dtype(x.var_type, _smaller(x.x, y.x), _smaller(x.y, y.y))
 
 
-_SMALLEST = ReduceOp("smallest", _both, "inf")
+_SMALLEST = ReduceOp("smallest", _smaller_of_both, "inf")
 _SMALLER = ReduceOp("smaller", vc.min, "inf")
 
 
-def extremes(x: Operand, graph: CommandGraph | None) -> Buffer[Any]:
-    """Return the buffer in which `extremes_read`, or a kernel, finds the extremes.
+def find_extremes(x: Operand, graph: CommandGraph | None) -> Buffer[Any]:
+    """Return a buffer with the extremes, for `read_extremes` or a kernel.
 
-    That is the smallest element, and the largest one with its order reversed (negated; of integers, with all
-    bits flipped), as the two components of one element; of 64-bit integers as two elements. NaN where there
-    is one.
+    It has the smallest element, and the largest one with its order reversed (negated; integers with all bits
+    flipped). They are the two components of one element; for 64-bit integers, two elements. Both are NaN if
+    there is a NaN.
     """
-    found = [reduction(*x.arguments, graph=graph) for reduction in _reductions(x.source)]
-    if len(found) == 1:
-        return found[0]
-    both: Buffer[Any] = function_buffer(2, found[0].var_type, context=x.context)
-    _joining(both.var_type)(both, *found, graph=graph)
+    reductions = [reduction(*x.arguments, graph=graph) for reduction in _reductions(x.source)]
+    if len(reductions) == 1:
+        return reductions[0]
+    both: Buffer[Any] = function_buffer(2, reductions[0].var_type, context=x.context)
+    _join_kernel(both.var_type)(both, *reductions, graph=graph)
     return both
 
 
 @memoize
-def _joining(kind: DType) -> ShaderFunction:
-    """Return the kernel that puts two numbers into one buffer, which is waited for once."""
+def _join_kernel(kind: DType) -> ShaderFunction:
+    """Return the kernel that copies two numbers to one buffer, so that one read is enough."""
 
     def trace(both: Any, low: Any, high: Any) -> None:
         both[0] = low[0]
@@ -70,10 +71,10 @@ def _joining(kind: DType) -> ShaderFunction:
     )
 
 
-def extremes_read(found: Buffer[Any], kind: DType) -> list[tuple[Any, Any]]:
-    """Wait for the extremes of each queue, and return them as NumPy's scalars of `wide_type(kind)`."""
+def read_extremes(extremes: Buffer[Any], kind: DType) -> list[tuple[Any, Any]]:
+    """Wait for the extremes on each queue, and return them as NumPy scalars of `wide_type(kind)`."""
     is_float = is_float_dtype(wide_type(kind))
-    pairs = [pair.ravel() for pair in read_queues(found)]
+    pairs = [pair.ravel() for pair in read_queues(extremes)]
     return [(low, -high if is_float else ~high) for low, high in pairs]
 
 
@@ -91,11 +92,11 @@ def _reductions(source: Source) -> tuple[ReduceFunction, ...]:
         return element(variables)
 
     def high(*variables: Any) -> Any:
-        return _reversed(element(variables))
+        return _reverse_order(element(variables))
 
     def both(*variables: Any) -> Any:
         value = element(variables).to_register()
-        return vc.to_dtype(to_vector(kind, 2), value, _reversed(value))
+        return vc.to_dtype(to_vector(kind, 2), value, _reverse_order(value))
 
     if kind in _LONG:
         return tuple(_reduction(_SMALLER, source, kind, each) for each in (low, high))

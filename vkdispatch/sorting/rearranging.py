@@ -1,20 +1,21 @@
-"""Elements on their way into rows, and from rows to where they belong.
+"""Elements are copied into rows, which are sorted, and from rows into results.
 
     array (before, length, after)     element (b, k, a) of the array is key k of row b * after + a
-    into rows                         what a map gives, or keys along an axis that is not the last
+    into rows                         values of a map, or keys along an axis that is not the last
     out of rows                       sorted keys, values at the positions that keys had, positions themselves
 
-Elements that no map touches are moved as unsigned integers, so that all of their bits stay as they are.
+Elements that no map changes are copied as unsigned integers, so all of their bits are kept.
 """
 
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.kernels import trace_kernel
 from vkdispatch.arrays.maps.operand import Operand, plain_source
 from vkdispatch.arrays.maps.output import Output, Sink, parse_output
 from vkdispatch.arrays.maps.source import Source
 from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.values.annotations import buffer, constant
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType
@@ -23,6 +24,7 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import raw_type
 from vkdispatch.sorting.launching import Rows, position_type
+from vkdispatch.sorting.outputs import widen
 
 _GROUP = 128
 _U32 = constant[dtype.uint32]
@@ -32,7 +34,7 @@ _RAW_SIZES = (1, 2, 4, 8, 16)
 
 @record
 class Along:
-    """An array as rows: how many elements there are before, along and after the axis."""
+    """An array as rows: the numbers of elements before, along and after the axis."""
 
     before: int
     length: int
@@ -45,40 +47,40 @@ class Along:
 
     @property
     def in_place(self) -> bool:
-        """Whether rows lie in memory as they are."""
+        """Whether the array in memory already consists of rows."""
         return self.after == 1
 
 
 @record
-class Moving:
-    """What a kernel that moves elements is specialised for.
+class CopyForm:
+    """What a kernel that copies elements is specialised for.
 
     Attributes
     ----------
-    what
-        "in": elements into rows; "sorted": elements of rows to where they belong; "taken": those at
-        positions; "positions": the positions.
+    mode
+        "in": elements into rows; "sorted": elements of rows into a result; "taken": elements at positions;
+        "positions": the positions themselves.
     source, sink
-        Where elements come from and go; for positions no source.
+        Where elements come from and go. Positions have no source.
     positions
-        The type of positions; None where there are none.
-    after
-        Whether rows do not lie as they are.
-    several
-        Whether there are several rows of which the values lie where the keys do.
+        The type of positions; None without positions.
+    is_strided
+        Whether the axis is not the last one.
+    has_own_values
+        Whether there are several rows, each with values of its own.
     """
 
-    what: str
+    mode: str
     source: Source | None
     sink: Sink
     positions: DType | None
-    after: bool
-    several: bool
+    is_strided: bool
+    has_own_values: bool
 
 
 @memoize
-def moving_kernel(form: Moving) -> ShaderFunction:
-    """Return the kernel that moves elements.
+def copy_kernel(form: CopyForm) -> ShaderFunction:
+    """Return the kernel that copies elements.
 
     Its arguments are the result, those of source, positions and sink, and the three numbers of an `Along`.
     """
@@ -97,60 +99,60 @@ def moving_kernel(form: Moving) -> ShaderFunction:
         inputs = buffers[: len(source_types)]
         extras = buffers[len(source_types) + bool(form.positions) :]
         element = vc.global_invocation_id().x
-        place: Any = element  # of the element in rows
-        if form.after:
+        place: Any = element  # in rows
+        if form.is_strided:
             outer = element // (length * after)
             place = (outer * after + element % after) * length + element // after % length
-        if form.what == "in":
+        if form.mode == "in":
             assert form.source is not None
             form.sink.store(result, extras, place, form.source.value(inputs, element))
             return
-        if form.what == "sorted":
+        if form.mode == "sorted":
             assert form.source is not None
             form.sink.store(result, extras, element, form.source.value(inputs, place))
             return
-        found = buffers[len(source_types)][place].to_register("sort_position")
-        if form.what == "positions":
-            form.sink.store(result, extras, element, _position(found, form.sink.value_type))
+        position = buffers[len(source_types)][place].to_register("sort_position")
+        if form.mode == "positions":
+            form.sink.store(result, extras, element, _convert_position(position, form.sink.value_type))
             return
         if form.positions is not dtype.uint32:
-            found = vc.pack_uint2x32(found).to_register()
-        if form.after:
+            position = vc.pack_uint2x32(position).to_register()
+        if form.is_strided:
             outer = element // (length * after)
-            found = (outer * length + found) * after + element % after
-        elif form.several:
-            found = element - element % length + found
+            position = (outer * length + position) * after + element % after
+        elif form.has_own_values:
+            position = element - element % length + position
         assert form.source is not None
-        form.sink.store(result, extras, element, form.source.value(inputs, found))
+        form.sink.store(result, extras, element, form.source.value(inputs, position))
 
-    return trace_kernel(f"sort_{form.what}", body, arguments, _GROUP, exec_size="sort_result.size")
+    return trace_kernel(f"sort_{form.mode}", body, arguments, _GROUP, exec_size="sort_result.size")
 
 
-def _position(found: Any, kind: DType) -> Any:
-    """Return a position as a value of a type, or of a raw type that stands for one."""
-    if kind is found.var_type:
-        return found
+def _convert_position(position: Any, kind: DType) -> Any:
+    """Return a position as a value of a dtype, or of its raw type."""
+    if kind is position.var_type:
+        return position
     if kind is dtype.uvec2:
-        return vc.to_uvec2(found, 0)
-    if found.var_type is dtype.uint32:
-        return found.to_dtype(kind)
+        return widen(position)
+    if position.var_type is dtype.uint32:
+        return position.to_dtype(kind)
     if kind.item_size == 8:
-        return vc.pack_uint2x32(found).to_dtype(kind)
-    return found[0].to_dtype(kind)
+        return vc.pack_uint2x32(position).to_dtype(kind)
+    return position[0].to_dtype(kind)
 
 
-def moved_type(kind: DType) -> DType:
-    """Return the type as which elements are moved: of unsigned integers where one has the size."""
+def copied_type(kind: DType) -> DType:
+    """Return the type that elements are copied as: one of unsigned integers, if one has their size."""
     if kind.item_size in _RAW_SIZES:
         return raw_type(kind)
     return _ODD.get(kind.item_size, kind)
 
 
 def into_rows(x: Operand, along: Along, graph: CommandGraph | None) -> Buffer[Any]:
-    """Return the elements of an array as rows in memory."""
+    """Return a buffer with the elements of an array as rows."""
     rows: Buffer[Any] = function_buffer(x.size, x.var_type)
-    source, sink = _as_they_are(x, parse_output(None, x.var_type))
-    form = Moving("in", source, sink, None, not along.in_place, False)
+    source, sink = choose_copy(x, parse_output(None, x.var_type))
+    form = CopyForm("in", source, sink, None, not along.in_place, False)
     _launch(form, rows, x.arguments, None, (), along, graph)
     return rows
 
@@ -158,15 +160,15 @@ def into_rows(x: Operand, along: Along, graph: CommandGraph | None) -> Buffer[An
 def out_of_rows(
     result: Buffer[Any], rows: Buffer[Any], to: Output, along: Along, graph: CommandGraph | None
 ) -> None:
-    """Store elements of rows where they belong."""
+    """Store the elements of rows as an array."""
     plain = to.sink.mapping is None
-    source = plain_source(moved_type(rows.var_type) if plain else rows.var_type)
+    source = plain_source(copied_type(rows.var_type) if plain else rows.var_type)
     sink = parse_output(None, source.out_type).sink if plain else to.sink
-    form = Moving("sorted", source, sink, None, not along.in_place, False)
+    form = CopyForm("sorted", source, sink, None, not along.in_place, False)
     _launch(form, result, (rows,), None, to.arguments, along, graph)
 
 
-def taken(
+def take_at(
     result: Buffer[Any],
     values: Operand,
     positions: Buffer[Any],
@@ -174,36 +176,36 @@ def taken(
     along: Along,
     graph: CommandGraph | None,
     *,
-    shared: bool = False,
+    is_shared: bool = False,
 ) -> None:
-    """Store the values at positions in their rows; `shared`: all rows have the same values."""
-    source, sink = _as_they_are(values, to)
-    several = along.rows.count > 1 and not shared
-    form = Moving("taken", source, sink, position_type(along.length), not along.in_place, several)
+    """Store the values at positions in their rows; `is_shared`: all rows have the same values."""
+    source, sink = choose_copy(values, to)
+    has_own_values = along.rows.count > 1 and not is_shared
+    form = CopyForm("taken", source, sink, position_type(along.length), not along.in_place, has_own_values)
     _launch(form, result, values.arguments, positions, to.arguments, along, graph)
 
 
-def stored_positions(
+def store_positions(
     result: Buffer[Any], positions: Buffer[Any], to: Output, along: Along, graph: CommandGraph | None
 ) -> None:
-    """Store positions in their rows as numbers of the result's type."""
+    """Store positions in their rows as numbers of the result's dtype."""
     sink = to.sink
     if sink.mapping is None:
         sink = parse_output(None, raw_type(sink.out_type)).sink
-    form = Moving("positions", None, sink, position_type(along.length), not along.in_place, False)
+    form = CopyForm("positions", None, sink, position_type(along.length), not along.in_place, False)
     _launch(form, result, (), positions, to.arguments, along, graph)
 
 
-def _as_they_are(x: Operand, to: Output) -> tuple[Source, Sink]:
-    """Return a source and a sink that move bits, where no map asks for numbers."""
+def choose_copy(x: Operand, to: Output) -> tuple[Source, Sink]:
+    """Return the source and the sink of a copy from an array: they copy bits, unless there is a map."""
     if x.source.is_plain and to.sink.mapping is None:
-        kind = moved_type(x.var_type)
+        kind = copied_type(x.var_type)
         return plain_source(kind).elementwise(), parse_output(None, kind).sink
     return x.source.elementwise(), to.sink
 
 
 def _launch(
-    form: Moving,
+    form: CopyForm,
     result: Buffer[Any],
     inputs: tuple[Any, ...],
     positions: Buffer[Any] | None,
@@ -211,18 +213,18 @@ def _launch(
     along: Along,
     graph: CommandGraph | None,
 ) -> None:
-    found = () if positions is None else (positions,)
-    # numbers that say nothing may not fit 32 bits
-    length = along.length if form.after or form.several else 1
+    read = () if positions is None else (positions,)
+    # a length that the kernel does not use may exceed 32 bits
+    length = along.length if form.is_strided or form.has_own_values else 1
     numbers = (1, length, along.after)
-    moving_kernel(form)(result, *inputs, *found, *extras, *numbers, graph=graph)
+    copy_kernel(form)(result, *inputs, *read, *extras, *numbers, graph=graph)
 
 
 @memoize
 def segment_kernel(kind: DType) -> ShaderFunction:
-    """Return the kernel that gives each position the number of starts that are not behind it.
+    """Return the kernel that counts, for each position, the starts up to it.
 
-    Its arguments are the numbers (uint32), the starts of a type, and how many starts there are.
+    Its arguments are the numbers (uint32), the starts, and the number of starts.
     """
 
     def body(numbers: Any, starts: Any, count: Any) -> None:
@@ -230,7 +232,7 @@ def segment_kernel(kind: DType) -> ShaderFunction:
         low, high = vc.new_uint_register(0), count.to_register()
         with vc.while_block(low < high):
             middle = ((low + high) >> 1).to_register()
-            with vc.if_block(_not_behind(starts[middle], position)):
+            with vc.if_block(_is_up_to(starts[middle], position)):
                 low[:] = middle + 1
             with vc.else_block():
                 high[:] = middle
@@ -244,7 +246,7 @@ def segment_kernel(kind: DType) -> ShaderFunction:
     return trace_kernel("sort_segments", body, arguments, _GROUP, exec_size="sort_numbers.size")
 
 
-def _not_behind(start: Any, position: Any) -> Any:
+def _is_up_to(start: Any, position: Any) -> Any:
     if start.var_type.item_size == 8:
         return start <= position.to_dtype(start.var_type)
     return start.to_dtype(dtype.uint32) <= position

@@ -1,4 +1,4 @@
-"""The launches that narrow long rows down to candidates for their first k elements; see `candidates`."""
+"""The launches that narrow long rows down to candidates for their first k elements; see `sampling`."""
 
 import math
 from typing import Any
@@ -14,68 +14,35 @@ from vkdispatch.base.dtype import component_type, is_complex, is_float_dtype, is
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.scans.sums import exclusive_sum
-from vkdispatch.selection.candidates import (
-    BINS,
-    Form,
-    begin_kernel,
-    bound_kernel,
-    choose_kernel,
-    collect_exactly_kernel,
-    collect_kernel,
-    count_kernel,
-    exact_kernel,
-    flag_kernel,
-    pad_kernel,
-    sample_kernel,
-    together_of,
-)
-from vkdispatch.selection.rowwise import first_of_rows, is_possible
-from vkdispatch.selection.runs import (
+from vkdispatch.selection.topk.cpu_runs import (
     RUN,
     collect_runs_exactly_kernel,
     collect_runs_kernel,
     count_runs_exactly_kernel,
     count_runs_kernel,
 )
-from vkdispatch.selection.streams import group_size
+from vkdispatch.selection.topk.form import BINS, NarrowForm, choose_together
+from vkdispatch.selection.topk.radix_select import (
+    begin_kernel,
+    choose_kernel,
+    collect_exactly_kernel,
+    count_kernel,
+    exact_kernel,
+)
+from vkdispatch.selection.topk.sampling import (
+    bound_kernel,
+    collect_kernel,
+    flag_kernel,
+    pad_kernel,
+    sample_kernel,
+)
+from vkdispatch.selection.topk.whole_rows import can_take_rows, take_first_of_rows
+from vkdispatch.selection.tuning import choose_group, tuning
 from vkdispatch.sorting.keys import Order
 from vkdispatch.sorting.launching import Rows, sort_rows
 from vkdispatch.sorting.planning import MOST_NARROW
 
-
-@record(frozen=False)
-class Tuning:
-    """Numbers that were found by measurement, on GPUs.
-
-    Attributes
-    ----------
-    length
-        Rows of fewer elements are sorted whole.
-    group, flight
-        Invocations of a workgroup, and the loads that each has under way.
-    exact_group
-        Invocations of a workgroup of what is done for rows whose sample was not good.
-    samples, many_samples
-        How many elements of a row are looked at first; and of a row longer than `many`.
-    many
-        See there.
-    groups, cpu_groups
-        Workgroups of a launch that counts; on CPU drivers.
-    """
-
-    length: int = 1 << 14
-    group: int = 256
-    flight: int = 8
-    exact_group: int = 1024
-    samples: int = 4096
-    many_samples: int = 1 << 15
-    many: int = 1 << 23
-    groups: int = 1056
-    cpu_groups: int = 16
-
-
-tuning = Tuning()
-# Rounds of a loop that llvmpipe surely does not end.
+# Rounds of a loop that llvmpipe does not leave early.
 _MOST_ROUNDS = 1 << 15
 
 
@@ -86,11 +53,11 @@ class Plan:
     Attributes
     ----------
     samples
-        How many elements of each row are looked at first.
+        Elements of the sample of each row.
     rank
-        Which of them, in their order, elements are compared with.
+        The number of the sample, in their order, that is the bound.
     room
-        How many candidates a row may have.
+        The most candidates of a row.
     """
 
     samples: int
@@ -98,13 +65,14 @@ class Plan:
     room: int
 
 
-def planned(length: int, k: int) -> Plan | None:
-    """Return how rows of a length are narrowed down to their first k; None where they are sorted whole.
+def plan_narrowing(length: int, k: int) -> Plan | None:
+    """Return how rows of a length are narrowed down to their first k elements; None to sort them whole.
 
-    Where m samples are expected among the first k, there are m + 6 sqrt(m) + 8 or fewer but in one of
-    billions of cases, unless the array's order has to do with the sample's; and likewise for the room.
+    If m samples are expected among the first k elements, more than m + 6 sqrt(m) + 8 are found in one of
+    billions of cases, unless the order of the array is related to that of the sample. The room is chosen in
+    the same way.
     """
-    if length < tuning.length or length > MOST_NARROW:
+    if length < tuning.sample_length or length > MOST_NARROW:
         return None
     samples = min(tuning.samples if length < tuning.many else tuning.many_samples, length // 4)
     among = k * samples / length
@@ -115,15 +83,15 @@ def planned(length: int, k: int) -> Plan | None:
     return Plan(samples, rank, max(room, k))
 
 
-def candidates(
+def find_candidates(
     keys: Buffer[Any], order: Order, rows: Rows, k: int, plan: Plan, graph: CommandGraph | None
 ) -> tuple[Buffer[Any], Buffer[Any]]:
-    """Return candidates for the first k of each row and their positions in it; `plan.room` for each row."""
+    """Return `plan.room` candidates for the first k elements of each row, and their positions."""
     context = keys.context
-    together = together_of(order, rows.count, rows.length)
-    form = Form(order, group_size(tuning.group), together, tuning.flight)
+    together = choose_together(order, rows.count, rows.length)
+    form = NarrowForm(order, choose_group(tuning.sample_group), together, tuning.sample_loads)
     if device_facts(context).is_cpu:
-        return _candidates_by_runs(keys, form, rows, k, plan, graph)
+        return _find_by_runs(keys, form, rows, k, plan, graph)
     tiles = -(-rows.length // form.tile)
     shape = (rows.count, tiles, rows.length)
     limits = (k, plan.room)
@@ -131,64 +99,64 @@ def candidates(
     def words(count: int) -> Buffer[Any]:
         return function_buffer(count, dtype.uint32, context=context)
 
-    bounds = _bounds(keys, order, rows, plan, graph)
+    bounds = _find_bounds(keys, order, rows, plan, graph)
     bits, sums = words(rows.count * tiles * form.group), words(rows.count * tiles)
     flag_kernel(form)(keys, keys, bits, sums, bounds, *shape, graph=graph)
     starts = exclusive_sum(sums, graph=graph)
-    found: Buffer[Any] = function_buffer(rows.count * plan.room, order.raw, context=context)
+    candidates: Buffer[Any] = function_buffer(rows.count * plan.room, order.raw, context=context)
     positions = words(rows.count * plan.room)
-    pad_kernel(form, _last_words(order))(found, positions, starts, *limits, tiles, graph=graph)
-    collect_kernel(form)(keys, bits, starts, found, positions, *limits, *shape, graph=graph)
-    # from here on nothing is done for rows of a good sample: few workgroups, which leave at once
-    states = _chosen(keys, form, starts, limits, shape, context, graph)
-    exact = Form(order, group_size(tuning.exact_group), together, tuning.flight)
+    pad_kernel(form, _last_words(order))(candidates, positions, starts, *limits, tiles, graph=graph)
+    collect_kernel(form)(keys, bits, starts, candidates, positions, *limits, *shape, graph=graph)
+    # the following launches return at once in rows whose sample was good, so they have few workgroups
+    states = _select_code(keys, form, starts, limits, shape, context, graph)
+    exact = NarrowForm(order, choose_group(tuning.sample_exact_group), together, tuning.sample_loads)
     exact_tiles = -(-rows.length // exact.tile)
     exact_shape = (rows.count, exact_tiles, rows.length)
     bits, sums = words(2 * rows.count * exact_tiles * exact.group), words(2 * rows.count * exact_tiles)
     exact_kernel(exact)(keys, keys, bits, sums, states, starts, tiles, *limits, *exact_shape, graph=graph)
     own = exclusive_sum(sums, graph=graph)
     collect = collect_exactly_kernel(exact)
-    collect(keys, bits, own, found, positions, states, starts, tiles, *limits, *exact_shape, graph=graph)
-    return found, positions
+    collect(keys, bits, own, candidates, positions, states, starts, tiles, *limits, *exact_shape, graph=graph)
+    return candidates, positions
 
 
-def _candidates_by_runs(
-    keys: Buffer[Any], form: Form, rows: Rows, k: int, plan: Plan, graph: CommandGraph | None
+def _find_by_runs(
+    keys: Buffer[Any], form: NarrowForm, rows: Rows, k: int, plan: Plan, graph: CommandGraph | None
 ) -> tuple[Buffer[Any], Buffer[Any]]:
-    """Return the same, where workgroups that leave at once are dear."""
+    """Return the same on CPUs, where workgroups that return at once are expensive."""
     context, order = keys.context, form.order
     runs = -(-rows.length // RUN)
     shape = (rows.count, runs, rows.length)
     limits = (k, plan.room)
     lines = rows.count * runs
-    bounds = _bounds(keys, order, rows, plan, graph)
+    bounds = _find_bounds(keys, order, rows, plan, graph)
     sums: Buffer[Any] = function_buffer(lines, dtype.uint32, context=context)
     count_runs_kernel(form)(keys, sums, bounds, *shape, graph=graph)
     starts = exclusive_sum(sums, graph=graph)
-    found: Buffer[Any] = function_buffer(rows.count * plan.room, order.raw, context=context)
+    candidates: Buffer[Any] = function_buffer(rows.count * plan.room, order.raw, context=context)
     positions: Buffer[Any] = function_buffer(rows.count * plan.room, dtype.uint32, context=context)
-    pad_kernel(form, _last_words(order))(found, positions, starts, *limits, runs, graph=graph)
-    collect_runs_kernel(form)(keys, starts, found, positions, bounds, *limits, *shape, graph=graph)
-    # from here on nothing is done for rows of a good sample
-    states = _chosen(keys, form, starts, limits, shape, context, graph)
+    pad_kernel(form, _last_words(order))(candidates, positions, starts, *limits, runs, graph=graph)
+    collect_runs_kernel(form)(keys, starts, candidates, positions, bounds, *limits, *shape, graph=graph)
+    # the following launches do nothing in rows whose sample was good
+    states = _select_code(keys, form, starts, limits, shape, context, graph)
     sums = function_buffer(2 * lines, dtype.uint32, context=context)
     count_runs_exactly_kernel(form)(keys, sums, states, starts, *limits, *shape, graph=graph)
     own = exclusive_sum(sums, graph=graph)
     collect = collect_runs_exactly_kernel(form)
-    collect(keys, own, found, positions, states, starts, *limits, *shape, graph=graph)
-    return found, positions
+    collect(keys, own, candidates, positions, states, starts, *limits, *shape, graph=graph)
+    return candidates, positions
 
 
-def _bounds(
+def _find_bounds(
     keys: Buffer[Any], order: Order, rows: Rows, plan: Plan, graph: CommandGraph | None
 ) -> Buffer[Any]:
-    """Return the sample of each row that elements are compared with."""
+    """Return the bound of each row: one of its samples."""
     context = keys.context
     samples: Buffer[Any] = function_buffer(rows.count * plan.samples, order.raw, context=context)
     sample_kernel(order)(keys, samples, plan.samples, rows.length, rows.length // plan.samples, graph=graph)
     sampled = Rows(rows.count, plan.samples)
-    if is_possible(order, plan.rank):
-        positions, count = first_of_rows(samples, order, sampled, plan.rank, graph), plan.rank
+    if can_take_rows(order, plan.rank):
+        positions, count = take_first_of_rows(samples, order, sampled, plan.rank, graph), plan.rank
     else:
         positions, count = function_buffer(samples.size, dtype.uint32, context=context), plan.samples
         sort_rows(samples, order, sampled, positions_to=positions, graph=graph)
@@ -197,24 +165,24 @@ def _bounds(
     return bounds
 
 
-def _chosen(
+def _select_code(
     keys: Buffer[Any],
-    form: Form,
+    form: NarrowForm,
     starts: Buffer[Any],
     limits: tuple[int, int],
     shape: tuple[int, int, int],
     context: Context,
     graph: CommandGraph | None,
 ) -> Buffer[Any]:
-    """Return the code of the k-th element of each row, and how many elements of that code there are to be."""
+    """Return the code of the k-th element of each row, and how many candidates have that code."""
     rows, _, length = shape
     states: Buffer[Any] = function_buffer(rows * (form.parts + 1), dtype.uint32, context=context)
     begin_kernel(form.parts)(states, limits[0], graph=graph)
     counts: Buffer[Any] = function_buffer(rows * BINS, dtype.uint32, context=context)
     clear_buffer(counts, graph)
-    most = tuning.groups
+    most = tuning.digit_groups
     if device_facts(context).is_cpu:
-        most = max(tuning.cpu_groups, rows * -(-length // (_MOST_ROUNDS * form.group)))
+        most = max(tuning.digit_groups_cpu, rows * -(-length // (_MOST_ROUNDS * form.group)))
     groups = max(1, min(most // rows, -(-length // (8 * form.group))))
     for digit in form.digits:
         count_kernel(form, digit)(keys, counts, states, starts, *limits, groups, *shape, graph=graph)
@@ -223,7 +191,7 @@ def _chosen(
 
 
 def _last_words(order: Order) -> tuple[int, ...]:
-    """Return an element that none comes after, as words of 32 bits."""
+    """Return an element after all others, as words of 32 bits."""
     kind = component_type(order.kind)
     if kind is dtype.bool_:
         return (int(not order.descending),)

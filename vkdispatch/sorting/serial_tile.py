@@ -2,12 +2,12 @@
 
     keys of a tile       | invocation 0: items in a row | invocation 1 | ...
     tables               digit x invocation -> keys so far, each counted by its invocation alone
-    summed up            digit by digit, and within it invocation by invocation
-    place in the tile    the entry of a key's digit and invocation, which grows by one with each key
+    summed up            digit by digit, and within a digit invocation by invocation
+    place in the tile    the entry of a key's digit and invocation, which each key increments
 
-Everything is a loop over workgroup memory, so that kernels are short.
+Everything is a loop over workgroup memory, so kernels are short.
 
-Invariants: those of `ranking`.
+Invariants: those of `tile`.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,20 +17,21 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.values.words import join_words, split_words
 from vkdispatch.base import dtype
-from vkdispatch.sorting.ranking import TileForm
+from vkdispatch.sorting.tile import TileForm
 
-Each = Callable[[Any], Any]
+# Returns the digit of the key at a place.
+DigitOf = Callable[[Any], Any]
 
 
 class SerialTile:
-    """A tile while its kernel is traced: columns of words in workgroup memory, that are moved together."""
+    """A tile, in a trace: columns of words in workgroup memory, which are moved together."""
 
     def __init__(self, form: TileForm, kinds: Sequence[Any], many: Any) -> None:
         """Declare memory for elements of some raw types at each place.
 
-        `many` is any argument of the kernel that is 1 or more.
+        `many` is any argument of the kernel that is at least 1.
         """
-        # compilers unroll loops whose rounds they know, and then take their time
+        # compilers unroll loops of a known number of rounds, and then take long
         self._one = vc.min(many, 1).to_register("tile_one")
         self.form = form
         self.index = vc.local_invocation_index().to_register("tile_index")
@@ -46,7 +47,7 @@ class SerialTile:
             self._to: Any = vc.shared_buffer(dtype.uint32, self._total * form.tile, "tile_to")
 
     def each_place(self) -> AbstractContextManager[Any]:
-        """Return a loop over this invocation's items: neighbours side by side."""
+        """Return a loop over this invocation's items, with neighbours side by side."""
         return self.loop(self.form.items)
 
     def loop(self, rounds: int) -> AbstractContextManager[Any]:
@@ -58,12 +59,12 @@ class SerialTile:
         return (item.to_dtype(dtype.uint32) * self.form.group + self.index).to_register("tile_place")
 
     def put(self, column: int, place: Any, value: Any) -> None:
-        """Set an element before a step."""
+        """Set an element before a move."""
         for word, part in zip(self._words[column], split_words(value), strict=True):
             self._from[place + word * self.form.tile] = part
 
     def get(self, column: int, place: Any) -> Any:
-        """Return an element after a step; within one, while digits are asked for, before it."""
+        """Return an element: in `digit_of` before the move, afterwards after it."""
         parts = [self._from[place + word * self.form.tile].to_register() for word in self._words[column]]
         return join_words(self._kinds[column], parts)
 
@@ -77,17 +78,17 @@ class SerialTile:
         with self.loop(self.form.bins) as digit:
             self._table[digit * self.form.group + self.index] = 0
 
-    def total(self, digit: Any) -> Any:
-        """Return how many keys have a digit, after a barrier."""
+    def sum_digit(self, digit: Any) -> Any:
+        """Return how many keys have a digit. Needs a barrier after the last key is counted."""
         total = vc.new_uint_register(0)
         with self.loop(self.form.group) as other:
             total += self._table[digit * self.form.group + other]
         return total
 
-    def step(self, digit_of: Each) -> None:
-        """Move every key, and what goes with it, to its place by the digit that `digit_of(place)` gives.
+    def move_by_digit(self, digit_of: DigitOf) -> None:
+        """Move every key, and its payload, to its place by a digit.
 
-        `starts` then holds where each digit begins. Begin with a barrier; ends with one.
+        `starts` then holds where each digit begins. Needs a barrier before, and ends with one.
         """
         form = self.form
         self.clear()
@@ -99,7 +100,7 @@ class SerialTile:
         total = vc.new_uint_register(0)
         with self.loop(form.bins) as number:
             total += self._table[first + number]
-        before = self.across(total)
+        before = self.sum_across(total)
         with self.loop(form.bins) as number:
             entry = (first + number).to_register()
             count = self._table[entry].to_register()
@@ -123,7 +124,7 @@ class SerialTile:
                 self._from[place + word * form.tile] = self._to[place + word * form.tile]
         vc.barrier()
 
-    def across(self, value: Any) -> Any:
+    def sum_across(self, value: Any) -> Any:
         """Return the sum of a value over all invocations before this one, in a register."""
         kind = value.var_type
         if kind not in self._sums:

@@ -1,67 +1,68 @@
-"""Rows that fit a workgroup: sorted in one launch, in registers and workgroup memory.
+"""Rows that fit a workgroup are sorted in one launch, in registers and workgroup memory.
 
     rows of a tile   | row 0 ........ | row 1 ........ | ... |
-    digits of keys   ranked and moved within the tile, the least important first, rows mixed
-    number of row    one digit more, where there are several rows: each is whole again, and sorted
+    digits of keys   ranked and moved within the tile, the least significant first, rows mixed
+    number of row    one more digit if there are several rows: it separates the rows again
 
-and rows of a few keys, where each key counts those that come before it.
+In rows of a few keys, each key counts those that come before it.
 
-Invariants: each step is stable, so the whole is; a tile is read before it is written, so that a block of rows
-may be sorted in place. Keys beyond the last row have the largest of all digits, and stay behind it.
+Invariants: each step is stable, so the sort is. A tile is read before it is written, so a block of rows may
+be sorted in place. Places beyond the last row have the largest digit, and stay behind it.
 """
 
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.kernels import trace_kernel
 from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.values.annotations import buffer, constant
 from vkdispatch.base import dtype
 from vkdispatch.base.record import record
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Digit, Order
-from vkdispatch.sorting.passes import widened
-from vkdispatch.sorting.ranking import Tile, TileForm
-from vkdispatch.sorting.serial import SerialTile
+from vkdispatch.sorting.outputs import SortOutputs
+from vkdispatch.sorting.serial_tile import SerialTile
+from vkdispatch.sorting.tile import Tile, TileForm
 
 _U32 = constant[dtype.uint32]
 _ROW_BITS = 8
 _ROWS = Order(dtype.uint32, bits=_ROW_BITS)
-# Rows of a tile: one digit counts them, and those that are not there.
+# Rows of a tile: one digit holds their numbers, and one beyond them.
 MOST_ROWS = 1 << (_ROW_BITS - 1)
 
 
 @record
 class BlockForm:
-    """What the kernel of small rows is specialised for.
+    """What the kernel of short rows is specialised for.
 
     Attributes
     ----------
     tile
-        How a workgroup does a tile.
+        How a workgroup sorts a tile.
     order
-        Of what the keys are.
-    several
+        The order of the keys.
+    has_rows
         Whether a tile may have several rows.
-    keys, positions
-        What is written: the keys in their order, and where in their rows they were.
-    wide
-        Whether positions are written as numbers of 64 bits.
+    outputs
+        What is written.
     """
 
     tile: TileForm
     order: Order
-    several: bool
-    keys: bool
-    positions: bool
-    wide: bool = False
+    has_rows: bool
+    outputs: SortOutputs
+
+    @property
+    def has_origins(self) -> bool:
+        """Whether keys carry the place where they were in the tile."""
+        return self.has_rows or self.outputs.has_positions
 
 
 @memoize
 def block_kernel(form: BlockForm) -> ShaderFunction:
-    """Return the kernel of small rows.
+    """Return the kernel of short rows.
 
-    Its arguments are the keys; what is written of keys and positions (uint32); then how many rows there are,
-    how many keys one has, and how many rows a tile takes.
+    Its arguments are the keys, the outputs, the number of rows, their length, and the rows of a tile.
     """
 
     def body(keys: Any, *others: Any) -> None:
@@ -71,12 +72,11 @@ def block_kernel(form: BlockForm) -> ShaderFunction:
             return
         _Block(form, keys, results, rows, length, together).run()
 
-    arguments = [("sort_keys", buffer[form.order.raw])]
-    if form.keys:
-        arguments.append(("sort_sorted", buffer[form.order.raw]))
-    if form.positions:
-        arguments.append(("sort_positions", _positions(form.wide)))
-    arguments += [("sort_rows", _U32), ("sort_length", _U32), ("sort_together", _U32)]
+    arguments = [
+        ("sort_keys", buffer[form.order.raw]),
+        *form.outputs.arguments(form.order.raw),
+        *((name, _U32) for name in ("sort_rows", "sort_length", "sort_together")),
+    ]
     return trace_kernel(
         f"sort_block_{form.order.kind.name}",
         body,
@@ -86,12 +86,8 @@ def block_kernel(form: BlockForm) -> ShaderFunction:
     )
 
 
-def _positions(wide: bool) -> Any:
-    return buffer[dtype.uvec2 if wide else dtype.uint32]
-
-
 class _Block:
-    """The kernel of small rows while it is traced."""
+    """The kernel of short rows, in a trace."""
 
     def __init__(
         self, form: BlockForm, keys: Any, results: list[Any], rows: Any, length: Any, together: Any
@@ -110,16 +106,15 @@ class _Block:
             self._from[self._base + vc.select(place < self._count, place, 0)].to_register()
             for place in places
         ]
-        self._origins = [place.to_register() for place in places] if form.several or form.positions else []
+        self._origins = [place.to_register() for place in places] if form.has_origins else []
         steps = [(form.order, digit) for digit in form.order.digits(form.tile.width)]
-        if form.several:
+        if form.has_rows:
             steps += [(_ROWS, digit) for digit in _ROWS.digits(tile.form.width)]
         for number, (order, digit) in enumerate(steps):
-            last = number == len(steps) - 1
-            self._step(places, order, digit, last=last)
+            self._move(places, order, digit, is_last=number == len(steps) - 1)
         self._write()
 
-    def _step(self, places: list[Any], order: Order, digit: Digit, *, last: bool) -> None:
+    def _move(self, places: list[Any], order: Order, digit: Digit, *, is_last: bool) -> None:
         """Move keys to their places by one digit."""
         tile, largest = self._tile, (1 << digit.bits) - 1
         by_row = order is _ROWS
@@ -132,23 +127,22 @@ class _Block:
             for i, place in enumerate(places)
         ]
         targets = tile.rank(digits, digit.bits)
-        move = tile.exchanged if last else tile.regrouped
-        if not last or self._form.keys:
+        move = tile.exchange if is_last else tile.regroup
+        if not is_last or self._form.outputs.has_keys:
             self._keys = move(self._keys, targets)
         if self._origins:
             self._origins = move(self._origins, targets)
-        if not last:
+        if not is_last:
             vc.barrier()
 
     def _write(self) -> None:
         form, results = self._form, list(self._results)
         places = self._tile.sorted_places()
-        if form.keys:
+        if form.outputs.has_keys:
             self._store(results.pop(0), places, self._keys)
-        if form.positions:
-            own = [origin % self._length if form.several else origin for origin in self._origins]
-            own = [widened(each) for each in own] if form.wide else own
-            self._store(results.pop(0), places, own)
+        if form.outputs.has_positions:
+            own = [origin % self._length if form.has_rows else origin for origin in self._origins]
+            self._store(results.pop(0), places, [form.outputs.position(each) for each in own])
 
     def _store(self, buffer: Any, places: list[Any], values: list[Any]) -> None:
         for place, value in zip(places, values, strict=True):
@@ -159,16 +153,14 @@ class _Block:
 def _run_serially(
     form: BlockForm, keys: Any, results: list[Any], rows: Any, length: Any, together: Any
 ) -> None:
-    rest = list(results)
-    origins = form.several or form.positions
-    tile = SerialTile(form.tile, [form.order.raw, *([dtype.uint32] if origins else [])], rows)
+    tile = SerialTile(form.tile, [form.order.raw, *([dtype.uint32] if form.has_origins else [])], rows)
     first = (vc.workgroup_id().x * together).to_register("sort_first_row")
     base = (first * length).to_register("sort_base")
     count = (vc.min(together, rows - first) * length).to_register("sort_count")
     with tile.each_place() as item:
         place = tile.place(item)
         tile.put(0, place, keys[base + vc.select(place < count, place, 0)].to_register())
-        if origins:
+        if form.has_origins:
             tile.put(1, place, place)
     vc.barrier()
     largest = tile.form.bins - 1
@@ -180,8 +172,8 @@ def _run_serially(
                 code = (form.order.part(tile.get(0, place), part) >> shift) & largest
                 return vc.select(place < count, code, largest).to_register()
 
-            tile.step(digit_of)
-    if form.several:
+            tile.move_by_digit(digit_of)
+    if form.has_rows:
         with tile.loop(_ROW_BITS // form.tile.width) as number:
             shift = (number * form.tile.width).to_register()
 
@@ -189,24 +181,23 @@ def _run_serially(
                 row = ((tile.get(1, place) // length) >> shift) & largest
                 return vc.select(place < count, row, largest).to_register()
 
-            tile.step(row_of)
+            tile.move_by_digit(row_of)
     with tile.each_place() as item:
         place = tile.place(item)
         with vc.if_block(place < count):
-            if form.keys:
-                rest[0][base + place] = tile.get(0, place)
-            if form.positions:
+            if form.outputs.has_keys:
+                results[0][base + place] = tile.get(0, place)
+            if form.outputs.has_positions:
                 origin = tile.get(1, place)
-                origin = origin % length if form.several else origin
-                rest[-1][base + place] = widened(origin) if form.wide else origin
+                origin = origin % length if form.has_rows else origin
+                results[-1][base + place] = form.outputs.position(origin)
 
 
 @memoize
-def short_kernel(order: Order, keys: bool, positions: bool, wide: bool, group: int) -> ShaderFunction:
+def short_kernel(order: Order, outputs: SortOutputs, group: int) -> ShaderFunction:
     """Return the kernel of rows of a few keys, an invocation for each key.
 
-    Its arguments are the keys, what is written, how many rows there are and how many keys one has. It does
-    not sort in place. `wide` positions have 64 bits.
+    Its arguments are the keys, the outputs, the number of rows, and their length. It does not sort in place.
     """
     parts = len(order.part_bits)
 
@@ -222,7 +213,7 @@ def short_kernel(order: Order, keys: bool, positions: bool, wide: bool, group: i
             with vc.for_block(0, length) as number:
                 other = source[base + number].to_register()
                 smaller: Any = None
-                for part in range(parts):  # the last part counts most
+                for part in range(parts):  # the last part is the most significant
                     value = order.part(other, part).to_register()
                     if smaller is None:
                         before = vc.any(value < code[part], vc.all(value == code[part], number < own))
@@ -230,18 +221,17 @@ def short_kernel(order: Order, keys: bool, positions: bool, wide: bool, group: i
                         before = vc.any(value < code[part], vc.all(value == code[part], smaller))
                     smaller = before
                 rank += smaller.to_dtype(dtype.uint32)
-            rest = list(results)
-            if keys:
-                rest.pop(0)[base + rank] = key
-            if positions:
-                rest.pop(0)[base + rank] = widened(own) if wide else own
+            if outputs.has_keys:
+                results[0][base + rank] = key
+            if outputs.has_positions:
+                results[-1][base + rank] = outputs.position(own)
 
-    arguments = [("sort_keys", buffer[order.raw])]
-    if keys:
-        arguments.append(("sort_sorted", buffer[order.raw]))
-    if positions:
-        arguments.append(("sort_positions", _positions(wide)))
-    arguments += [("sort_rows", _U32), ("sort_length", _U32)]
+    arguments = [
+        ("sort_keys", buffer[order.raw]),
+        *outputs.arguments(order.raw),
+        ("sort_rows", _U32),
+        ("sort_length", _U32),
+    ]
     return trace_kernel(
         f"sort_short_{order.kind.name}",
         body,

@@ -1,36 +1,38 @@
-"""One pass of a radix sort for CPU drivers: each invocation does a long run of keys by itself.
+"""One pass of a radix sort on CPU drivers: each invocation sorts a long run of keys alone.
 
     rows of keys     | row 0: run 0, run 1, ... run n-1 | row 1: run 0, ... |
     count            counters[workgroup][digit][invocation] = keys of the invocation's run that have the digit
     sum up           along the runs of a row, in place; totals[row][digit] = keys of the row that have it
-    move             the counters become places: each key goes to that of its digit, which grows by one
+    move             the counters become places: each key goes to the place of its digit, which is incremented
 
-There are no barriers and there is no workgroup memory: invocations of a subgroup lie side by side in a vector
-register, and each has counters of its own, in device memory, beside those of its neighbours.
+There are no barriers and there is no workgroup memory: the invocations of a subgroup share a vector register,
+and each has counters of its own in device memory, beside those of its neighbours.
 
-Invariants: a run's keys are moved in their order, and runs follow each other within a digit: a pass is
-stable. Each counter and each place is touched by one invocation of a launch. Loops have few enough rounds for
-llvmpipe, which ends them after 65,535, those of all loops of an invocation together.
+Invariants: the keys of a run are moved in their order, and runs follow each other within a digit, so a pass
+is stable. One invocation of a launch touches each counter and each place. All loops of an invocation together
+have fewer than 65,535 rounds, after which llvmpipe leaves a loop.
 """
 
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.kernels import trace_kernel
 from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.values.annotations import buffer, constant
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.shader.shader_function import ShaderFunction
-from vkdispatch.sorting.passes import SHIFT, PassForm, moved_arguments, widened
+from vkdispatch.sorting.outputs import widen
+from vkdispatch.sorting.passes import SHIFT, PassForm, moved_arguments
 
 _U32 = constant[dtype.uint32]
-# How many rows there are, runs of each, keys of a run, and of the last run of a row.
+# The number of rows, runs of each row, keys of a run, and keys of the last run of a row.
 _SHAPE = [("sort_rows", _U32), ("sort_runs", _U32), ("sort_run", _U32), ("sort_last", _U32)]
 _SUM_GROUP = 64
 
 
 class _Run:
-    """Which keys an invocation has, and where its counters are, while its kernel is traced."""
+    """The keys of an invocation, and its counters, in a trace."""
 
     def __init__(self, form: PassForm, counters: Any, runs: Any, run: Any, last: Any) -> None:
         group, self._bins = form.tile.group, 1 << form.digit.bits
@@ -57,15 +59,15 @@ class _Run:
         return vc.for_block(0, self.count)
 
     def entry(self, digit: Any) -> Any:
-        """Return where the counter of a digit is."""
+        """Return the index of the counter of a digit."""
         return (self._first + digit * self._form.tile.group).to_register("sort_entry")
 
     def increment(self, key: Any, shift: Any) -> Any:
-        """Add one to the counter of a key's digit; return what it was."""
+        """Increment the counter of a key's digit, and return its value before."""
         entry = self.entry(self._form.order.digit(key, self._form.digit, shift))
-        found = self._counters[entry].to_register("sort_found")
-        self._counters[entry] = found + 1
-        return found
+        before = self._counters[entry].to_register("sort_found")
+        self._counters[entry] = before + 1
+        return before
 
 
 @memoize
@@ -87,7 +89,7 @@ def count_runs_kernel(form: PassForm) -> ShaderFunction:
         SHIFT,
     ]
     return trace_kernel(
-        f"sort_count_runs_{form.order.kind.name}", body, arguments, form.tile.group, _groups(form)
+        f"sort_count_runs_{form.order.kind.name}", body, arguments, form.tile.group, _workgroups(form)
     )
 
 
@@ -95,7 +97,7 @@ def count_runs_kernel(form: PassForm) -> ShaderFunction:
 def sum_runs_kernel(group: int, bins: int, counter: DType) -> ShaderFunction:
     """Return the kernel that sums up counters along a row's runs, an invocation for each row and digit.
 
-    Its arguments are the counters, the totals, and how many rows and runs of each there are.
+    Its arguments are the counters, the totals, the number of rows, and the runs of each.
     """
 
     def body(counters: Any, totals: Any, rows: Any, runs: Any) -> None:
@@ -124,16 +126,15 @@ def sum_runs_kernel(group: int, bins: int, counter: DType) -> ShaderFunction:
 
 @memoize
 def move_runs_kernel(form: PassForm) -> ShaderFunction:
-    """Return the kernel that moves keys, and what goes with them, to their places by one digit.
+    """Return the kernel that moves keys and their payload to their places by one digit.
 
-    Its arguments are the keys, the counters, the totals, the moved keys where they are written, the payload
-    where it is read, the moved payload, `_SHAPE`, the shift.
+    Its arguments are the keys, the counters, the totals, those of `moved_arguments`, `_SHAPE`, the shift.
     """
     bins = 1 << form.digit.bits
 
     def body(keys: Any, counters: Any, totals: Any, *others: Any) -> None:
         *buffers, _, runs, run, last, shift = others
-        keys_to = buffers.pop(0) if form.keys else None
+        keys_to = buffers.pop(0) if form.writes_keys else None
         own = _Run(form, counters, runs, run, last)
         before = vc.new_register(form.counter)
         with own.each_digit() as digit:
@@ -147,8 +148,11 @@ def move_runs_kernel(form: PassForm) -> ShaderFunction:
             if keys_to is not None:
                 keys_to[target] = key
             if form.payload is not None:
-                moved = _position(form, own, place, run) if form.made else buffers[0][own.base + place]
-                buffers[-1][target] = widened(moved.to_register()) if form.wide else moved
+                if form.makes_positions:
+                    moved = _position(form, own, place, run)
+                else:
+                    moved = buffers[0][own.base + place]
+                buffers[-1][target] = widen(moved.to_register()) if form.is_wide else moved
 
     arguments = [
         ("sort_keys", buffer[form.order.raw]),
@@ -159,17 +163,17 @@ def move_runs_kernel(form: PassForm) -> ShaderFunction:
         SHIFT,
     ]
     return trace_kernel(
-        f"sort_move_runs_{form.order.kind.name}", body, arguments, form.tile.group, _groups(form)
+        f"sort_move_runs_{form.order.kind.name}", body, arguments, form.tile.group, _workgroups(form)
     )
 
 
 def _position(form: PassForm, own: _Run, place: Any, run: Any) -> Any:
-    """Return the position in its row of a place of a run, as a payload."""
+    """Return the position in its row of a key of a run, as a payload."""
     if form.payload is dtype.uint32:
         return own.number * run + place
     return vc.unpack_uint2x32(own.number.to_dtype(dtype.uint64) * run + place.to_dtype(dtype.uint64))
 
 
-def _groups(form: PassForm) -> str:
+def _workgroups(form: PassForm) -> str:
     group = form.tile.group
     return f"sort_rows * ((sort_runs + {group - 1}) // {group})"

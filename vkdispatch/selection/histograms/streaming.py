@@ -1,66 +1,38 @@
-"""One pass over all elements of some arrays, in whatever order: what counting kernels are made of.
+"""One pass over all elements of some arrays, in any order: the frame of kernels that count and sum.
 
     elements    |. . . . . . . . . . . . . . . . . . . . . . . . . . . . . . . . . . .|. . .|.|
     chunks      |    0    |    1    |    2    |    3    |    4    |    5    |   6    | rest | tail
     workgroup        0         1         2         0         1         2        0       1     0
 
-A chunk is what the invocations of a workgroup have under way at once: `unroll` loads of up to 16 bytes each.
-Each workgroup takes every so many-th chunk; what does not fill a chunk, and then a load, comes last. Every
-element is visited once, whoever visits it.
+A chunk is what a workgroup has in flight at once: `unroll` loads of up to 16 bytes for each invocation. Each
+workgroup visits every n-th chunk. Loads that do not fill a chunk, and elements that do not fill a load, come
+last. Every element is visited once.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
 from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.kernels import buffer, constant
 from vkdispatch.arrays.maps.operand import Operand
 from vkdispatch.arrays.maps.source import Source
+from vkdispatch.arrays.values.annotations import buffer, constant
 from vkdispatch.base import dtype
 from vkdispatch.base.record import record
-
-_CPU_GROUPS = 16
-_FEW_TOGETHER = 4
-
-
-@record(frozen=False)
-class Tuning:
-    """Numbers that were found by measurement, on GPUs.
-
-    Attributes
-    ----------
-    group
-        Invocations of a workgroup.
-    groups
-        Workgroups of a launch that goes once over everything.
-    unroll
-        Loads that an invocation has in flight.
-    """
-
-    group: int = 512
-    groups: int = 1056
-    unroll: int = 4
-
-
-tuning = Tuning()
-
-
-def group_size(wanted: int) -> int:
-    """Return the largest workgroup along x, a power of two, that is not above what is wanted."""
-    return device_facts().power_group(wanted)
+from vkdispatch.selection.tuning import choose_group, choose_loads, tuning
 
 
 @record
-class Streamed:
-    """Some arrays of one size, as a kernel goes over them.
+class Stream:
+    """Arrays of one size, as a kernel visits them.
 
     Attributes
     ----------
     sources
         The arrays.
     group, unroll
-        Invocations of a workgroup, and the loads that each has under way.
+        Invocations of a workgroup, and the loads that each has in flight.
     """
 
     sources: tuple[Source, ...]
@@ -69,12 +41,12 @@ class Streamed:
 
     @property
     def together(self) -> int:
-        """How many elements of each array one load takes."""
+        """Elements of each array that one load takes."""
         return self.sources[0].together
 
     @property
     def arguments(self) -> list[tuple[str, Any]]:
-        """Names and annotations of the kernel's arguments for it: the arrays', their views, the numbers."""
+        """Names and annotations of the kernel's arguments: those of arrays, their views, the numbers."""
         arrays = [pair for each in self.sources for pair in each.parameters]
         views = [
             (f"{each.names[position]}_{view.name}", buffer[view])
@@ -87,39 +59,41 @@ class Streamed:
 NUMBERS = ("stream_groups", "stream_full", "stream_rest", "stream_tail")
 
 
-def streamed(*operands: Operand) -> Streamed:
-    """Return how a kernel goes over arrays of one size: several elements at a time if all allow the same."""
+def make_stream(*operands: Operand) -> Stream:
+    """Return how a kernel visits arrays of one size. A load takes several elements if all arrays agree."""
     sources = [each.source for each in operands]
     if len({source.together for source in sources}) > 1:
         sources = [source.elementwise() for source in sources]
     together = sources[0].together
-    unroll = tuning.unroll * (1 if together > 1 else 2)
-    if device_facts().is_cpu:
-        # a processor loads ahead by itself, and its compilers take long for long kernels
-        unroll = 2 if together <= _FEW_TOGETHER else 1
-    return Streamed(tuple(sources), group_size(tuning.group), unroll)
+    unroll = choose_loads(
+        on_gpu=tuning.stream_loads * (1 if together > 1 else 2),
+        on_cpu=2 if together <= tuning.stream_few_cpu else 1,
+    )
+    return Stream(tuple(sources), choose_group(tuning.stream_group), unroll)
 
 
-def stream_arguments(stream: Streamed, operands: Sequence[Operand]) -> tuple[int, tuple[Any, ...]]:
-    """Return how many workgroups a launch has, and its arguments for `stream.arguments`."""
+def stream_values(stream: Stream, operands: Sequence[Operand]) -> tuple[Any, ...]:
+    """Return what a kernel is launched with for `stream.arguments`."""
     size = operands[0].size
     loads = size // stream.together
     chunk = stream.group * stream.unroll
     full, rest = divmod(loads, chunk)
-    groups = max(1, min(full + (rest > 0), _CPU_GROUPS if device_facts().is_cpu else tuning.groups))
+    most = tuning.stream_groups_cpu if device_facts().is_cpu else tuning.stream_groups
+    groups = max(1, min(full + (rest > 0), most))
     arrays = [argument for each in operands for argument in each.arguments]
     views = [
         each.arguments[position]
         for each, source in zip(operands, stream.sources, strict=True)
         for position, _ in source.views
     ]
-    return groups, (*arrays, *views, groups, full, rest, size - loads * stream.together)
+    return (*arrays, *views, groups, full, rest, size - loads * stream.together)
 
 
-def visit(stream: Streamed, variables: Sequence[Any], act: Callable[..., None]) -> None:
+def visit(stream: Stream, variables: Sequence[Any], act: Callable[..., None]) -> None:
     """Trace a pass: `act(index, *values)` for each element, with a value of each array.
 
-    `variables` are those of `stream.arguments`. Invocations reach `act` in different rounds: no barriers.
+    `variables` are those of `stream.arguments`. `act` must not have barriers: invocations reach it in
+    different rounds.
     """
     count = sum(len(source.annotations) for source in stream.sources)
     arrays, views = variables[:count], variables[count : -len(NUMBERS)]
@@ -127,8 +101,8 @@ def visit(stream: Streamed, variables: Sequence[Any], act: Callable[..., None]) 
     lane = vc.local_invocation_id().x
     mine = vc.workgroup_id().x
     group, unroll, together = stream.group, stream.unroll, stream.together
-    split = _split(stream, arrays)
-    split_views = _split_views(stream, views)
+    split = _split(arrays, [len(source.annotations) for source in stream.sources])
+    split_views = _split(views, [len(source.views) for source in stream.sources])
 
     def loads(places: Sequence[Any]) -> list[list[list[Any]]]:
         words = [
@@ -137,7 +111,7 @@ def visit(stream: Streamed, variables: Sequence[Any], act: Callable[..., None]) 
         ]
         if together > 1:
             return words
-        # what is loaded element by element: all loads before anything is done with them
+        # without vector loads: all loads come before the first use
         return [
             [
                 [source.value(own, place)] if source.is_plain else []
@@ -160,7 +134,7 @@ def visit(stream: Streamed, variables: Sequence[Any], act: Callable[..., None]) 
         chunk = mine + number * groups
         places = [chunk * (group * unroll) + (lane + u * group) for u in range(unroll)]
         if unroll == 1:
-            # the last chunk may not be full
+            # the last chunk may be short
             place = places[0].to_register()
             with vc.if_block(place < full * group + rest):
                 consume(place, loads([place])[0])
@@ -179,17 +153,7 @@ def visit(stream: Streamed, variables: Sequence[Any], act: Callable[..., None]) 
             act(index, *values)
 
 
-def _split(stream: Streamed, arrays: Sequence[Any]) -> list[Sequence[Any]]:
-    parts, start = [], 0
-    for source in stream.sources:
-        parts.append(arrays[start : start + len(source.annotations)])
-        start += len(source.annotations)
-    return parts
-
-
-def _split_views(stream: Streamed, views: Sequence[Any]) -> list[Sequence[Any]]:
-    parts, start = [], 0
-    for source in stream.sources:
-        parts.append(views[start : start + len(source.views)])
-        start += len(source.views)
-    return parts
+def _split(variables: Sequence[Any], counts: Sequence[int]) -> list[Sequence[Any]]:
+    """Return consecutive parts of some variables."""
+    ends = list(accumulate(counts, initial=0))
+    return [variables[start:end] for start, end in pairwise(ends)]

@@ -1,16 +1,15 @@
-"""Sums of weights by bin, exact until the end, and the same whatever the order.
+"""Sums of weights by bin, in fixed point, so that their bits do not depend on the order of execution.
 
     weight         = mantissa (an integer)        * 2 ** exponent
     top of a bin   = the largest exponent of its weights                            first pass: atomic maximum
     fixed point    = |.... upper: H bits ....|.... lower: H bits ....|              second pass: atomic sums
-                      ^ the top's leading bit                                       of two int64 each
-    sum of a bin   = (upper + lower * 2 ** -H) * 2 ** (its top's place)             rounded once
+                      ^ the leading bit of the top                                  of two int64 each
+    sum of a bin   = (upper + lower * 2 ** -H) * 2 ** (position of its top)         rounded once
 
-H is 62 less the logarithm of how many elements there are, so that no sum overflows. Every weight is cut off
-at 2H bits below the largest one of its own bin: with 2**26 elements these are 72, of which a float64 itself
-has 53. What is added is integers, so their order, which is the device's choice, changes no bit: no sum of
-floats by atomics has that property. Weights that are integers are summed up as int64. Devices that have no
-atomics of 64 bits add up words, with a carry.
+H is 62 minus the binary logarithm of the number of elements, so no sum overflows. Weights are truncated 2 H
+bits below the largest weight of their bin. With 2**26 elements 2 H is 72; a float64 has 53 bits. Sums of
+integers do not depend on their order, unlike sums of floats. Integer weights are summed as int64. Devices
+without 64-bit atomics add words, with a carry.
 """
 
 from typing import Any
@@ -18,36 +17,36 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.clearing import clear_buffer
 from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.kernels import buffer, trace_kernel
+from vkdispatch.arrays.kernels import trace_kernel
 from vkdispatch.arrays.maps.operand import Operand
 from vkdispatch.arrays.maps.output import Output, Sink
 from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.values.annotations import buffer
 from vkdispatch.arrays.values.elements import wide_type
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, is_float_dtype
 from vkdispatch.base.errors import UnsupportedError
 from vkdispatch.base.record import record
-from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.selection.binning import Binning, Bins, converted
-from vkdispatch.selection.counting import shared_words
-from vkdispatch.selection.streams import Streamed, stream_arguments, streamed, visit
+from vkdispatch.selection.histograms.binning import Binning, Bins, convert
+from vkdispatch.selection.histograms.counting import BinnedTask, shared_words
+from vkdispatch.selection.histograms.streaming import Stream, make_stream, stream_values, visit
 from vkdispatch.shader.shader_function import ShaderFunction
 
-# How many bins' sums are in workgroup memory, of five words each.
+# Bins in workgroup memory that kernels are specialised for, of five words each.
 _SIZES = (256, 1024, 2048)
 _WORDS = 5
 _MOST_SHARED = 1 << 16
 _GROUP = 256
-# Vulkan's names of what adds to int64 in buffers.
+# Vulkan's names of the features that atomics on int64 need.
 _HAS_LONGS = {"shaderInt64", "shaderBufferInt64Atomics"}
-# Flags of a bin that has weights which are no numbers.
+# Flags of a bin with weights that are not finite.
 _PLUS, _MINUS, _NAN = 1, 2, 4
 
 
 @record
 class _Layout:
-    """How a float is stored: bits of its fraction, its largest exponent, and the bias of 1.0's last bit."""
+    """How a float is stored: bits of the fraction, largest exponent, bias for an integer mantissa."""
 
     word: DType
     fraction: int
@@ -63,43 +62,46 @@ _FLOAT64 = _Layout(dtype.uint64, 52, 0x7FF, 1075)
 class _Form:
     """What a kernel is specialised for.
 
-    `shared` is its workgroup memory in bins, 0 for none; `words`: whether int64 are added to word by word.
+    Attributes
+    ----------
+    stream, binning
+        How elements are visited, and how bins are found.
+    weight
+        dtype of the weights, as they are combined.
+    shared
+        Bins in workgroup memory; 0 for none.
+    upper
+        Bits of the upper part of a sum.
+    has_words
+        Whether int64 are added word by word.
     """
 
-    stream: Streamed
+    stream: Stream
     binning: Binning
     weight: DType
     shared: int
     upper: int
-    words: bool = False
+    has_words: bool = False
 
 
 def _layout(kind: DType) -> _Layout:
     return _FLOAT64 if kind is dtype.float64 else _FLOAT32
 
 
-def weighed(
-    x: Operand,
-    weights: Operand,
-    binning: Binning,
-    edges: Buffer[Any] | None,
-    bins: int,
-    result: Buffer[Any],
-    output: Output,
-    graph: CommandGraph | None,
-) -> Buffer[Any]:
-    """Fill the result with each bin's sum of weights, as its type or mapped.
+def sum_weights(task: BinnedTask, weights: Operand) -> Buffer[Any]:
+    """Fill the result with the sum of the weights of each bin.
 
     Raises
     ------
     NotImplementedError
-        Sums pass through float64, and the device has none.
+        The sums need float64, and the device has none.
     """
+    x, bins, binning, output, graph = task.x, task.bins, task.binning, task.output, task.graph
     context = x.context
-    _check_sums(weights, output)
-    stream = streamed(x, weights)
-    _, arguments = stream_arguments(stream, (x, weights))
-    own = (bins,) if edges is None else (bins, edges)
+    _check_float64(weights, output)
+    stream = make_stream(x, weights)
+    values = stream_values(stream, (x, weights))
+    own = (bins,) if task.edges is None else (bins, task.edges)
     kind = wide_type(weights.var_type)
     upper = 62 - max(1, (x.size - 1).bit_length())
     sums: Buffer[Any] = function_buffer(2 * bins, dtype.int64, context=context)
@@ -108,14 +110,15 @@ def weighed(
     clear_buffer(tops, graph)
     if is_float_dtype(kind):
         form = _Form(stream, binning, kind, shared_words(bins), 0)
-        _top_kernel(form)(tops, *own, *arguments, graph=graph)
-    form = _Form(stream, binning, kind, _shared_bins(bins), upper, not device_facts().features >= _HAS_LONGS)
-    _sum_kernel(form)(sums, tops, *own, *arguments, graph=graph)
-    _finish_kernel(kind, upper, output.sink)(sums, tops, result, *output.arguments, graph=graph)
-    return result
+        _top_kernel(form)(tops, *own, *values, graph=graph)
+    has_words = not device_facts().features >= _HAS_LONGS
+    form = _Form(stream, binning, kind, _shared_bins(bins), upper, has_words)
+    _sum_kernel(form)(sums, tops, *own, *values, graph=graph)
+    _finish_kernel(kind, upper, output.sink)(sums, tops, task.result, *output.arguments, graph=graph)
+    return task.result
 
 
-def _check_sums(weights: Operand, output: Output) -> None:
+def _check_float64(weights: Operand, output: Output) -> None:
     facts = device_facts(weights.context)
     floats = is_float_dtype(wide_type(weights.var_type)) or output.sink.value_type is dtype.float64
     if floats and "shaderFloat64" not in facts.features:
@@ -127,7 +130,7 @@ def _check_sums(weights: Operand, output: Output) -> None:
 
 
 def _shared_bins(bins: int) -> int:
-    """Return of how many bins two sums and a top are in workgroup memory; 0 where that is too small."""
+    """Return how many bins fit in workgroup memory, with two sums and a top each; 0 if they do not fit."""
     most = min(device_facts().shared_memory, _MOST_SHARED) // (4 * _WORDS)
     return next((size for size in _SIZES if bins <= size <= most), 0)
 
@@ -136,7 +139,7 @@ def _arguments(form: _Form) -> list[tuple[str, Any]]:
     return [*form.binning.arguments, *form.stream.arguments]
 
 
-def _parts(kind: DType, weight: Any) -> tuple[Any, Any, Any]:
+def _split_float(kind: DType, weight: Any) -> tuple[Any, Any, Any]:
     """Return the sign bit, the biased exponent and the mantissa of a float, in registers."""
     layout = _layout(kind)
     bits = vc.reinterpret(layout.word, weight).to_register()
@@ -144,13 +147,13 @@ def _parts(kind: DType, weight: Any) -> tuple[Any, Any, Any]:
     hidden = vc.select(exponent > 0, 1 << layout.fraction, 0)
     mantissa = ((bits & ((1 << layout.fraction) - 1)) | hidden.to_dtype(layout.word)).to_register()
     negative = (bits >> (8 * layout.word.item_size - 1)).to_dtype(dtype.uint32)
-    # subnormal numbers have the exponent of the smallest normal ones
+    # subnormal numbers have the exponent of the smallest normal number
     return negative, vc.max(exponent, 1).to_register(), mantissa
 
 
 @memoize
 def _top_kernel(form: _Form) -> ShaderFunction:
-    """Return the kernel that finds the largest exponent of each bin, and what there is beside numbers."""
+    """Return the kernel that finds the top of each bin, and flags weights that are not finite."""
     layout, group = _layout(form.weight), form.stream.group
     own = 1 + len(form.binning.arguments)
 
@@ -165,25 +168,25 @@ def _top_kernel(form: _Form) -> ShaderFunction:
             vc.barrier()
 
         def act(_: Any, element: Any, weight: Any) -> None:
-            inside, number = bins.of(element)
-            with vc.if_block(inside):
-                negative, exponent, mantissa = _parts(form.weight, weight.to_register())
+            is_inside, number = bins.find(element)
+            with vc.if_block(is_inside):
+                negative, exponent, mantissa = _split_float(form.weight, weight.to_register())
                 with vc.if_block(exponent == layout.special):
                     number_flag = vc.select(negative > 0, _MINUS, _PLUS)
-                    infinite = mantissa == (1 << layout.fraction)
-                    vc.atomic_or(tops[bins.count + number], vc.select(infinite, number_flag, _NAN))
-                # most weights change nothing
-                finite = vc.all(exponent < layout.special, mantissa > 0, exponent > memory[number])
-                with vc.if_block(finite):
+                    is_infinite = mantissa == (1 << layout.fraction)
+                    vc.atomic_or(tops[bins.count + number], vc.select(is_infinite, number_flag, _NAN))
+                # most weights do not change the maximum
+                is_larger = vc.all(exponent < layout.special, mantissa > 0, exponent > memory[number])
+                with vc.if_block(is_larger):
                     vc.atomic_max(memory[number], exponent)
 
         visit(form.stream, variables[own:], act)
         if form.shared:
             vc.barrier()
             with vc.for_block(lane, bins.count, group) as place:
-                found = memory[place].to_register()
-                with vc.if_block(found > 0):
-                    vc.atomic_max(tops[place], found)
+                top = memory[place].to_register()
+                with vc.if_block(top > 0):
+                    vc.atomic_max(tops[place], top)
 
     arguments = [("tops", buffer[dtype.uint32]), *_arguments(form)]
     return trace_kernel(f"weigh_tops_{form.binning.way}", trace, arguments, group, "stream_groups")
@@ -191,7 +194,7 @@ def _top_kernel(form: _Form) -> ShaderFunction:
 
 @memoize
 def _sum_kernel(form: _Form) -> ShaderFunction:
-    """Return the kernel that adds up the weights of each bin, in fixed point below its top."""
+    """Return the kernel that adds up the weights of each bin, in fixed point from its top."""
     group = form.stream.group
     own = 2 + len(form.binning.arguments)
 
@@ -199,23 +202,23 @@ def _sum_kernel(form: _Form) -> ShaderFunction:
         sums, tops = variables[:2]
         lane = vc.local_invocation_id().x
         bins = Bins(form.binning, variables[2:own], group)
-        in_all = _added_to_words(sums) if form.words else _added_to(sums)
-        known, add = tops, in_all
+        add_to_buffer = _make_word_adder(sums) if form.has_words else _make_adder(sums)
+        top_of, add = tops, add_to_buffer
         if form.shared:
             memory = vc.shared_buffer(dtype.uint32, 4 * form.shared)
-            add = _added_to_words(memory)
-            known = vc.shared_buffer(dtype.uint32, form.shared)
+            add = _make_word_adder(memory)
+            top_of = vc.shared_buffer(dtype.uint32, form.shared)
             with vc.for_block(lane, bins.count, group) as place:
                 for word in range(4):
                     memory[4 * place + word] = 0
-                known[place] = tops[place]
+                top_of[place] = tops[place]
             vc.barrier()
 
         def act(_: Any, element: Any, weight: Any) -> None:
-            inside, number = bins.of(element)
-            with vc.if_block(inside):
+            is_inside, number = bins.find(element)
+            with vc.if_block(is_inside):
                 if is_float_dtype(form.weight):
-                    _add_float(form, add, known[number], number, weight.to_register())
+                    _add_float(form, add, top_of[number], number, weight.to_register())
                 else:
                     if form.weight is dtype.bool_:
                         weight = vc.select(weight, 1, 0)
@@ -226,26 +229,26 @@ def _sum_kernel(form: _Form) -> ShaderFunction:
             vc.barrier()
             with vc.for_block(lane, 2 * bins.count, group) as place:
                 pair = vc.to_uvec2(memory[2 * place], memory[2 * place + 1])
-                found = vc.pack_uint2x32(pair).to_dtype(dtype.int64).to_register()
-                with vc.if_block(found != 0):
-                    in_all(place, found)
+                total = vc.pack_uint2x32(pair).to_dtype(dtype.int64).to_register()
+                with vc.if_block(total != 0):
+                    add_to_buffer(place, total)
 
-    sums_type = dtype.uint32 if form.words else dtype.int64
+    sums_type = dtype.uint32 if form.has_words else dtype.int64
     arguments = [("sums", buffer[sums_type]), ("tops", buffer[dtype.uint32]), *_arguments(form)]
     return trace_kernel(f"weigh_{form.binning.way}", trace, arguments, group, "stream_groups")
 
 
-def _added_to(sums: Any) -> Any:
+def _make_adder(sums: Any) -> Any:
     def add(place: Any, value: Any) -> None:
         vc.atomic_add(sums[place], value)
 
     return add
 
 
-def _added_to_words(memory: Any) -> Any:
-    """Return what adds to an int64 that lies in two words: as fast as atomics of 32 bits are.
+def _make_word_adder(memory: Any) -> Any:
+    """Return a function that adds to an int64 in two words by atomics of 32 bits.
 
-    The lower word says whether there is a carry. Sums are right once all of them have been added.
+    The lower word tells whether there is a carry. A sum is right once all numbers have been added.
     """
 
     def add(place: Any, value: Any) -> None:
@@ -261,10 +264,10 @@ def _added_to_words(memory: Any) -> Any:
 
 def _add_float(form: _Form, add: Any, top: Any, number: Any, weight: Any) -> None:
     layout, upper = _layout(form.weight), form.upper
-    negative, exponent, mantissa = _parts(form.weight, weight)
+    negative, exponent, mantissa = _split_float(form.weight, weight)
     with vc.if_block(exponent < layout.special):
         wide = mantissa.to_dtype(dtype.uint64).to_register()
-        # how far the mantissa's last bit lies above (at < 0: below) that of the upper part
+        # the place of the mantissa's last bit, counted from the last bit of the upper part
         at = (exponent - top).to_dtype(dtype.int32) + (upper - layout.fraction - 1)
         at = at.to_register()
         high = vc.new_uint64_register(0)
@@ -273,7 +276,7 @@ def _add_float(form: _Form, add: Any, top: Any, number: Any, weight: Any) -> Non
             high[:] = wide << at.to_dtype(dtype.uint32)
         with vc.else_block():
             down = (-at).to_dtype(dtype.uint32).to_register()
-            high[:] = _shifted_right(wide, down)
+            high[:] = _shift_right(wide, down)
             with vc.if_block(down < 64):
                 rest = (wide - (high << down)).to_register()
                 with vc.if_block(down <= upper):
@@ -281,14 +284,14 @@ def _add_float(form: _Form, add: Any, top: Any, number: Any, weight: Any) -> Non
                 with vc.else_block():
                     low[:] = rest >> (down - upper)
             with vc.else_block():
-                low[:] = _shifted_right(wide, down - upper)
+                low[:] = _shift_right(wide, down - upper)
         for place, part in ((2 * number, high), (2 * number + 1, low)):
             with vc.if_block(part != 0):
                 signed = part.to_dtype(dtype.int64)
                 add(place, vc.select(negative > 0, -signed, signed))
 
 
-def _shifted_right(value: Any, count: Any) -> Any:
+def _shift_right(value: Any, count: Any) -> Any:
     return vc.select(count < 64, value >> vc.min(count, 63), 0)
 
 
@@ -304,16 +307,16 @@ def _finish_kernel(kind: DType, upper: int, sink: Sink) -> ShaderFunction:
     def trace(sums: Any, tops: Any, result: Any, *variables: Any) -> None:
         index = vc.global_invocation_id().x
         high = sums[2 * index].to_register()
-        total = _rounded(kind, upper, sums, tops, index) if is_float_dtype(kind) else high
-        sink.store(result, variables, index, converted(total, wide_type(sink.value_type)))
+        total = _round_sum(kind, upper, sums, tops, index) if is_float_dtype(kind) else high
+        sink.store(result, variables, index, convert(total, wide_type(sink.value_type)))
 
     return trace_kernel("store_sums", trace, [*arguments, *mapped], _GROUP, exec_size="result.size")
 
 
-def _rounded(kind: DType, upper: int, sums: Any, tops: Any, index: Any) -> Any:
+def _round_sum(kind: DType, upper: int, sums: Any, tops: Any, index: Any) -> Any:
     layout = _layout(kind)
     bins = tops.shape.w // 2
-    # carry what the lower sum has beyond its bits, so that it is rounded together with the upper one
+    # carry from the lower sum to the upper one, so that both are rounded together
     low = sums[2 * index + 1].to_register()
     carry = (low >> upper).to_register()
     high = (sums[2 * index] + carry).to_dtype(dtype.float64)
@@ -331,6 +334,6 @@ def _rounded(kind: DType, upper: int, sums: Any, tops: Any, index: Any) -> Any:
 
 
 def _power(exponent: Any) -> Any:
-    """Return a power of two, of an exponent that normal numbers have."""
+    """Return a power of two; the exponent is one of normal numbers."""
     bits = (exponent + 1023).to_dtype(dtype.uint64) << 52
     return vc.reinterpret(dtype.float64, bits)

@@ -1,38 +1,35 @@
-"""The kernels of `candidates` that go over all elements, for CPU drivers: each invocation has a run.
+"""The kernels of `sampling` and `radix_select` that visit all elements, for CPU drivers.
 
     row         | run 0: invocation 0 | run 1: invocation 1 | ...
-    counted     elements of each run that are wanted; the sums of these, along all runs, are places
-    collected   each run's elements behind those of the runs before
+    counted     candidates of each run; sums of the counts, along all runs, are places
+    collected   the candidates of each run after those of the runs before
 
-In place of words of flags each element is looked at again: loops are what CPU drivers do well, and workgroups
-that wait for each other and leave at once where nothing is to be done are not. Runs without candidates are
-not looked at again.
+There are no words of flags: the second pass compares elements again. CPU drivers are fast at loops, and slow
+at barriers and at workgroups that return at once. Runs without candidates are not read again.
 
-Invariant: candidates are those of `candidates`, in the same order.
+Invariant: candidates are those of `sampling` and `radix_select`, in the same order.
 """
 
 from collections.abc import Callable
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
+from vkdispatch.arrays.kernels import trace_kernel
 from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base import dtype
 from vkdispatch.base.record import record
-from vkdispatch.selection.candidates import Form, is_before, is_equal, is_good
+from vkdispatch.selection.topk.form import NarrowForm, declare_arguments, is_before, is_equal, is_good
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # Elements of a run; invocations of a workgroup.
 RUN = 512
 GROUP = 8
-_U32 = constant[dtype.uint32]
-_SHAPE = [(name, _U32) for name in ("top_rows", "top_runs", "top_length")]
 _WORKGROUPS = f"(top_rows * top_runs + {GROUP - 1}) // {GROUP}"
 
 
 @record(eq=False)
 class _Run:
-    """The run of an invocation, while its kernel is traced: where its row begins, and it in its row."""
+    """The run of an invocation, in a trace: its number, its row, where both begin, and its elements."""
 
     line: Any
     row: Any
@@ -43,7 +40,7 @@ class _Run:
 
 def _own_run(rows: Any, runs: Any, length: Any) -> _Run:
     line = (vc.workgroup_id().x * GROUP + vc.local_invocation_index()).to_register("top_line")
-    # those beyond the last run have the last one, and no elements of it
+    # invocations beyond the last run have no elements
     inside = (line < rows * runs).to_register("top_inside")
     line = vc.min(line, rows * runs - 1).to_register()
     row = (line // runs).to_register("top_row")
@@ -52,47 +49,42 @@ def _own_run(rows: Any, runs: Any, length: Any) -> _Run:
     return _Run(line, row, (row * length).to_register("top_base"), begin, count)
 
 
-def _is_within(form: Form, bound: Any) -> Callable[[Any], Any]:
-    """Return what tells whether an element is as good as another."""
+def _make_comparison(form: NarrowForm, bound: Any) -> Callable[[Any], Any]:
+    """Return a function that tells whether an element is up to a bound."""
     other = form.code(bound)
 
-    def within(raw: Any) -> Any:
+    def is_within(raw: Any) -> Any:
         code = form.code(raw)
         return vc.any(is_before(code, other), is_equal(code, other))
 
-    return within
+    return is_within
 
 
 @memoize
-def count_runs_kernel(form: Form) -> ShaderFunction:
-    """Return the kernel that counts elements that are as good as a sample: a sum for each run.
+def count_runs_kernel(form: NarrowForm) -> ShaderFunction:
+    """Return the kernel that counts elements up to the bound of their row: a sum for each run.
 
-    Its arguments are the keys, the sums; an element of each row that others are compared with; and the shape:
-    rows, runs of each, and the length of rows.
+    Its arguments are the keys, sums, bounds; and the shape: the number of rows, runs of each, and the length
+    of rows.
     """
 
     def body(keys: Any, sums: Any, bounds: Any, rows: Any, runs: Any, length: Any) -> None:
         own = _own_run(rows, runs, length)
-        within = _is_within(form, bounds[own.row].to_register())
+        is_within = _make_comparison(form, bounds[own.row].to_register())
         total = vc.new_uint_register(0)
         with vc.for_block(0, own.count) as place:
             raw = keys[own.base + (own.begin + place)].to_register()
-            total += within(raw).to_dtype(dtype.uint32)
+            total += is_within(raw).to_dtype(dtype.uint32)
         with vc.if_block(own.count > 0):
             sums[own.line] = total
 
-    arguments = [
-        ("top_keys", buffer[form.order.raw]),
-        ("top_sums", buffer[dtype.uint32]),
-        ("top_bounds", buffer[form.order.raw]),
-        *_SHAPE,
-    ]
+    arguments = declare_arguments(form.order.raw, "keys sums bounds", "rows runs length")
     return trace_kernel("topk_count_runs", body, arguments, GROUP, _WORKGROUPS)
 
 
 @memoize
-def collect_runs_kernel(form: Form) -> ShaderFunction:
-    """Return the kernel that puts candidates together.
+def collect_runs_kernel(form: NarrowForm) -> ShaderFunction:
+    """Return the kernel that collects candidates.
 
     Its arguments are the keys, the starts; the candidates and their positions; the bounds; k, room, and the
     shape.
@@ -101,33 +93,25 @@ def collect_runs_kernel(form: Form) -> ShaderFunction:
     def body(keys: Any, starts: Any, candidates: Any, positions: Any, bounds: Any, *others: Any) -> None:
         k, room, rows, runs, length = others
         own = _own_run(rows, runs, length)
-        within = _is_within(form, bounds[own.row].to_register())
-        some = vc.all(starts[own.line] < starts[own.line + 1], is_good(starts, own.row, runs, k, room))
+        is_within = _make_comparison(form, bounds[own.row].to_register())
+        has_some = vc.all(starts[own.line] < starts[own.line + 1], is_good(starts, own.row, runs, k, room))
         rank = (starts[own.line] - starts[own.row * runs]).to_register("top_rank")
         first = (own.row * room).to_register("top_first")
-        with vc.for_block(0, vc.select(some, own.count, 0)) as place:
+        with vc.for_block(0, vc.select(has_some, own.count, 0)) as place:
             raw = keys[own.base + (own.begin + place)].to_register()
-            with vc.if_block(within(raw)):
+            with vc.if_block(is_within(raw)):
                 candidates[first + rank] = raw
                 positions[first + rank] = own.begin + place
                 rank += 1
 
-    arguments = [
-        ("top_keys", buffer[form.order.raw]),
-        ("top_starts", buffer[dtype.uint32]),
-        ("top_candidates", buffer[form.order.raw]),
-        ("top_positions", buffer[dtype.uint32]),
-        ("top_bounds", buffer[form.order.raw]),
-        ("top_k", _U32),
-        ("top_room", _U32),
-        *_SHAPE,
-    ]
+    buffers = "keys starts candidates positions bounds"
+    arguments = declare_arguments(form.order.raw, buffers, "k room rows runs length")
     return trace_kernel("topk_collect_runs", body, arguments, GROUP, _WORKGROUPS)
 
 
 @memoize
-def count_runs_exactly_kernel(form: Form) -> ShaderFunction:
-    """Return the kernel that counts elements before the k-th one, and then those that equal it.
+def count_runs_exactly_kernel(form: NarrowForm) -> ShaderFunction:
+    """Return the kernel that counts elements before the k-th one, and those that equal it.
 
     Its arguments are the keys, the sums, the states; the starts of the sample's candidates; k, room, and the
     shape.
@@ -136,10 +120,10 @@ def count_runs_exactly_kernel(form: Form) -> ShaderFunction:
     def body(keys: Any, sums: Any, states: Any, starts: Any, *others: Any) -> None:
         k, room, rows, runs, length = others
         own = _own_run(rows, runs, length)
-        good = is_good(starts, own.row, runs, k, room)
-        bound = _bound(form, states, own)
+        has_good = is_good(starts, own.row, runs, k, room)
+        bound = _load_bound(form, states, own)
         less, equal = vc.new_uint_register(0), vc.new_uint_register(0)
-        with vc.for_block(0, vc.select(good, 0, own.count)) as place:
+        with vc.for_block(0, vc.select(has_good, 0, own.count)) as place:
             code = form.code(keys[own.base + (own.begin + place)].to_register())
             less += is_before(code, bound).to_dtype(dtype.uint32)
             equal += is_equal(code, bound).to_dtype(dtype.uint32)
@@ -147,21 +131,14 @@ def count_runs_exactly_kernel(form: Form) -> ShaderFunction:
             sums[own.line] = less
             sums[rows * runs + own.line] = equal
 
-    arguments = [
-        ("top_keys", buffer[form.order.raw]),
-        ("top_sums", buffer[dtype.uint32]),
-        ("top_states", buffer[dtype.uint32]),
-        ("top_starts", buffer[dtype.uint32]),
-        ("top_k", _U32),
-        ("top_room", _U32),
-        *_SHAPE,
-    ]
+    buffers = "keys sums states starts"
+    arguments = declare_arguments(form.order.raw, buffers, "k room rows runs length")
     return trace_kernel("topk_count_runs_exactly", body, arguments, GROUP, _WORKGROUPS)
 
 
 @memoize
-def collect_runs_exactly_kernel(form: Form) -> ShaderFunction:
-    """Return the kernel that puts exactly k candidates together where a sample was not good.
+def collect_runs_exactly_kernel(form: NarrowForm) -> ShaderFunction:
+    """Return the kernel that collects exactly k candidates of rows whose sample was not good.
 
     Its arguments are the keys, the exact starts; the candidates and their positions; the states; the starts
     of the sample's candidates; k, room, and the shape.
@@ -170,41 +147,32 @@ def collect_runs_exactly_kernel(form: Form) -> ShaderFunction:
     def body(keys: Any, starts: Any, candidates: Any, positions: Any, states: Any, *others: Any) -> None:
         sample_starts, k, room, rows, runs, length = others
         own = _own_run(rows, runs, length)
-        good = is_good(sample_starts, own.row, runs, k, room)
-        bound = _bound(form, states, own)
+        has_good = is_good(sample_starts, own.row, runs, k, room)
+        bound = _load_bound(form, states, own)
         ties = states[own.row * (form.parts + 1) + form.parts].to_register("top_ties")
         half = (rows * runs).to_register("top_half")
-        # sums over all rows may have wrapped around, which differences do not show in 32 bits
+        # sums over all rows may wrap around, but their differences in 32 bits are right
         line, begin = own.line, (own.row * runs).to_register()
         less = ((starts[line] - starts[begin]) & 0xFFFFFFFF).to_register("top_less")
         equal = ((starts[half + line] - starts[half + begin]) & 0xFFFFFFFF).to_register("top_equal")
         first = (own.row * room).to_register("top_first")
-        with vc.for_block(0, vc.select(good, 0, own.count)) as place:
+        with vc.for_block(0, vc.select(has_good, 0, own.count)) as place:
             raw = keys[own.base + (own.begin + place)].to_register()
             code = form.code(raw)
-            before = is_before(code, bound).to_register()
-            tie = vc.all(is_equal(code, bound), equal < ties).to_register()
-            with vc.if_block(vc.any(before, tie)):
-                target = (first + vc.select(before, less, (k - ties) + equal)).to_register("top_target")
+            is_less = is_before(code, bound).to_register()
+            is_tie = vc.all(is_equal(code, bound), equal < ties).to_register()
+            with vc.if_block(vc.any(is_less, is_tie)):
+                target = (first + vc.select(is_less, less, (k - ties) + equal)).to_register("top_target")
                 candidates[target] = raw
                 positions[target] = own.begin + place
-                less += before.to_dtype(dtype.uint32)
-                equal += tie.to_dtype(dtype.uint32)
+                less += is_less.to_dtype(dtype.uint32)
+                equal += is_tie.to_dtype(dtype.uint32)
 
-    arguments = [
-        ("top_keys", buffer[form.order.raw]),
-        ("top_starts", buffer[dtype.uint32]),
-        ("top_candidates", buffer[form.order.raw]),
-        ("top_positions", buffer[dtype.uint32]),
-        ("top_states", buffer[dtype.uint32]),
-        ("top_sample_starts", buffer[dtype.uint32]),
-        ("top_k", _U32),
-        ("top_room", _U32),
-        *_SHAPE,
-    ]
+    buffers = "keys starts candidates positions states sample_starts"
+    arguments = declare_arguments(form.order.raw, buffers, "k room rows runs length")
     return trace_kernel("topk_collect_runs_exactly", body, arguments, GROUP, _WORKGROUPS)
 
 
-def _bound(form: Form, states: Any, own: _Run) -> list[Any]:
+def _load_bound(form: NarrowForm, states: Any, own: _Run) -> list[Any]:
     state = (own.row * (form.parts + 1)).to_register("top_state")
     return [states[state + part].to_register() for part in range(form.parts)]

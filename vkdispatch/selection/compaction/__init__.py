@@ -1,0 +1,1 @@
+"""Elements that a condition keeps, written without gaps."""

@@ -1,0 +1,232 @@
+"""The edges of a histogram's bins: as given, from a range, or from the extremes of the elements."""
+
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.arrays.calls import is_recorded
+from vkdispatch.arrays.facts import device_facts
+from vkdispatch.arrays.maps.operand import Operand
+from vkdispatch.arrays.maps.output import parse_output
+from vkdispatch.arrays.numbers import parse_int
+from vkdispatch.arrays.values.elements import wide_type
+from vkdispatch.base import dtype
+from vkdispatch.base.buffer import Buffer, asbuffer, function_buffer
+from vkdispatch.base.dtype import DType, from_numpy_dtype, is_float_dtype, is_scalar, to_numpy_dtype
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.record import record
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.selection.histograms.binning import Binning, search_edges
+from vkdispatch.selection.histograms.counting import store_counts
+from vkdispatch.selection.histograms.device_edges import make_edges
+from vkdispatch.selection.histograms.extremes import find_extremes, read_extremes
+from vkdispatch.shader.copying import copyto
+from vkdispatch.shader.parameters import given
+
+_MOST_BINS = 1 << 31
+# Edges that a context caches, under this name: the most of them, and the most bins of each.
+_CACHE = "selection.edges"
+_MOST_CACHED = 64
+_MOST_CACHED_BINS = 4096
+# Edges, those that elements are compared with, and the dtype in which bins are guessed.
+_Edges = tuple[Buffer[Any], Buffer[Any], DType]
+
+
+@record(eq=False)
+class Bins:
+    """The bins of a histogram.
+
+    Attributes
+    ----------
+    edges, compared
+        The edges, and those that elements are compared with.
+    binning
+        How the bin of an element is found.
+    count
+        The number of bins.
+    """
+
+    edges: Buffer[Any]
+    compared: Buffer[Any]
+    binning: Binning
+    count: int
+
+
+def host_type(kind: DType) -> "np.dtype[Any]":
+    """Return the NumPy dtype that represents a dtype in promotions."""
+    if kind is dtype.bfloat16:
+        return np.dtype(np.float32)
+    return np.dtype(np.uint8) if kind is dtype.bool_ else np.dtype(to_numpy_dtype(kind))
+
+
+def make_bins(x: Operand, bins: Any, range: Any, graph: CommandGraph | None) -> Bins:
+    """Return the bins of a histogram; see `vd.histogram`."""
+    if isinstance(bins, Buffer):
+        return _use_device_edges(x, bins, graph)
+    if np.ndim(bins) == 0:
+        return _make_equal_bins(x, bins, range, graph)
+    host = np.asarray(bins)
+    if host.ndim != 1 or host.dtype.kind not in "biuf" or host.size < 2:
+        raise ArgumentValueError(
+            f"bins: expected how many, or at least 2 edges along one axis, got {given(bins)} of the shape "
+            f"{host.shape}"
+        )
+    if np.any(host[:-1] > host[1:]):
+        raise ArgumentValueError("bins: expected edges that rise")
+    common = np.result_type(host_type(x.var_type), host.dtype)
+    kind = wide_type(from_numpy_dtype(common))
+    if _must_narrow(x, kind) and not np.isnan(host).any():
+        compared = asbuffer(_narrow([host], x)[0], context=x.context)
+        edges = asbuffer(host, context=x.context)
+        return Bins(edges, compared, search_edges(compared), host.size - 1)
+    compared = asbuffer(host.astype(to_numpy_dtype(kind)), context=x.context)
+    edges = (
+        compared if compared.var_type is from_numpy_dtype(host.dtype) else asbuffer(host, context=x.context)
+    )
+    return Bins(edges, compared, search_edges(compared), host.size - 1)
+
+
+def _use_device_edges(x: Operand, edges: Buffer[Any], graph: CommandGraph | None) -> Bins:
+    if len(edges.shape) != 1 or edges.size < 2 or not is_scalar(edges.var_type):
+        raise ArgumentValueError(
+            f"bins: expected at least 2 edges along one axis, got a buffer of the shape {edges.shape} of "
+            f"{edges.var_type.name}"
+        )
+    common = np.result_type(host_type(x.var_type), host_type(edges.var_type))
+    kind = wide_type(from_numpy_dtype(common))
+    compared = edges
+    if edges.var_type is not kind:
+        wide: Buffer[Any] = function_buffer(edges.shape, kind, context=x.context)
+        compared = store_counts(edges, wide, parse_output(None, kind), graph)
+    return Bins(edges, compared, search_edges(compared), edges.size - 1)
+
+
+def _make_equal_bins(x: Operand, bins: Any, range: Any, graph: CommandGraph | None) -> Bins:
+    """Return bins of equal width."""
+    count = parse_int(bins, "bins", least=1, most=_MOST_BINS - 1, wanted="an int, or edges")
+    numbers = host_type(x.var_type)
+    if range is None and x.size and is_recorded(graph):
+        guess: DType = dtype.float64 if x.var_type is dtype.float64 else dtype.float32
+        kind = from_numpy_dtype(np.result_type(numbers, np.float64 if numbers.kind in "iu" else numbers))
+        edges = make_edges(find_extremes(x, graph), x.var_type, count, kind, graph)
+        binning = Binning("uniform", edges.var_type, guess, _grid(kind))
+        compared = edges
+        if kind is not edges.var_type:
+            narrow: Buffer[Any] = function_buffer(edges.shape, kind, context=x.context)
+            edges = store_counts(edges, narrow, parse_output(None, kind), graph)
+        return Bins(edges, compared, binning, count)
+    outer = _parse_range(range)
+    # a recorded graph keeps edges of its own
+    key = None if is_recorded(graph) else _cache_key(x, count, outer)
+    if key is None:
+        edges, compared, guess = _upload_edges(x, count, outer)
+    else:
+        cached, compared, guess = _cached_edges(x, count, outer, key)
+        edges = function_buffer(cached.shape, cached.var_type, context=x.context)
+        copyto(edges, cached)
+    if not is_float_dtype(compared.var_type):
+        return Bins(edges, compared, search_edges(compared), count)
+    binning = Binning("uniform", compared.var_type, guess, _grid(edges.var_type))
+    return Bins(edges, compared, binning, count)
+
+
+def _cache_key(x: Operand, bins: int, outer: tuple[Any, Any] | None) -> object:
+    """Return the key of cached edges; None if edges are too many, or depend on elements."""
+    if outer is None or bins > _MOST_CACHED_BINS or not all(type(each) in (int, float) for each in outer):
+        return None
+    return x.var_type, bins, repr(outer)
+
+
+def _cached_edges(x: Operand, bins: int, outer: tuple[Any, Any] | None, key: object) -> _Edges:
+    """Return edges from the cache of the context."""
+    cache: dict[object, _Edges] = x.context._keep(_CACHE, dict)
+    cached = cache.get(key)
+    if cached is None or any(each._native.poisoned for each in cached[:2]):
+        cached = _upload_edges(x, bins, outer)
+        if len(cache) >= _MOST_CACHED:
+            cache.clear()
+        cache[key] = cached
+    return cached
+
+
+def _upload_edges(x: Operand, bins: int, outer: tuple[Any, Any] | None) -> _Edges:
+    """Return new edges between the outer ones, or without these between the extremes, for which it waits."""
+    hosts = _host_edges(x, bins, outer)
+    edges = _upload(hosts, x)
+    kind = wide_type(edges.var_type)
+    if _must_narrow(x, kind):
+        return edges, _upload(_narrow(hosts, x), x), dtype.float32
+    compared = edges if kind is edges.var_type else _upload([each.astype(np.float32) for each in hosts], x)
+    # a guess in float32 would be wrong for many elements of fine bins
+    is_fine = any(np.diff(each).min() < 2.0**-20 * np.abs(each).max() for each in hosts)
+    is_double = x.var_type is dtype.float64 or (kind is dtype.float64 and is_fine)
+    return edges, compared, dtype.float64 if is_double else dtype.float32
+
+
+def _must_narrow(x: Operand, kind: DType) -> bool:
+    """Whether the device lacks the dtype of edges, and edges of the elements' dtype give the same bins."""
+    is_missing = kind is dtype.float64 and "shaderFloat64" not in device_facts(x.context).features
+    return is_missing and x.var_type.item_size <= 4
+
+
+def _narrow(hosts: "list[np.ndarray[Any, Any]]", x: Operand) -> "list[np.ndarray[Any, Any]]":
+    """Return edges of the elements' dtype: the least that are not below each edge, or above the last one."""
+    if host_type(x.var_type).kind == "f":
+        return [_round_edges(host.astype(np.float64)) for host in hosts]
+    whole = [np.concatenate([np.ceil(host[:-1]), np.floor(host[-1:])]) for host in hosts]
+    is_narrow = x.var_type is not dtype.uint32 and all(np.abs(each).max() < 2.0**31 for each in whole)
+    wide = [np.clip(each, -(2.0**62), 2.0**62).astype(np.int64) for each in whole]
+    return [each.astype(np.int32) for each in wide] if is_narrow else wide
+
+
+def _round_edges(host: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+    with np.errstate(over="ignore"):
+        nearest = host.astype(np.float32)
+    up = np.where(nearest < host, np.nextafter(nearest, np.float32(np.inf)), nearest)
+    down = np.where(nearest > host, np.nextafter(nearest, np.float32(-np.inf)), nearest)
+    return np.concatenate([up[:-1], down[-1:]])
+
+
+def _grid(kind: DType) -> DType | None:
+    return kind if wide_type(kind) is not kind else None
+
+
+def _upload(hosts: "list[np.ndarray[Any, Any]]", x: Operand) -> Buffer[Any]:
+    """Return a buffer with one array for each queue, or one for all queues."""
+    buffer = asbuffer(hosts[0], context=x.context)
+    for queue, host in enumerate(hosts[1:], 1):
+        buffer.write(host, queue)
+    return buffer
+
+
+def _parse_range(range: Any) -> tuple[Any, Any] | None:
+    if range is None:
+        return None
+    try:
+        first, last = range
+        finite = bool(np.isfinite(first) and np.isfinite(last))
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"range: expected two numbers, got {range!r}") from None
+    if not finite:
+        raise ArgumentValueError(f"range: expected finite numbers, got {range!r}")
+    if first > last:
+        raise ArgumentValueError(f"range: the last edge lies before the first: {range!r}")
+    return first, last
+
+
+def _host_edges(x: Operand, bins: int, range: tuple[Any, Any] | None) -> "list[np.ndarray[Any, Any]]":
+    """Return the edges as NumPy computes them: from the range, or from the extremes on each queue."""
+    numbers = host_type(x.var_type)
+    samples = [np.empty(0, numbers)]
+    if range is None and x.size:
+        pairs = read_extremes(find_extremes(x, None), x.var_type)
+        for low, high in pairs:
+            if not (np.isfinite(low) and np.isfinite(high)):
+                raise ArgumentValueError(
+                    f"x: its elements range from {low} to {high}, which is no range for bins; give range="
+                )
+        samples = [np.array(each).astype(numbers) for each in pairs]
+    try:
+        return [np.histogram_bin_edges(sample, bins, range) for sample in samples]
+    except ValueError as error:
+        raise ArgumentValueError(f"bins: {error}") from None

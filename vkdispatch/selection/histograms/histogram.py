@@ -1,0 +1,176 @@
+"""`vd.histogram`: counts of the elements between edges."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.aliasing import check_overlap
+from vkdispatch.arrays.calls import array_function
+from vkdispatch.arrays.kernels import trace_kernel
+from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
+from vkdispatch.arrays.maps.output import Output, ResultMap, Sink, parse_output
+from vkdispatch.arrays.maps.source import identity_map
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.results import prepare_result
+from vkdispatch.arrays.values.annotations import buffer
+from vkdispatch.base import dtype
+from vkdispatch.base.buffer import Buffer, asbuffer
+from vkdispatch.base.dtype import DType, is_float_dtype, is_scalar
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.reduce.operations import SubgroupAdd
+from vkdispatch.reduce.reduce_function import ReduceFunction
+from vkdispatch.selection.histograms.counting import BinnedTask, count_bins, store_counts
+from vkdispatch.selection.histograms.edges import Bins, make_bins
+from vkdispatch.selection.histograms.weighing import sum_weights
+from vkdispatch.shader.shader_function import ShaderFunction
+
+_GROUP = 256
+
+
+@array_function
+def histogram(
+    x: ArrayLike,
+    bins: "int | Sequence[float] | np.ndarray[Any, Any] | Buffer[Any]" = 10,
+    range: Sequence[float] | None = None,
+    density: bool | None = None,
+    weights: ArrayLike | None = None,
+    *,
+    output_map: ResultMap | None = None,
+    graph: CommandGraph | None = None,
+) -> tuple[Buffer[Any], Buffer[Any]]:
+    """Count the elements between edges, with the same counts as `np.histogram`.
+
+    A bin includes its left edge; the last one includes both. Elements outside, and NaN, are not counted.
+
+    Parameters
+    ----------
+    x
+        A buffer, or a map called with its arguments, of integers, floats or booleans, of any shape.
+    bins
+        The number of bins of equal width; or the ascending edges, as a sequence, or as a buffer of one axis,
+        whose values are not checked.
+    range
+        The outer edges, two finite numbers, for bins of equal width. None: the smallest and the largest
+        element, for which the call waits. In a graph it does not wait, and the edges stay on the device.
+    density
+        Whether to return a density, whose integral is 1.
+    weights
+        An array of the shape of `x`: the weight of each element. Sums of floats are rounded once, and are
+        accurate to within float64; the same input gives the same bits.
+    output_map
+        A `vd.map` that is applied to each count.
+    graph
+        The graph to record into. None uses the thread's `vd.global_graph()`.
+
+    Returns
+    -------
+    counts
+        int64; with weights, their dtype (int64 for booleans); with `density`, float64.
+    edges
+        float64; for bins of equal width and floats `x`, the dtype of `x`. Edges that were given as a buffer
+        are that buffer.
+
+    Raises
+    ------
+    TypeError
+        `x` or `weights` is not an array of real numbers, or `bins` has another type.
+    ValueError
+        Shapes differ, `bins` is not positive or not ascending, `range` is not finite or descending; the
+        smallest or largest element is not finite (not in graphs); or there are more bins than numbers between
+        the edges.
+    NotImplementedError
+        The device has no float64, and edges of 64-bit elements, edges in a graph, `density` or sums of floats
+        need it.
+    """
+    values = _check_real(parse_operand(x, "x"), "x")
+    if weights is not None:
+        parsed = _check_real(parse_operand(weights, "weights"), "weights")
+        if parsed.shape != values.shape:
+            raise ArgumentValueError(
+                f"weights: expected an array of the shape of x, {values.shape}, got {parsed.shape}"
+            )
+    own = make_bins(values, bins, range, graph)
+    return _count(x, weights, own, bool(density), output_map, graph), own.edges
+
+
+def _count(
+    x: ArrayLike,
+    weights: ArrayLike | None,
+    bins: Bins,
+    has_density: bool,
+    output_map: ResultMap | None,
+    graph: CommandGraph | None,
+) -> Buffer[Any]:
+    """Return the counts of bins, sums of weights, or densities. It does not wait."""
+    values = parse_operand(x, "x")
+    weighting = None if weights is None else parse_operand(weights, "weights")
+    kind = dtype.float64 if has_density else _count_type(weighting)
+    last = parse_output(output_map, kind, (bins.count,))
+    check_overlap((), last, elsewhere=[values] if weighting is None else [values, weighting])
+    sink = parse_output(None, kind, (bins.count,)) if has_density else last
+    counts = prepare_result(None, (bins.count,), sink.out_type, values.context)
+    task = BinnedTask(values, bins.binning, bins.compared, bins.count, counts, sink, graph)
+    if values.size == 0:
+        _store_zeros(counts, sink, graph)
+    elif weighting is None:
+        count_bins(task)
+    else:
+        sum_weights(task, weighting)
+    return _divide(counts, bins.edges, last, graph) if has_density else counts
+
+
+def _check_real(values: Operand, name: str) -> Operand:
+    if not is_scalar(values.var_type):
+        raise ArgumentTypeError(
+            f"{name}: expected integers, floats or booleans, got {values.var_type.name}; map its parts"
+        )
+    return values
+
+
+def _count_type(weights: Operand | None) -> DType:
+    if weights is None or weights.var_type is dtype.bool_:
+        return dtype.int64
+    return weights.var_type
+
+
+def _store_zeros(counts: Buffer[Any], sink: Output, graph: CommandGraph | None) -> None:
+    zeros = asbuffer(np.zeros(counts.size, np.uint32), context=counts.context)
+    store_counts(zeros, counts, sink, graph)
+
+
+def _divide(counts: Buffer[Any], edges: Buffer[Any], sink: Output, graph: CommandGraph | None) -> Buffer[Any]:
+    total = _sum_reduction()(counts, graph=graph)
+    dense = prepare_result(None, counts.shape, sink.out_type, counts.context)
+    _divide_kernel(edges.var_type, sink.sink)(counts, edges, total, dense, *sink.arguments, graph=graph)
+    return dense
+
+
+@memoize
+def _sum_reduction() -> ReduceFunction:
+    return ReduceFunction(SubgroupAdd, None, None, identity_map(dtype.float64), name="total", plain=True)
+
+
+@memoize
+def _divide_kernel(kind: DType, sink: Sink) -> ShaderFunction:
+    arguments = [
+        ("counts", buffer[dtype.float64]),
+        ("edges", buffer[kind]),
+        ("total", buffer[dtype.float64]),
+        ("dense", buffer[sink.out_type]),
+    ]
+    mapped = sink.parameters
+
+    def trace(counts: Any, edges: Any, total: Any, dense: Any, *variables: Any) -> None:
+        index = vc.global_invocation_id().x
+        wide = dtype.float64
+        if is_float_dtype(kind):
+            # the difference is rounded to the dtype of edges, as NumPy's is
+            width = (edges[index + 1] - edges[index]).to_dtype(wide)
+        else:
+            width = edges[index + 1].to_dtype(wide) - edges[index].to_dtype(wide)
+        sink.store(dense, variables, index, (counts[index] / width / total[0]).to_register())
+
+    return trace_kernel("density", trace, [*arguments, *mapped], _GROUP, exec_size="dense.size")

@@ -1,0 +1,1 @@
+"""The largest or smallest elements along an axis."""
