@@ -424,7 +424,7 @@ def _view(sketch: Sketch) -> Case:
     name = sketch.array(kind, shape, "bits")
     other = sketch.kind(NUMBERS)
     case.truth = f"memory.viewed({name}, {other!r})"
-    if other == "bool_" and kind != "bool_":  # other bytes than 0 and 1 are no truth values
+    if other == "bool_" and kind != "bool_":  # other bytes than 0 and 1 are no booleans
         other = "uint8"
         case.truth = f"memory.viewed({name}, 'uint8')"
     given = f"vd.{other}"

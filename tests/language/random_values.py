@@ -586,7 +586,7 @@ class Grower:
             return self._make(op, kind, a, b, bound=total, fraction=total_fraction)
         return self._make("max", kind, a, b, bound=max(a.bound, b.bound), fraction=total_fraction)
 
-    # -- truth values
+    # -- booleans
 
     def _truth(self, depth: int) -> Node:
         if depth > 0 and self.random.random() < 0.3:

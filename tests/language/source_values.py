@@ -339,7 +339,7 @@ class Values:
             index = self.slot()
         return Value((f"{name}[", index, "]"), element.types, element.low, element.high, element.fraction)
 
-    # -- values: floats and truth values
+    # -- values: floats and booleans
 
     def float(self, depth: int = 2) -> Value:
         known = [each for each in self.scope.known if each.types == FLOAT]

@@ -202,7 +202,7 @@ def test_reinterpret_folds_and_refuses() -> None:
             (ValueError, "float32 has 4 bytes, uint16 has 2", lambda: vc.reinterpret(u16, x)),
             (ValueError, "uvec3 has 12 bytes, int64 has 8", lambda: vc.reinterpret(i64, v)),
             (ValueError, "bool has no size", lambda: vc.reinterpret(i32, x > 1)),
-            (ValueError, "truth values have no bits", lambda: vc.reinterpret(dt.bool_, x)),
+            (ValueError, "booleans have no bits", lambda: vc.reinterpret(dt.bool_, x)),
             (TypeError, "expected a dtype", lambda: vc.reinterpret(3, x)),
             (TypeError, "expected a GPU value or a number", lambda: vc.reinterpret(f32, "a")),
             (ValueError, "a Python number does not become vec2", lambda: vc.reinterpret(v2, 3)),

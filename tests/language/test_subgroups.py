@@ -60,7 +60,7 @@ def grouped(values: Array) -> Array:
 
 
 def run(rule: Callable[[Any, Any], Any], kind: DType, values: Array) -> Array:
-    """Results of rule(value, lane) for whole subgroups; truth values as int32."""
+    """Results of rule(value, lane) for whole subgroups; booleans as int32."""
     if LOCAL % device().sub_group_size:
         pytest.skip("a workgroup is no multiple of a subgroup")
     types: list[DType] = []
@@ -409,7 +409,7 @@ def test_misuse() -> None:
         for error, message, misuse in (
             (AttributeError, "subgroup_shuffle: expected a GPU value", lambda: vc.subgroup_shuffle(1, 2)),
             (AttributeError, "subgroup_inclusive_add", lambda: vc.subgroup_inclusive_add(1)),
-            (ValueError, "integers or truth values, got float32", lambda: vc.subgroup_exclusive_xor(f)),
+            (ValueError, "integers or booleans, got float32", lambda: vc.subgroup_exclusive_xor(f)),
             (ValueError, "not defined for mat2", lambda: vc.subgroup_add(m)),
             (ValueError, "not defined for bool", lambda: vc.subgroup_add(x > 1)),
             (ValueError, "power of two", lambda: vc.subgroup_clustered_add(x, 3)),

@@ -293,7 +293,7 @@ class Grower:
     def _holds(self, bound: float, fraction: int) -> bool:
         return bound * 2**fraction < 2**_EXACT_BITS
 
-    # -- truth values
+    # -- booleans
 
     def _truth(self, kind: DType, depth: int) -> Node:
         depth -= 1

@@ -151,7 +151,7 @@ def test_results_are_stored_in_out() -> None:
         (lambda x: vd.sum(x, initial=1j), "initial: expected a real number"),
         (lambda x: vd.sum(x, initial="1"), "initial: expected a number"),
         (lambda x: vd.sum(x, where=np.ones(3, bool)), "where: expected a vd.Buffer"),
-        (lambda x: vd.sum(x, where=x), "where: expected truth values"),
+        (lambda x: vd.sum(x, where=x), "where: expected booleans"),
         (lambda x: vd.sum(x, where=vd.asbuffer(np.ones(3, bool))), "where: a mask of the shape"),
         (lambda x: vd.max(x, where=vd.asbuffer(np.ones(5, bool))), "identity.*initial"),
         (lambda x: vd.sum(x, output_map=3), "output_map: expected a vd.map"),

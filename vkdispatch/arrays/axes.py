@@ -24,7 +24,7 @@ def parse_axis(axis: object, dimensions: int, name: str = "axis") -> int:
     Raises
     ------
     TypeError
-        The axis is not an int. NumPy integers are ints, truth values are not.
+        The axis is not an int. NumPy integers are ints, booleans are not.
     AxisError
         The axis is out of range.
     """

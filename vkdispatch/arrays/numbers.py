@@ -13,7 +13,7 @@ Number = bool | int | float | complex | np.generic
 
 
 def is_int(value: object) -> bool:
-    """Whether a value is a Python or NumPy integer; truth values are not."""
+    """Whether a value is a Python or NumPy integer; booleans are not."""
     return as_int(value) is not None
 
 
@@ -40,7 +40,7 @@ def parse_int(
     Raises
     ------
     TypeError
-        The value is not an integer. Truth values are not integers.
+        The value is not an integer. Booleans are not integers.
     ValueError
         The value is out of the limits.
     """
@@ -54,7 +54,7 @@ def parse_int(
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether a value is a Python or NumPy integer or float; truth values are not."""
+    """Whether a value is a Python or NumPy integer or float; booleans are not."""
     return isinstance(value, (float, np.floating)) or is_int(value)
 
 

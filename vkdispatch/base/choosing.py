@@ -17,7 +17,7 @@ _DEVICE_VARIABLE = "VKDISPATCH_DEVICE"
 
 
 def as_int(value: object) -> int | None:
-    """Return a Python or NumPy integer as an int; None for everything else, truth values included."""
+    """Return a Python or NumPy integer as an int; None for everything else, booleans included."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         return None
     try:

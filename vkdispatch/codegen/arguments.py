@@ -202,7 +202,7 @@ def _declare_value(
             ArgumentValueError,
             f"argument {argument!r}: {kind.name} lies in buffers only; use {compute_type(kind).name}",
         )
-    # a block holds no truth values
+    # a block holds no booleans
     member = recorder.add_argument(name, uint32 if kind is bool_ else kind)
     value = Expr(Op.ARGUMENT, member.dtype, (), member, here())
     return ShaderVariable(condition(value) if kind is bool_ else value), member

@@ -60,14 +60,14 @@ _BITWISE_OF_BOOL = {"&": "&&", "|": "||"}
 
 
 def is_number(value: object) -> TypeGuard[Number]:
-    """Whether a value is a Python or NumPy real number; truth values are not."""
+    """Whether a value is a Python or NumPy real number; booleans are not."""
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(
         value, (bool, np.bool_)
     )
 
 
 def is_integer_number(value: object) -> TypeGuard[int]:
-    """Whether a value is a Python or NumPy integer; truth values are not."""
+    """Whether a value is a Python or NumPy integer; booleans are not."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
@@ -173,7 +173,7 @@ def _crossed(rule: Any, a: DType, b: DType, what: str) -> DType:
 
 
 def is_bool_like(kind: DType) -> bool:
-    """Whether a type is the type of truth values."""
+    """Whether a type is the type of booleans."""
     return kind is bool_
 
 
@@ -205,7 +205,7 @@ def meet(values: Sequence[Operand], what: str, *, floating: bool = False) -> tup
         kind = promote(kind, float32, what)
     if floating and is_integer_dtype(kind):
         kind = make_floating_dtype(kind)
-        # truth values are numbers first
+        # booleans are numbers first
         values = [cast(v, int32) if isinstance(v, Expr) and v.dtype is bool_ else v for v in values]
     return kind, [_fit(value, kind, what) for value in values]
 
@@ -519,7 +519,7 @@ def _integers(symbol: str, a: Operand, b: Operand) -> tuple[DType, list[Expr]]:
 
 
 def bitwise(symbol: str, a: Operand, b: Operand) -> Expr:
-    """Make `& | ^ << >>` of integers; `& | ^` of truth values are their logical counterparts."""
+    """Make `& | ^ << >>` of integers; `& | ^` of booleans are their logical counterparts."""
     if isinstance(a, Expr) and isinstance(b, Expr) and a.dtype is bool_ and b.dtype is bool_:
         if symbol == "^":
             return _make(Op.COMPARE, bool_, (a, b), "!=")
@@ -845,7 +845,7 @@ def select(condition_: Expr, a: Operand, b: Operand) -> Expr:
 def storable(value: Expr | Number | complex, kind: DType) -> Expr:
     """Value as it may be stored in a place of type `kind`.
 
-    Numbers become literals, for every component of a vector or matrix; truth values become numbers; other
+    Numbers become literals, for every component of a vector or matrix; booleans become numbers; other
     values must have exactly that type. Raises ValueError otherwise.
     """
     if isinstance(value, Expr):

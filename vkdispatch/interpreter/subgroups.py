@@ -187,13 +187,13 @@ def _rotate(groups: Subgroups, value: Array, delta: Array, cluster: Array | None
 
 
 def _words(table: Array) -> Array:
-    """Pack truth values, 128 in a row, to four words."""
+    """Pack booleans, 128 in a row, to four words."""
     packed = np.packbits(table, axis=1, bitorder="little")
     return np.ascontiguousarray(packed).view("<u4")
 
 
 def _bits(words: Array) -> Array:
-    """Return the 128 truth values of each row of four words."""
+    """Return the 128 booleans of each row of four words."""
     octets = np.ascontiguousarray(words).view(np.uint8)
     return np.unpackbits(octets, axis=1, bitorder="little").astype(np.bool_)
 

@@ -26,7 +26,7 @@ def sum_type(kind: DType) -> DType:
 
 
 def add_product(total: Any, x: Any, y: Any, *, logical: bool) -> None:
-    """Add the product of two values to a register; truth values have "and" and "or"."""
+    """Add the product of two values to a register; booleans have "and" and "or"."""
     kind = total.var_type
     if logical:
         total[:] = total | (x & y)

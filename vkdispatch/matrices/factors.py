@@ -81,7 +81,7 @@ class Factors:
 
     @property
     def logical(self) -> bool:
-        """Whether products are of truth values."""
+        """Whether products are of booleans."""
         return self.sink.value_type is bool_
 
     @property

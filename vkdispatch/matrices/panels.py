@@ -53,7 +53,7 @@ class PanelForm:
     kind
         The type of sums.
     logical
-        Whether products are of truth values.
+        Whether products are of booleans.
     lanes
         Invocations of a workgroup.
     height, width

@@ -52,7 +52,7 @@ def matmul(
     dtype
         The dtype to which the operands are converted, and that of the result; None is NumPy's for the two.
         Sums have this type, but at least 32 bits: products of float16 and bfloat16 are added up in float32,
-        and with `dtype=vd.float32` the result is not rounded. Integers wrap around, truth values are added by
+        and with `dtype=vd.float32` the result is not rounded. Integers wrap around, booleans are added by
         "or", complex numbers are not conjugated.
     output_map
         A map for the sums, such as `relu(bias)`; its index is that in the result. It is part of the kernel,

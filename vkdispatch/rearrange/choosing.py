@@ -100,7 +100,7 @@ def where(
         )
     tests = parse_operand(condition, "condition")
     if not is_scalar(tests.var_type) and not is_complex(tests.var_type):
-        raise ArgumentTypeError(f"condition: expected numbers or truth values, got {tests.var_type.name}")
+        raise ArgumentTypeError(f"condition: expected numbers or booleans, got {tests.var_type.name}")
     parts = [_parse_value(x, "x"), _parse_value(y, "y")]
     kind = promote_dtypes([part.var_type if isinstance(part, Operand) else part for part in parts], "x, y")
     arrays = [tests, *(part for part in parts if isinstance(part, Operand))]
@@ -330,7 +330,7 @@ def _load_truths(form: _Form, view: DType | None, condition: Any, index: Any) ->
     kind = form.condition.out_type
     if view is None:
         return [is_nonzero(condition[index * form.together + i].to_register()) for i in range(form.together)]
-    # truth values are bytes of 0 and 1
+    # booleans are bytes of 0 and 1
     held = dtype.uint8 if kind is dtype.bool_ else kind
     return [is_nonzero(each) for each in unpack_elements(held, form.together, condition[index].to_register())]
 

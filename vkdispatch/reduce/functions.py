@@ -142,7 +142,7 @@ def mean(
 ) -> Buffer[Any]:
     """Return the mean of elements, along axes or of all.
 
-    Parameters are those of `sum`. The dtype of the result is float64 for integers and truth values, else that
+    Parameters are those of `sum`. The dtype of the result is float64 for integers and booleans, else that
     of the elements; float16 and bfloat16 are added up in float32. The mean of no elements is NaN, with a
     RuntimeWarning unless a mask decides the number of elements.
     """

@@ -199,7 +199,7 @@ def dot(
     -------
     Buffer
         Of the shape of `a` without its last axis, and of NumPy's dtype for products of the two. Integers wrap
-        around, and truth values are added by "or". Products of float16 and bfloat16 are added up in float32.
+        around, and booleans are added by "or". Products of float16 and bfloat16 are added up in float32.
 
     Raises
     ------

@@ -75,7 +75,7 @@ def check_operation(operation: ReduceOp, kind: DType) -> None:
     """Raise ValueError if an operation is not defined for values of a type."""
     if kind is dtype.bool_:
         raise ArgumentValueError(
-            f"reduction {operation.name!r}: results of truth values are not stored; map them to vd.uint32"
+            f"reduction {operation.name!r}: results of booleans are not stored; map them to vd.uint32"
         )
     if any(operation is each for each in _BITWISE) and not is_integer_dtype(wide_type(kind)):
         raise ArgumentValueError(

@@ -267,7 +267,7 @@ def reinterpret(var_type: DType, x: Any) -> Any:
     """
     check_dtype(var_type, "reinterpret")
     if var_type is bool_:
-        raise located(ArgumentValueError, "reinterpret: truth values have no bits; use .to_dtype(vd.int32)")
+        raise located(ArgumentValueError, "reinterpret: booleans have no bits; use .to_dtype(vd.int32)")
     if not isinstance(x, ShaderVariable):
         return _folded(var_type, x)
     value = x._value()

@@ -73,7 +73,7 @@ def _combined(name: str, operation: str, x: Any) -> Expr:
     kind = value.dtype
     if operation in _INTEGER_OPERATIONS:
         if not (is_integer_dtype(kind) or kind is bool_):
-            raise located(ArgumentValueError, f"{name}: expected integers or truth values, got {kind.name}")
+            raise located(ArgumentValueError, f"{name}: expected integers or booleans, got {kind.name}")
         return value
     if kind is bool_ or not (is_float_dtype(kind) or is_integer_dtype(kind)):
         raise located(ArgumentValueError, f"{name}: not defined for {kind.name}")

@@ -23,7 +23,7 @@ def parse_mask(where: Mask, x: ArrayLike) -> ArrayLike | None:
     Raises
     ------
     TypeError, ValueError
-        `where` is not an array of truth values, or does not broadcast to the shape of `x`.
+        `where` is not an array of booleans, or does not broadcast to the shape of `x`.
     """
     if where is True:
         return None
@@ -32,7 +32,7 @@ def parse_mask(where: Mask, x: ArrayLike) -> ArrayLike | None:
             f"where: expected a vd.Buffer of vd.bool_, or a map called with its arguments, got {given(where)}"
         )
     if where.var_type is not dtype.bool_:
-        raise ArgumentTypeError(f"where: expected truth values, vd.bool_, got {where.var_type.name}")
+        raise ArgumentTypeError(f"where: expected booleans, vd.bool_, got {where.var_type.name}")
     wanted = x.shape[len(x.shape) - len(where.shape) :]
     fits = len(where.shape) <= len(x.shape) and all(
         own in (1, size) for own, size in zip(where.shape, wanted, strict=True)

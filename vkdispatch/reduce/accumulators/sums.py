@@ -1,4 +1,4 @@
-"""The accumulators of sums, products, truth values and counts.
+"""The accumulators of sums, products, booleans and counts.
 
 Sources give `wide_type` of their dtype. A chunk adds up integers of 8 and 16 bits in 32 bits, which hold its
 sum, and totals have 64 bits: one wide addition for a chunk.

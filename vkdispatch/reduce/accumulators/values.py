@@ -11,7 +11,7 @@ from vkdispatch.base.dtype import DType, component_type, compute_type, is_comple
 
 
 def cast_value(value: Any, kind: DType) -> Any:
-    """Return a value in a type; truth values become 0 and 1."""
+    """Return a value in a type; booleans become 0 and 1."""
     if value.var_type is dtype.bool_ and kind is not dtype.bool_:
         value = vc.select(value, vc.to_uint(1), vc.to_uint(0))
     if value.var_type is kind:
