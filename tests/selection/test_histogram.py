@@ -17,6 +17,13 @@ RNG = np.random.default_rng(7)
 KINDS = ["float32", "int32", "uint8", "bool", "float64", "int64", "uint64", "int16", "float16"]
 
 
+def count_by_edges(data: Any, bins: int) -> tuple[Any, Any]:
+    """Return NumPy's edges, and counts by them: of float16, np.histogram's counts may be off by a bin."""
+    edges = np.histogram_bin_edges(data, bins)
+    places = np.searchsorted(edges.astype(np.float64), data.astype(np.float64), "right") - 1
+    return np.bincount(np.minimum(places, bins - 1), minlength=bins), edges
+
+
 def same(found: tuple[vd.Buffer[Any], vd.Buffer[Any]], expected: Any) -> None:
     counts, edges = (buffer.read(0) for buffer in found)
     np.testing.assert_array_equal(counts, expected[0])
@@ -64,14 +71,15 @@ def test_edges_of_float16_are_rounded_to_float16(bins: int, scale: float) -> Non
     outer = (float(data.min()) / 2, float(data.max()) / 3)
     for arguments in ((bins,), (bins, outer), (bins, (np.float64(outer[0]), np.float64(outer[1])))):
         try:
-            expected = np.histogram(data, *arguments)
+            expected = (count_by_edges if len(arguments) == 1 else np.histogram)(data, *arguments)
         except ValueError:  # more bins than there are numbers
             with pytest.raises(ValueError, match="bins"):
                 vd.histogram(buffer, *arguments)
             continue
         same(vd.histogram(buffer, *arguments), expected)
         found = vd.histogram(buffer, *arguments, density=True)[0].read(0)
-        np.testing.assert_allclose(found, np.histogram(data, *arguments, density=True)[0], rtol=1e-6)
+        shares = expected[0] / np.diff(expected[1]) / expected[0].sum()
+        np.testing.assert_allclose(found, shares, rtol=1e-6)
         if len(arguments) == 1:
             graph = vd.CommandGraph()
             recorded = vd.histogram(buffer, bins, graph=graph)
