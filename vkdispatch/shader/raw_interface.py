@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.errors import ArgumentValueError, UnsupportedError
-from vkdispatch.base.spirv_reflection import Interface, Resource
+from vkdispatch.base.spirv.reflection import Interface, Resource
 from vkdispatch.codegen import ArgType, BindingType, ShaderArgumentInfo, ShaderSource
 from vkdispatch.codegen.layout import ArgumentLayout, StructElement
 from vkdispatch.codegen.variant import PLAIN, Variant

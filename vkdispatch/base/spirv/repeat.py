@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from vkdispatch.base import spirv
 from vkdispatch.base.record import record
-from vkdispatch.base.spirv import Instruction, Module, read_module
-from vkdispatch.base.spirv_elementwise import proven
-from vkdispatch.base.spirv_types import check_types
+from vkdispatch.base.spirv import opcodes as op
+from vkdispatch.base.spirv.elementwise import proven
+from vkdispatch.base.spirv.module import Instruction, Module, read_module
+from vkdispatch.base.spirv.type_checks import check_types
 
 # Rounds that a caller should ask for at most; more go into another dispatch. A CPU driver ends loops after
 # 65,535 rounds, counting those of all loops together (which is why kernels with loops are not repeated), and
@@ -22,8 +22,6 @@ from vkdispatch.base.spirv_types import check_types
 MOST = 1024
 
 _SPEC_ID = 1
-_PHI, _LOOP_MERGE, _BRANCH, _BRANCH_CONDITIONAL, _RETURN = 245, 246, 249, 250, 253
-_MEMORY_BARRIER, _ADD, _LESS = 225, 128, 176
 _DONT_UNROLL = 2
 _WORKGROUP, _ACQUIRE_RELEASE_BUFFERS = 2, 0x8 | 0x40
 _BOUND_AT = 3
@@ -88,61 +86,61 @@ def repeated(code: bytes, entry_point: str = "main", fence: bool = True) -> Repe
 
 def _with_loop(module: Module, fence: bool) -> "tuple[np.ndarray[tuple[int], np.dtype[np.uint32]], int]":
     """Return the module with an entry point that calls the one it had, and the id of the constant."""
-    entry = next(module.of(spirv.ENTRY_POINT))
+    entry = next(module.of(op.ENTRY_POINT))
     kernel = entry.operands[1]
-    function = next(i for i in module.of(spirv.FUNCTION) if i.operands[1] == kernel)
+    function = next(i for i in module.of(op.FUNCTION) if i.operands[1] == kernel)
     void, kind = function.operands[0], function.operands[3]
     count_id = max((i.operands[2] for i in _spec_ids(module)), default=-1) + 1
     names = itertools.count(int(module.words[_BOUND_AT]))
-    uint, truth = _type(module, spirv.TYPE_INT, 32, 0), _type(module, spirv.TYPE_BOOL)
+    uint, truth = _type(module, op.TYPE_INT, 32, 0), _type(module, op.TYPE_BOOL)
     declared: list[int] = []
     # There must be no two equal types.
     if uint is None:
         uint = next(names)
-        declared += _words(spirv.TYPE_INT, uint, 32, 0)
+        declared += _words(op.TYPE_INT, uint, 32, 0)
     if truth is None:
         truth = next(names)
-        declared += _words(spirv.TYPE_BOOL, truth)
+        declared += _words(op.TYPE_BOOL, truth)
     count, zero, one, scope, semantics = itertools.islice(names, 5)
-    declared += _words(spirv.SPEC_CONSTANT, uint, count, 1)
+    declared += _words(op.SPEC_CONSTANT, uint, count, 1)
     for constant, value in ((zero, 0), (one, 1), (scope, _WORKGROUP), (semantics, _ACQUIRE_RELEASE_BUFFERS)):
-        declared += _words(spirv.CONSTANT, uint, constant, value)
+        declared += _words(op.CONSTANT, uint, constant, value)
     main, start, head, test, body, after, end = itertools.islice(names, 7)
     done, following, more, nothing = itertools.islice(names, 4)
     loop = [
-        *_words(spirv.FUNCTION, void, main, 0, kind),
-        *_words(spirv.LABEL, start),
-        *_words(_BRANCH, head),
-        *_words(spirv.LABEL, head),
-        *_words(_PHI, uint, done, zero, start, following, after),
-        *_words(_LOOP_MERGE, end, after, _DONT_UNROLL),
-        *_words(_BRANCH, test),
-        *_words(spirv.LABEL, test),
-        *_words(_LESS, truth, more, done, count),
-        *_words(_BRANCH_CONDITIONAL, more, body, end),
-        *_words(spirv.LABEL, body),
-        *_words(spirv.FUNCTION_CALL, void, nothing, kernel),
-        *_words(_BRANCH, after),
-        *_words(spirv.LABEL, after),
-        *(_words(_MEMORY_BARRIER, scope, semantics) if fence else ()),
-        *_words(_ADD, uint, following, done, one),
-        *_words(_BRANCH, head),
-        *_words(spirv.LABEL, end),
-        *_words(_RETURN),
-        *_words(spirv.FUNCTION_END),
+        *_words(op.FUNCTION, void, main, 0, kind),
+        *_words(op.LABEL, start),
+        *_words(op.BRANCH, head),
+        *_words(op.LABEL, head),
+        *_words(op.PHI, uint, done, zero, start, following, after),
+        *_words(op.LOOP_MERGE, end, after, _DONT_UNROLL),
+        *_words(op.BRANCH, test),
+        *_words(op.LABEL, test),
+        *_words(op.UNSIGNED_LESS, truth, more, done, count),
+        *_words(op.BRANCH_CONDITIONAL, more, body, end),
+        *_words(op.LABEL, body),
+        *_words(op.FUNCTION_CALL, void, nothing, kernel),
+        *_words(op.BRANCH, after),
+        *_words(op.LABEL, after),
+        *(_words(op.MEMORY_BARRIER, scope, semantics) if fence else ()),
+        *_words(op.INTEGER_ADD, uint, following, done, one),
+        *_words(op.BRANCH, head),
+        *_words(op.LABEL, end),
+        *_words(op.RETURN),
+        *_words(op.FUNCTION_END),
     ]
     words = module.words.copy()
     words[_BOUND_AT] = next(names)
     words[entry.at + 2] = main
-    for mode in module.of(spirv.EXECUTION_MODE, spirv.EXECUTION_MODE_ID):
+    for mode in module.of(op.EXECUTION_MODE, op.EXECUTION_MODE_ID):
         if mode.operands[0] == kernel:
             words[mode.at + 1] = main
-    first_function = next(module.of(spirv.FUNCTION)).at
-    decoration = max(module.of(spirv.DECORATE), key=lambda instruction: instruction.at)
+    first_function = next(module.of(op.FUNCTION)).at
+    decoration = max(module.of(op.DECORATE), key=lambda instruction: instruction.at)
     decorated = decoration.at + 1 + len(decoration.operands)
     parts = [
         words[:decorated],
-        _words(spirv.DECORATE, count, _SPEC_ID, count_id),
+        _words(op.DECORATE, count, _SPEC_ID, count_id),
         words[decorated:first_function],
         declared,
         words[first_function:],
@@ -157,7 +155,7 @@ def _words(opcode: int, *operands: int) -> list[int]:
 
 
 def _spec_ids(module: Module) -> Iterator[Instruction]:
-    return (i for i in module.of(spirv.DECORATE) if i.operands[1] == _SPEC_ID)
+    return (i for i in module.of(op.DECORATE) if i.operands[1] == _SPEC_ID)
 
 
 def _type(module: Module, opcode: int, *parameters: int) -> int | None:

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Sequence
 
-from vkdispatch.base import spirv
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import field, record
-from vkdispatch.base.spirv import Instruction, Module
-from vkdispatch.base.spirv_grammar import identifiers
+from vkdispatch.base.spirv import opcodes as op
+from vkdispatch.base.spirv.grammar import identifiers
+from vkdispatch.base.spirv.module import LAST_KNOWN, Instruction, Module, has_result, has_type
 
-_PHI, _LOOP_MERGE, _SELECTION_MERGE, _BRANCH, _BRANCH_IF, _SWITCH = 245, 246, 247, 249, 250, 251
 _FUNCTION_STORAGE = 7
 _MOST_INSTRUCTIONS = 1 << 22  # of a function with all that it calls, which drivers inline
 
@@ -51,7 +50,7 @@ def check_flow(module: Module, widths: dict[int, int], refuse: Refuse) -> None:
     everywhere: set[int] = set()
     functions: list[list[Instruction]] = []
     for instruction in module.instructions:
-        if instruction.opcode == spirv.FUNCTION:
+        if instruction.opcode == op.FUNCTION:
             functions.append([])
             everywhere.add(instruction.operands[1])
         if functions and not _is_last_complete(functions):
@@ -66,7 +65,7 @@ def check_flow(module: Module, widths: dict[int, int], refuse: Refuse) -> None:
 def _check_calls(functions: list[list[Instruction]], refuse: Refuse) -> None:
     """Refuse functions that call themselves, or are endless once each call is replaced by what it calls."""
     calls = {
-        function[0].operands[1]: [each for each in function if each.opcode == spirv.FUNCTION_CALL]
+        function[0].operands[1]: [each for each in function if each.opcode == op.FUNCTION_CALL]
         for function in functions
     }
     lengths = {function[0].operands[1]: len(function) for function in functions}
@@ -95,17 +94,17 @@ def _check_calls(functions: list[list[Instruction]], refuse: Refuse) -> None:
 
 
 def _is_last_complete(functions: list[list[Instruction]]) -> bool:
-    return bool(functions[-1]) and functions[-1][-1].opcode == spirv.FUNCTION_END
+    return bool(functions[-1]) and functions[-1][-1].opcode == op.FUNCTION_END
 
 
 def _definitions(instruction: Instruction) -> Sequence[int]:
     """Return the identifier that an instruction defines, as a sequence."""
     opcode, operands = instruction.opcode, instruction.operands
-    if opcode > spirv.LAST_KNOWN:
+    if opcode > LAST_KNOWN:
         return operands[:2]
-    if spirv.has_type(opcode):
+    if has_type(opcode):
         return operands[1:2]
-    return operands[:1] if spirv.has_result(opcode) else ()
+    return operands[:1] if has_result(opcode) else ()
 
 
 class _Function:
@@ -117,11 +116,11 @@ class _Function:
         self.parameters: set[int] = set()
         block: Block | None = None
         for instruction in code:
-            if instruction.opcode == spirv.FUNCTION_PARAMETER:
+            if instruction.opcode == op.FUNCTION_PARAMETER:
                 self.parameters.add(instruction.operands[1])
-            elif instruction.opcode == spirv.LABEL:
+            elif instruction.opcode == op.LABEL:
                 block = self.blocks[instruction.operands[0]] = Block(instruction.operands[0])
-            if block is not None and instruction.opcode != spirv.FUNCTION_END:
+            if block is not None and instruction.opcode != op.FUNCTION_END:
                 block.code.append(instruction)
 
     def check(self) -> None:
@@ -142,11 +141,11 @@ class _Function:
         """Note where a block leads, and look at the order of its instructions."""
         last = block.code[-1]
         opcode, operands = last.opcode, last.operands
-        if opcode == _BRANCH:
+        if opcode == op.BRANCH:
             block.targets = (operands[0],)
-        elif opcode == _BRANCH_IF:
+        elif opcode == op.BRANCH_CONDITIONAL:
             block.targets = (operands[1], operands[2])
-        elif opcode == _SWITCH:
+        elif opcode == op.SWITCH:
             words = max(self.widths.get(operands[0], 0), 32) // 32
             cases = operands[2:]
             if operands[0] not in self.widths or len(cases) % (words + 1):
@@ -154,19 +153,23 @@ class _Function:
             block.targets = (operands[1], *cases[words :: words + 1])
         phis = True
         for index, instruction in enumerate(block.code[1:], 1):
-            if instruction.opcode in (_LOOP_MERGE, _SELECTION_MERGE):
+            if instruction.opcode in (op.LOOP_MERGE, op.SELECTION_MERGE):
                 self._read_merge(block, index)
-            if instruction.opcode == _PHI and not phis:
+            if instruction.opcode == op.PHI and not phis:
                 raise self.refuse(instruction, "does not come first in its block")
-            phis = phis and instruction.opcode in (_PHI, 8, 317)
+            phis = phis and instruction.opcode in (op.PHI, 8, 317)
 
     def _read_merge(self, block: Block, index: int) -> None:
         instruction, last = block.code[index], block.code[-1]
-        follows = (_BRANCH, _BRANCH_IF) if instruction.opcode == _LOOP_MERGE else (_BRANCH_IF, _SWITCH)
+        follows = (
+            (op.BRANCH, op.BRANCH_CONDITIONAL)
+            if instruction.opcode == op.LOOP_MERGE
+            else (op.BRANCH_CONDITIONAL, op.SWITCH)
+        )
         if index != len(block.code) - 2 or last.opcode not in follows:
             raise self.refuse(instruction, "is not followed by the branch that it is about")
         block.merge = instruction.operands[0]
-        if instruction.opcode == _LOOP_MERGE:
+        if instruction.opcode == op.LOOP_MERGE:
             block.proceed = instruction.operands[1]
         for label in (block.merge, block.proceed):
             if label is not None and (label not in self.blocks or label == block.label == block.merge):
@@ -230,7 +233,7 @@ class _Function:
         for block in self.blocks.values():
             first = block is entry
             for instruction in block.code[1:]:
-                if instruction.opcode == spirv.VARIABLE:
+                if instruction.opcode == op.VARIABLE:
                     if not first or instruction.operands[2] != _FUNCTION_STORAGE:
                         raise self.refuse(instruction, "declares a variable where none can be")
                 elif instruction.opcode not in (0, 1, 8, 12, 317):
@@ -245,7 +248,7 @@ class _Function:
                     where.setdefault(result, (block.number, place))  # what extensions define is a guess
         for block in self.blocks.values():
             for place, instruction in enumerate(block.code):
-                if instruction.opcode == _PHI:
+                if instruction.opcode == op.PHI:
                     self._check_phi(order, block, instruction, where)
                     continue
                 for used in identifiers(instruction):

@@ -2,16 +2,17 @@
 
 from collections.abc import Sequence
 
-from vkdispatch.base import spirv
-from vkdispatch.base.spirv import Instruction, Module, opcodes
-from vkdispatch.base.spirv_flow import Refuse
-from vkdispatch.base.spirv_grammar import identifiers
+from vkdispatch.base.spirv import opcodes as op
+from vkdispatch.base.spirv.flow import Refuse
+from vkdispatch.base.spirv.grammar import identifiers
+from vkdispatch.base.spirv.module import GL_COMPUTE, Instruction, Module, has_result, has_type, text
+from vkdispatch.base.spirv.opcodes import parse_ranges
 
 _SPEC_ID, _BLOCK, _BUFFER_BLOCK, _ROW_MAJOR, _COLUMN_MAJOR, _ARRAY_STRIDE, _MATRIX_STRIDE = range(1, 8)
 _BUILT_IN, _BINDING, _SET, _OFFSET = 11, 33, 34, 35
 _LITERALS = dict.fromkeys((_SPEC_ID, _ARRAY_STRIDE, _MATRIX_STRIDE, _BUILT_IN, _BINDING, _SET, _OFFSET), 1)
 _WORKGROUP_SIZE, _INPUT, _OUTPUT, _FUNCTION = 25, 1, 3, 7
-_COMPOSITES = (spirv.TYPE_ARRAY, spirv.TYPE_RUNTIME_ARRAY, spirv.TYPE_STRUCT)
+_COMPOSITES = (op.TYPE_ARRAY, op.TYPE_RUNTIME_ARRAY, op.TYPE_STRUCT)
 _DEEPEST, _MOST_MEMBERS = 255, 16383  # limits that SPIR-V allows for
 _OF_BLOCKS = (2, 9, 12)  # Uniform, PushConstant, StorageBuffer
 _FARTHEST = 1 << 31  # bytes: an offset or a stride
@@ -24,14 +25,14 @@ _INPUTS = {
 }
 # What instructions a decoration may be about.
 _TARGETS = {
-    _SPEC_ID: opcodes("48-50"),
-    **dict.fromkeys((_BLOCK, _BUFFER_BLOCK), frozenset((spirv.TYPE_STRUCT,))),
-    _ARRAY_STRIDE: frozenset((spirv.TYPE_ARRAY, spirv.TYPE_RUNTIME_ARRAY, spirv.TYPE_POINTER)),
-    **dict.fromkeys((_BINDING, _SET), frozenset((spirv.VARIABLE,))),
+    _SPEC_ID: parse_ranges("48-50"),
+    **dict.fromkeys((_BLOCK, _BUFFER_BLOCK), frozenset((op.TYPE_STRUCT,))),
+    _ARRAY_STRIDE: frozenset((op.TYPE_ARRAY, op.TYPE_RUNTIME_ARRAY, op.TYPE_POINTER)),
+    **dict.fromkeys((_BINDING, _SET), frozenset((op.VARIABLE,))),
     **dict.fromkeys((_ROW_MAJOR, _COLUMN_MAJOR, _MATRIX_STRIDE, _OFFSET), frozenset[int]()),
 }
 _MEMBERS_ONLY = (_ROW_MAJOR, _COLUMN_MAJOR, _MATRIX_STRIDE, _OFFSET)
-_CONSTANTS = opcodes("41-52")
+_CONSTANTS = parse_ranges("41-52")
 
 
 def check_declarations(module: Module, refuse: Refuse) -> None:
@@ -49,24 +50,24 @@ class _Declarations:
         self.laid_out: set[tuple[int, int, int]] = set()  # structure, member, decoration
         self.whole: set[int] = set()  # types whose layout was looked at
         for instruction in module.instructions:
-            if instruction.opcode == spirv.FUNCTION:
+            if instruction.opcode == op.FUNCTION:
                 break
-            if spirv.has_type(instruction.opcode) and len(instruction.operands) > 1:
+            if has_type(instruction.opcode) and len(instruction.operands) > 1:
                 self.by_identifier[instruction.operands[1]] = instruction
-            elif spirv.has_result(instruction.opcode) and instruction.operands:
+            elif has_result(instruction.opcode) and instruction.operands:
                 self.by_identifier[instruction.operands[0]] = instruction
 
     def check(self) -> None:
         """Look at all declarations."""
-        entries = list(self.module.of(spirv.ENTRY_POINT))
-        compute = [entry for entry in entries if entry.operands[0] == spirv.GL_COMPUTE]
+        entries = list(self.module.of(op.ENTRY_POINT))
+        compute = [entry for entry in entries if entry.operands[0] == GL_COMPUTE]
         self._check_nesting()
-        for instruction in self.module.of(spirv.DECORATE):
+        for instruction in self.module.of(op.DECORATE):
             self._check_decoration(instruction, only_compute=len(compute) == len(entries))
-        for instruction in self.module.of(spirv.MEMBER_DECORATE, spirv.MEMBER_NAME):
+        for instruction in self.module.of(op.MEMBER_DECORATE, op.MEMBER_NAME):
             self._check_member(instruction)
         self._check_order()
-        variables = [each for each in self.by_identifier.values() if each.opcode == spirv.VARIABLE]
+        variables = [each for each in self.by_identifier.values() if each.opcode == op.VARIABLE]
         for variable in variables:
             if variable.operands[2] in _OF_BLOCKS:
                 self._check_block(variable)
@@ -91,7 +92,7 @@ class _Declarations:
         if decoration == _BUILT_IN and only_compute:
             known = self.built_ins.get(target, (None, literals[0]))[1] == literals[0]
             constant = about is not None and about.opcode in _CONSTANTS
-            variable = about is not None and about.opcode == spirv.VARIABLE
+            variable = about is not None and about.opcode == op.VARIABLE
             if not known or not ((constant and literals[0] == _WORKGROUP_SIZE) or variable):
                 raise self.refuse(instruction, "decorates what cannot be built in, or is built in otherwise")
             self.built_ins[target] = instruction, literals[0]
@@ -101,7 +102,7 @@ class _Declarations:
         sizes: dict[int, tuple[int, int]] = {}  # depth, members
         for instruction in self.module.of(*_COMPOSITES):
             operands = instruction.operands
-            parts = operands[1:] if instruction.opcode == spirv.TYPE_STRUCT else operands[1:2]
+            parts = operands[1:] if instruction.opcode == op.TYPE_STRUCT else operands[1:2]
             known = [sizes.get(part, (0, 1)) for part in parts]
             depth = 1 + max((part[0] for part in known), default=0)
             members = sum(part[1] for part in known)
@@ -112,9 +113,9 @@ class _Declarations:
     def _check_member(self, instruction: Instruction) -> None:
         target, member, *rest = instruction.operands
         about = self.by_identifier.get(target)
-        if about is None or about.opcode != spirv.TYPE_STRUCT or member >= len(about.operands) - 1:
+        if about is None or about.opcode != op.TYPE_STRUCT or member >= len(about.operands) - 1:
             raise self.refuse(instruction, "is about a member that is not there")
-        if instruction.opcode != spirv.MEMBER_DECORATE:
+        if instruction.opcode != op.MEMBER_DECORATE:
             return
         decoration, *literals = rest
         if len(literals) < _LITERALS.get(decoration, 0):
@@ -128,9 +129,9 @@ class _Declarations:
     def _check_block(self, variable: Instruction) -> None:
         """Refuse a buffer or push constants that are no block, or have something without a place in it."""
         pointer = self.by_identifier[variable.operands[0]]
-        kind = pointer.operands[2] if pointer.opcode == spirv.TYPE_POINTER else 0
+        kind = pointer.operands[2] if pointer.opcode == op.TYPE_POINTER else 0
         made = self.by_identifier.get(kind)
-        while made is not None and made.opcode in (spirv.TYPE_ARRAY, spirv.TYPE_RUNTIME_ARRAY):
+        while made is not None and made.opcode in (op.TYPE_ARRAY, op.TYPE_RUNTIME_ARRAY):
             kind = made.operands[1]
             made = self.by_identifier.get(kind)
         if kind not in self.blocks:
@@ -142,11 +143,11 @@ class _Declarations:
         if kind in self.whole:
             return
         self.whole.add(kind)
-        if made.opcode in (spirv.TYPE_ARRAY, spirv.TYPE_RUNTIME_ARRAY):
+        if made.opcode in (op.TYPE_ARRAY, op.TYPE_RUNTIME_ARRAY):
             if kind not in self.strides:
                 raise self.refuse(variable, "has an array without a stride")
             self._check_layout(variable, made.operands[1])
-        elif made.opcode == spirv.TYPE_STRUCT:
+        elif made.opcode == op.TYPE_STRUCT:
             for index, member in enumerate(made.operands[1:]):
                 if (kind, index, _OFFSET) not in self.laid_out:
                     raise self.refuse(variable, "has a member without an offset")
@@ -156,16 +157,16 @@ class _Declarations:
 
     def _has_matrix(self, kind: int) -> bool:
         made = self.by_identifier[kind]
-        while made.opcode in (spirv.TYPE_ARRAY, spirv.TYPE_RUNTIME_ARRAY):
+        while made.opcode in (op.TYPE_ARRAY, op.TYPE_RUNTIME_ARRAY):
             made = self.by_identifier[made.operands[1]]
-        return made.opcode == spirv.TYPE_MATRIX
+        return made.opcode == op.TYPE_MATRIX
 
     def _check_order(self) -> None:
         """Refuse constants and variables that are made of what comes later."""
         seen: set[int] = set()
-        forward = {instruction.operands[0] for instruction in self.module.of(spirv.TYPE_FORWARD_POINTER)}
+        forward = {instruction.operands[0] for instruction in self.module.of(op.TYPE_FORWARD_POINTER)}
         for identifier, instruction in self.by_identifier.items():
-            if instruction.opcode in _CONSTANTS or instruction.opcode == spirv.VARIABLE:
+            if instruction.opcode in _CONSTANTS or instruction.opcode == op.VARIABLE:
                 uses: Sequence[int] = identifiers(instruction)
                 if any(used not in seen for used in (instruction.operands[0], *uses)):
                     raise self.refuse(instruction, "is made of what comes later, or is not there")
@@ -174,10 +175,10 @@ class _Declarations:
                 )
                 if wrong:
                     raise self.refuse(instruction, "is made of what is no constant")
-            later = instruction.opcode == spirv.TYPE_POINTER and instruction.operands[2] not in seen
+            later = instruction.opcode == op.TYPE_POINTER and instruction.operands[2] not in seen
             if later and identifier not in forward:
                 raise self.refuse(instruction, "points at what comes later, or is not there")
-            if instruction.opcode == spirv.VARIABLE and instruction.operands[2] == _FUNCTION:
+            if instruction.opcode == op.VARIABLE and instruction.operands[2] == _FUNCTION:
                 raise self.refuse(instruction, "is a variable of a function and in none")
             seen.add(identifier)
 
@@ -204,21 +205,21 @@ class _Declarations:
     def _components(self, pointer: int) -> int:
         """Return how many 32-bit integers a pointer's target consists of; -1 where it is something else."""
         made = self.by_identifier[pointer]
-        if made.opcode != spirv.TYPE_POINTER or made.operands[2] not in self.by_identifier:
+        if made.opcode != op.TYPE_POINTER or made.operands[2] not in self.by_identifier:
             return -1
         kind = self.by_identifier[made.operands[2]]
         count = 1
-        if kind.opcode == spirv.TYPE_VECTOR:
+        if kind.opcode == op.TYPE_VECTOR:
             count = kind.operands[2]
             kind = self.by_identifier[kind.operands[1]]
-        return count if kind.opcode == spirv.TYPE_INT and kind.operands[1] == 32 else -1
+        return count if kind.opcode == op.TYPE_INT and kind.operands[1] == 32 else -1
 
     def _check_entry(self, entry: Instruction) -> None:
-        _, words = spirv.text(entry.operands[2:])
+        _, words = text(entry.operands[2:])
         interface = entry.operands[2 + words :]
         for identifier in interface:
             about = self.by_identifier.get(identifier)
-            if about is None or about.opcode != spirv.VARIABLE:
+            if about is None or about.opcode != op.VARIABLE:
                 raise self.refuse(entry, f"has {identifier} in its interface, which is no variable")
         if len(set(interface)) != len(interface):
             raise self.refuse(entry, "has a variable in its interface twice")

@@ -6,35 +6,41 @@ they point at, indices into structures, calls and returns, targets of branches. 
 
 from collections.abc import Callable, Iterator
 
-from vkdispatch.base import spirv
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.base.spirv import Instruction, Module, opcodes
-from vkdispatch.base.spirv_declarations import check_declarations
-from vkdispatch.base.spirv_flow import check_flow
-from vkdispatch.base.spirv_grammar import find_misplaced, wrong_form
-from vkdispatch.base.spirv_images import ImageChecks
-from vkdispatch.base.spirv_operations import GLSL_NUMBERS, GLSL_OTHERS, RULES
-from vkdispatch.base.spirv_sharing import SharingChecks
+from vkdispatch.base.spirv import opcodes as op
+from vkdispatch.base.spirv.declarations import check_declarations
+from vkdispatch.base.spirv.flow import check_flow
+from vkdispatch.base.spirv.grammar import find_misplaced, wrong_form
+from vkdispatch.base.spirv.images import ImageChecks
+from vkdispatch.base.spirv.module import Instruction, Module, has_type
+from vkdispatch.base.spirv.opcodes import parse_ranges
+from vkdispatch.base.spirv.operations import GLSL_NUMBERS, GLSL_OTHERS, RULES
+from vkdispatch.base.spirv.sharing import SharingChecks
 
-_INTEGER_ARITHMETIC = opcodes("126 128 130 132 134 135 137-139 194-200")
-_FLOAT_ARITHMETIC = opcodes("127 129 131 133 136 140 141")
-_LOGIC = opcodes("164-168")
-_INTEGER_COMPARISONS = opcodes("170-179")
-_FLOAT_COMPARISONS = opcodes("180-191")
-_SHIFTS = opcodes("194-196")
-_LOAD, _STORE, _ACCESS_CHAINS, _EXTRACT, _SHUFFLE, _CONSTRUCT = 61, 62, (65, 66), 81, 79, 80
-_SELECT, _PHI, _RETURN, _RETURN_VALUE = 169, 245, 253, 254
-_LABELS = {246: (0, 1), 247: (0,), 249: (0,), 250: (1, 2), 251: (1,)}
+_INTEGER_ARITHMETIC = parse_ranges("126 128 130 132 134 135 137-139 194-200")
+_FLOAT_ARITHMETIC = parse_ranges("127 129 131 133 136 140 141")
+_LOGIC = parse_ranges("164-168")
+_INTEGER_COMPARISONS = parse_ranges("170-179")
+_FLOAT_COMPARISONS = parse_ranges("180-191")
+_SHIFTS = parse_ranges("194-196")
+_ACCESS_CHAINS = (op.ACCESS_CHAIN, op.IN_BOUNDS_ACCESS_CHAIN)
+_SELECT = 169
+_LABELS = {
+    op.LOOP_MERGE: (0, 1),
+    op.SELECTION_MERGE: (0,),
+    op.BRANCH: (0,),
+    op.BRANCH_CONDITIONAL: (1, 2),
+    op.SWITCH: (1,),
+}
 _ANY_COMPONENT = 0xFFFFFFFF
-_EXTENDED, _ARRAY_LENGTH, _COPY, _BITCAST, _INSERT = 12, 68, 83, 124, 82
-_ATOMICS = opcodes("227-242")
+_ATOMICS = parse_ranges("227-242")
 _BARRIERS = {224: (0, 1, 2), 225: (0, 1)}
-_SUBGROUP = opcodes("333-366")
-_MATRICES = opcodes("84 143-147")
+_SUBGROUP = parse_ranges("333-366")
+_MATRICES = parse_ranges("84 143-147")
 _MOST_BYTES = 1 << 26  # of a variable that is not in a buffer
 _STORAGE_CLASSES = frozenset((*range(13), 5349))
 _ADDRESSED = 5349  # PhysicalStorageBuffer
-_IMAGES = opcodes("60 86-107")
+_IMAGES = parse_ranges("60 86-107")
 _OF_INVOCATIONS = (4, 6, 7)  # Workgroup, Private, Function
 
 
@@ -79,19 +85,19 @@ class _Checker(ImageChecks, SharingChecks):
         parameters: Iterator[int] = iter(())
         for instruction in self.module.instructions:
             opcode, operands = instruction.opcode, instruction.operands
-            if opcode == spirv.FUNCTION:
+            if opcode == op.FUNCTION:
                 function = instruction
                 parameters = iter(self._signature(instruction)[1:])
-            elif opcode == spirv.FUNCTION_PARAMETER:
+            elif opcode == op.FUNCTION_PARAMETER:
                 self._same(instruction, operands[0], next(parameters, -1))
-            elif opcode == spirv.LABEL:
+            elif opcode == op.LABEL:
                 self._require(instruction, next(parameters, None) is None, "lacks a parameter before it")
-            elif opcode == _RETURN_VALUE and function is not None:
+            elif opcode == op.RETURN_VALUE and function is not None:
                 self._same(instruction, self._type(instruction, 0), function.operands[0])
-            elif opcode == _RETURN and function is not None:
-                void = self.types[function.operands[0]].opcode == spirv.TYPE_VOID
+            elif opcode == op.RETURN and function is not None:
+                void = self.types[function.operands[0]].opcode == op.TYPE_VOID
                 self._require(instruction, void, "returns nothing")
-            elif opcode == spirv.ENTRY_POINT:
+            elif opcode == op.ENTRY_POINT:
                 entry = self.functions.get(operands[1]) if len(operands) > 1 else None
                 self._require(instruction, entry is not None, "names no function")
             else:
@@ -101,30 +107,30 @@ class _Checker(ImageChecks, SharingChecks):
     def _check_operation(self, instruction: Instruction) -> None:
         opcode = instruction.opcode
         special: dict[int, Callable[[Instruction], None]] = {
-            _LOAD: self._check_load,
-            _STORE: self._check_store,
+            op.LOAD: self._check_load,
+            op.STORE: self._check_store,
             _SELECT: self._check_select,
-            _PHI: self._check_phi,
-            _EXTRACT: self._check_extract,
-            _SHUFFLE: self._check_shuffle,
-            _CONSTRUCT: self._check_construct,
-            spirv.CONSTANT_COMPOSITE: self._check_construct,
-            spirv.SPEC_CONSTANT_COMPOSITE: self._check_construct,
-            _EXTENDED: self._check_extended,
-            _ARRAY_LENGTH: self._check_length,
-            _COPY: self._check_copy,
-            _BITCAST: self._check_bitcast,
-            _INSERT: self._check_insert,
-            spirv.FUNCTION_CALL: self._check_call,
-            spirv.VARIABLE: self._check_variable,
-            spirv.CONSTANT: self._check_constant,
-            spirv.SPEC_CONSTANT: self._check_constant,
+            op.PHI: self._check_phi,
+            op.COMPOSITE_EXTRACT: self._check_extract,
+            op.VECTOR_SHUFFLE: self._check_shuffle,
+            op.COMPOSITE_CONSTRUCT: self._check_construct,
+            op.CONSTANT_COMPOSITE: self._check_construct,
+            op.SPEC_CONSTANT_COMPOSITE: self._check_construct,
+            op.EXTENDED_INSTRUCTION: self._check_extended,
+            op.ARRAY_LENGTH: self._check_length,
+            op.COPY_OBJECT: self._check_copy,
+            op.BITCAST: self._check_bitcast,
+            op.COMPOSITE_INSERT: self._check_insert,
+            op.FUNCTION_CALL: self._check_call,
+            op.VARIABLE: self._check_variable,
+            op.CONSTANT: self._check_constant,
+            op.SPEC_CONSTANT: self._check_constant,
         }
         if opcode in special:
             special[opcode](instruction)
         elif opcode in _ACCESS_CHAINS:
             self._check_chain(instruction)
-        elif spirv.TYPE_VOID <= opcode <= spirv.TYPE_PIPE:
+        elif op.TYPE_VOID <= opcode <= op.TYPE_PIPE:
             self._check_type(instruction)
         elif opcode in _IMAGES:
             self._check_image(instruction)
@@ -140,16 +146,14 @@ class _Checker(ImageChecks, SharingChecks):
                 known = instruction.operands[position] in self.labels
                 self._require(instruction, known, "leads to no block")
             if opcode == 250:
-                self._require(
-                    instruction, self._is(self._type(instruction, 0), spirv.TYPE_BOOL), "asks no bool"
-                )
-        elif spirv.has_type(opcode):
+                self._require(instruction, self._is(self._type(instruction, 0), op.TYPE_BOOL), "asks no bool")
+        elif has_type(opcode):
             self._check_arithmetic(instruction)
 
     def integer_widths(self) -> dict[int, int]:
         """Return the bits of each value that is an integer."""
         widths = {
-            number: made.operands[1] for number, made in self.types.items() if made.opcode == spirv.TYPE_INT
+            number: made.operands[1] for number, made in self.types.items() if made.opcode == op.TYPE_INT
         }
         return {value: widths[kind] for value, kind in self.type_of.items() if kind in widths}
 
@@ -157,32 +161,32 @@ class _Checker(ImageChecks, SharingChecks):
 
     def _check_type(self, instruction: Instruction) -> None:
         opcode, operands = instruction.opcode, instruction.operands
-        if opcode == spirv.TYPE_VECTOR:
-            scalar = self._is(operands[1], spirv.TYPE_BOOL, spirv.TYPE_INT, spirv.TYPE_FLOAT)
+        if opcode == op.TYPE_VECTOR:
+            scalar = self._is(operands[1], op.TYPE_BOOL, op.TYPE_INT, op.TYPE_FLOAT)
             self._require(instruction, scalar and operands[2] in (2, 3, 4), "is no vector of 2 to 4 numbers")
-        elif opcode == spirv.TYPE_MATRIX:
+        elif opcode == op.TYPE_MATRIX:
             shape = self._shape(operands[1])
-            fits = shape is not None and shape[0] == spirv.TYPE_FLOAT and shape[2] > 1
+            fits = shape is not None and shape[0] == op.TYPE_FLOAT and shape[2] > 1
             self._require(instruction, fits and operands[2] in (2, 3, 4), "is no matrix of 2 to 4 columns")
-        elif opcode in (spirv.TYPE_INT, spirv.TYPE_FLOAT):
+        elif opcode in (op.TYPE_INT, op.TYPE_FLOAT):
             self._require(instruction, operands[1] in (8, 16, 32, 64), f"is a number of {operands[1]} bits")
-        elif opcode == spirv.TYPE_POINTER:
+        elif opcode == op.TYPE_POINTER:
             self._require(instruction, operands[1] in _STORAGE_CLASSES, "points into no known storage class")
-        elif opcode in (spirv.TYPE_ARRAY, spirv.TYPE_RUNTIME_ARRAY, spirv.TYPE_STRUCT):
-            members = operands[1:] if opcode == spirv.TYPE_STRUCT else operands[1:2]
-            unusable = any(self._is(member, spirv.TYPE_VOID, spirv.TYPE_FUNCTION) for member in members)
+        elif opcode in (op.TYPE_ARRAY, op.TYPE_RUNTIME_ARRAY, op.TYPE_STRUCT):
+            members = operands[1:] if opcode == op.TYPE_STRUCT else operands[1:2]
+            unusable = any(self._is(member, op.TYPE_VOID, op.TYPE_FUNCTION) for member in members)
             self._require(instruction, not unusable, "is made of what has no values")
             endless = any(self._endless(member) for member in members[:-1])
-            if opcode != spirv.TYPE_STRUCT:
+            if opcode != op.TYPE_STRUCT:
                 endless = self._endless(members[0])
             what = "has something without an end before its own end"
-            if endless and opcode == spirv.TYPE_ARRAY and self._is(members[0], spirv.TYPE_STRUCT):
+            if endless and opcode == op.TYPE_ARRAY and self._is(members[0], op.TYPE_STRUCT):
                 what = "is an array of buffers, which is not supported"
             self._require(instruction, not endless, what)
-        if opcode == spirv.TYPE_ARRAY:
+        if opcode == op.TYPE_ARRAY:
             length = operands[2]
             positive = self.integers.get(length, 1) > 0
-            integer = length in self.constants and self._is(self.type_of[length], spirv.TYPE_INT)
+            integer = length in self.constants and self._is(self.type_of[length], op.TYPE_INT)
             self._require(
                 instruction, integer and positive, "is an array whose length is no positive constant"
             )
@@ -210,7 +214,7 @@ class _Checker(ImageChecks, SharingChecks):
         operands = instruction.operands
         number, kind = operands[3], self._type(instruction, 4)
         if number in (33, 34):
-            self._require(instruction, self._is(kind, spirv.TYPE_MATRIX), "takes a matrix")
+            self._require(instruction, self._is(kind, op.TYPE_MATRIX), "takes a matrix")
             column = self._shape(self.types[kind].operands[1])
             square = column is not None and column[2] == self.types[kind].operands[2]
             made = self.types[kind].operands[1] if number == 33 else kind
@@ -218,7 +222,7 @@ class _Checker(ImageChecks, SharingChecks):
             self._require(instruction, square and operands[0] == wanted, "does not fit its matrix")
             return
         shape = self._shape(kind)
-        self._require(instruction, shape is not None and shape[0] == spirv.TYPE_FLOAT, "takes no float")
+        self._require(instruction, shape is not None and shape[0] == op.TYPE_FLOAT, "takes no float")
         if number in (35, 51):
             self._same(instruction, operands[0], kind)
             second = self._shape(self._pointee(instruction, self._type(instruction, 5)))
@@ -226,13 +230,13 @@ class _Checker(ImageChecks, SharingChecks):
             made_of = self.types[operands[0]]
             self._require(
                 instruction,
-                made_of.opcode == spirv.TYPE_STRUCT
+                made_of.opcode == op.TYPE_STRUCT
                 and len(made_of.operands) == 3
                 and made_of.operands[1] == kind,
                 "gives no structure of two",
             )
             second = self._shape(made_of.operands[2])
-        wanted_kind = spirv.TYPE_FLOAT if number in (35, 36) else spirv.TYPE_INT
+        wanted_kind = op.TYPE_FLOAT if number in (35, 36) else op.TYPE_INT
         fits = shape is not None and second is not None and second[0] == wanted_kind and second[2] == shape[2]
         self._require(instruction, fits, "has a second result that does not fit")
 
@@ -240,10 +244,10 @@ class _Checker(ImageChecks, SharingChecks):
         operands = instruction.operands
         block = self._pointee(instruction, self._type(instruction, 2))
         made = self.types[block]
-        fits = made.opcode == spirv.TYPE_STRUCT and operands[3] == len(made.operands) - 2
-        endless = fits and self._is(made.operands[-1], spirv.TYPE_RUNTIME_ARRAY)
+        fits = made.opcode == op.TYPE_STRUCT and operands[3] == len(made.operands) - 2
+        endless = fits and self._is(made.operands[-1], op.TYPE_RUNTIME_ARRAY)
         self._require(instruction, endless, "asks the length of what has a fixed one")
-        self._require(instruction, self._shape(operands[0]) == (spirv.TYPE_INT, 32, 1), "gives no integer")
+        self._require(instruction, self._shape(operands[0]) == (op.TYPE_INT, 32, 1), "gives no integer")
 
     def _check_copy(self, instruction: Instruction) -> None:
         self._same(instruction, self._type(instruction, 2), instruction.operands[0])
@@ -251,14 +255,13 @@ class _Checker(ImageChecks, SharingChecks):
     def _check_bitcast(self, instruction: Instruction) -> None:
         kinds = instruction.operands[0], self._type(instruction, 2)
         pointers = any(
-            self._is(kind, spirv.TYPE_POINTER) and self.types[kind].operands[1] == _ADDRESSED
-            for kind in kinds
+            self._is(kind, op.TYPE_POINTER) and self.types[kind].operands[1] == _ADDRESSED for kind in kinds
         )
         made, given = (self._shape(kind) for kind in kinds)
         fits = (
             made is not None
             and given is not None
-            and spirv.TYPE_BOOL not in (made[0], given[0])
+            and op.TYPE_BOOL not in (made[0], given[0])
             and made[1] * made[2] == given[1] * given[2]
         )
         self._require(instruction, pointers or fits, "takes other bits than it gives")
@@ -298,10 +301,10 @@ class _Checker(ImageChecks, SharingChecks):
         """Return the bits, columns and rows of a matrix, vector or number of floats."""
         made = self.types.get(kind)
         columns = 1
-        if made is not None and made.opcode == spirv.TYPE_MATRIX:
+        if made is not None and made.opcode == op.TYPE_MATRIX:
             columns, kind = made.operands[2], made.operands[1]
         shape = self._shape(kind)
-        return (shape[1], columns, shape[2]) if shape and shape[0] == spirv.TYPE_FLOAT else None
+        return (shape[1], columns, shape[2]) if shape and shape[0] == op.TYPE_FLOAT else None
 
     def _check_arithmetic(self, instruction: Instruction) -> None:
         opcode, operands = instruction.opcode, instruction.operands
@@ -317,11 +320,11 @@ class _Checker(ImageChecks, SharingChecks):
             self._require(instruction, fits, "calculates with types that do not fit")
             return
         for group, result, of in (
-            (_INTEGER_ARITHMETIC, spirv.TYPE_INT, spirv.TYPE_INT),
-            (_FLOAT_ARITHMETIC, spirv.TYPE_FLOAT, spirv.TYPE_FLOAT),
-            (_LOGIC, spirv.TYPE_BOOL, spirv.TYPE_BOOL),
-            (_INTEGER_COMPARISONS, spirv.TYPE_BOOL, spirv.TYPE_INT),
-            (_FLOAT_COMPARISONS, spirv.TYPE_BOOL, spirv.TYPE_FLOAT),
+            (_INTEGER_ARITHMETIC, op.TYPE_INT, op.TYPE_INT),
+            (_FLOAT_ARITHMETIC, op.TYPE_FLOAT, op.TYPE_FLOAT),
+            (_LOGIC, op.TYPE_BOOL, op.TYPE_BOOL),
+            (_INTEGER_COMPARISONS, op.TYPE_BOOL, op.TYPE_INT),
+            (_FLOAT_COMPARISONS, op.TYPE_BOOL, op.TYPE_FLOAT),
         ):
             if opcode not in group:
                 continue
@@ -365,7 +368,7 @@ class _Checker(ImageChecks, SharingChecks):
 
     def _check_constant(self, instruction: Instruction) -> None:
         made = self.types[instruction.operands[0]]
-        fits = made.opcode in (spirv.TYPE_INT, spirv.TYPE_FLOAT)
+        fits = made.opcode in (op.TYPE_INT, op.TYPE_FLOAT)
         words = max(made.operands[1], 32) // 32 if fits else 0
         self._require(instruction, words == len(instruction.operands) - 2, "is no number of its type")
 
@@ -373,7 +376,7 @@ class _Checker(ImageChecks, SharingChecks):
         for position in (3, 4):
             self._same(instruction, self._type(instruction, position), instruction.operands[0])
         shape = self._shape(self._type(instruction, 2))
-        self._require(instruction, shape is not None and shape[0] == spirv.TYPE_BOOL, "asks no bool")
+        self._require(instruction, shape is not None and shape[0] == op.TYPE_BOOL, "asks no bool")
 
     def _check_phi(self, instruction: Instruction) -> None:
         operands = instruction.operands
@@ -399,11 +402,11 @@ class _Checker(ImageChecks, SharingChecks):
         for position in range(3, len(operands)):
             made = self.types[kind]
             number = self.integers.get(operands[position], -1)
-            if made.opcode == spirv.TYPE_STRUCT:
+            if made.opcode == op.TYPE_STRUCT:
                 kind = self._member(instruction, made, number)
                 continue
             shape = self._shape(self._type(instruction, position))
-            fits = shape is not None and shape[0] == spirv.TYPE_INT and shape[2] == 1
+            fits = shape is not None and shape[0] == op.TYPE_INT and shape[2] == 1
             self._require(instruction, fits, "has an index that is no integer")
             self._require(instruction, number < self._count(made), "has an index beyond the end")
             kind = self._element(instruction, made)
@@ -420,15 +423,15 @@ class _Checker(ImageChecks, SharingChecks):
         operands = instruction.operands
         made = self.types[operands[0]]
         given = [self._type(instruction, position) for position in range(2, len(operands))]
-        if made.opcode == spirv.TYPE_STRUCT:
+        if made.opcode == op.TYPE_STRUCT:
             self._require(instruction, given == list(made.operands[1:]), "does not fit its structure")
-        elif made.opcode == spirv.TYPE_VECTOR:
+        elif made.opcode == op.TYPE_VECTOR:
             shapes = [self._shape(kind) for kind in given]
             whole = self._shape(operands[0])
             fits = whole is not None and all(shape and shape[:2] == whole[:2] for shape in shapes)
             count = sum(shape[2] for shape in shapes if shape)
             self._require(instruction, fits and count == made.operands[2], "does not fill its vector")
-        elif made.opcode in (spirv.TYPE_MATRIX, spirv.TYPE_ARRAY):
+        elif made.opcode in (op.TYPE_MATRIX, op.TYPE_ARRAY):
             fits = bool(given) and all(kind == made.operands[1] for kind in given)
             count = self._count(made)
             filled = len(given) == count or count == 1 << 32

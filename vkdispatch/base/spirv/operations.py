@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
-from vkdispatch.base import spirv
-from vkdispatch.base.spirv import opcodes
+from vkdispatch.base.spirv import opcodes as op
+from vkdispatch.base.spirv.opcodes import parse_ranges
 
 Shape = tuple[int, int, int]  # opcode of the component's type, its bits, components
-_BOOL, _INT, _FLOAT = spirv.TYPE_BOOL, spirv.TYPE_INT, spirv.TYPE_FLOAT
+_BOOL, _INT, _FLOAT = op.TYPE_BOOL, op.TYPE_INT, op.TYPE_FLOAT
 _Rule = Callable[[Shape, Sequence[Shape]], bool]
 
 
@@ -150,6 +150,6 @@ _NUMBERS: tuple[tuple[str, int, _Rule], ...] = (
     ("72", 3, _refract),
 )
 # Functions of numbers and vectors in GLSL.std.450: how many operands they take, and of what types.
-GLSL_NUMBERS = {number: (count, rule) for text, count, rule in _NUMBERS for number in opcodes(text)}
+GLSL_NUMBERS = {number: (count, rule) for text, count, rule in _NUMBERS for number in parse_ranges(text)}
 # Those of matrices and structures, and those that write through a pointer: how many operands they take.
 GLSL_OTHERS = {33: 1, 34: 1, 35: 2, 36: 1, 51: 2, 52: 1}

@@ -1,12 +1,13 @@
 """Checks of the instructions of SPIR-V that are about images."""
 
-from vkdispatch.base import spirv
-from vkdispatch.base.spirv import Instruction, opcodes
-from vkdispatch.base.spirv_values import Values
+from vkdispatch.base.spirv import opcodes as op
+from vkdispatch.base.spirv.module import Instruction
+from vkdispatch.base.spirv.opcodes import parse_ranges
+from vkdispatch.base.spirv.values import Values
 
 _SAMPLED, _STORED = 1, 2
-_OF_SAMPLERS = opcodes("87-94 96 97 100 105")
-_COMPARING = opcodes("89 90 93 94")
+_OF_SAMPLERS = parse_ranges("87-94 96 97 100 105")
+_COMPARING = parse_ranges("89 90 93 94")
 # Where the operands of images begin: a mask, and what it says.
 _OPERANDS_FROM = {
     **dict.fromkeys((87, 88, 91, 92, 95, 98), 4),
@@ -24,19 +25,19 @@ class ImageChecks(Values):
         if opcode == 60:
             image = self._image(instruction, self._pointee(instruction, self._type(instruction, 2)), _STORED)
             self._same(instruction, self._pointee(instruction, operands[0]), image.operands[1])
-            self._check_coordinates(instruction, image, 3, spirv.TYPE_INT)
+            self._check_coordinates(instruction, image, 3, op.TYPE_INT)
             return
         if opcode == 86:
             made = self.types[operands[0]]
-            self._require(instruction, made.opcode == spirv.TYPE_SAMPLED_IMAGE, "gives no sampled image")
+            self._require(instruction, made.opcode == op.TYPE_SAMPLED_IMAGE, "gives no sampled image")
             self._same(instruction, made.operands[1], self._type(instruction, 2))
-            sampler = self._is(self._type(instruction, 3), spirv.TYPE_SAMPLER)
+            sampler = self._is(self._type(instruction, 3), op.TYPE_SAMPLER)
             self._require(instruction, sampler, "has no sampler")
             return
         kind = self._type(instruction, 0 if opcode == 99 else 2)
         combined = opcode in _OF_SAMPLERS
         if combined:
-            sampled = self._is(kind, spirv.TYPE_SAMPLED_IMAGE)
+            sampled = self._is(kind, op.TYPE_SAMPLED_IMAGE)
             self._require(instruction, sampled, "has no sampled image where it needs one")
             kind = self.types[kind].operands[1]
         use = _STORED if opcode in (98, 99) else _SAMPLED if combined or opcode == 95 else 0
@@ -46,7 +47,7 @@ class ImageChecks(Values):
             return
         if opcode >= 101:
             shape = self._shape(operands[0])
-            number = spirv.TYPE_FLOAT if opcode == 105 else spirv.TYPE_INT
+            number = op.TYPE_FLOAT if opcode == 105 else op.TYPE_INT
             self._require(
                 instruction, shape is not None and shape[0] == number, "gives no numbers of the right kind"
             )
@@ -57,14 +58,14 @@ class ImageChecks(Values):
                 )
             if opcode == 103:
                 level = self._shape(self._type(instruction, 3))
-                whole = level is not None and level[0] == spirv.TYPE_INT and level[2] == 1
+                whole = level is not None and level[0] == op.TYPE_INT and level[2] == 1
                 self._require(instruction, whole, "has a level that is no integer")
             elif opcode == 105:
-                self._check_coordinates(instruction, image, 3, spirv.TYPE_FLOAT)
+                self._check_coordinates(instruction, image, 3, op.TYPE_FLOAT)
             return
         whole = opcode in (95, 98, 99)
         self._check_coordinates(
-            instruction, image, 1 if opcode == 99 else 3, spirv.TYPE_INT if whole else spirv.TYPE_FLOAT
+            instruction, image, 1 if opcode == 99 else 3, op.TYPE_INT if whole else op.TYPE_FLOAT
         )
         texel = self._shape(self._type(instruction, 2) if opcode == 99 else operands[0])
         component = self._shape(image.operands[1])
@@ -90,7 +91,7 @@ class ImageChecks(Values):
 
     def _image(self, instruction: Instruction, kind: int, use: int) -> Instruction:
         """Return the type of an image. `use`: how it is to be used, 0 where that does not matter."""
-        fits = self._is(kind, spirv.TYPE_IMAGE) and self.types[kind].operands[2] < len(_COORDINATES)
+        fits = self._is(kind, op.TYPE_IMAGE) and self.types[kind].operands[2] < len(_COORDINATES)
         self._require(instruction, fits, "has no image where it needs one")
         self._require(instruction, use in (0, self.types[kind].operands[6]), "uses an image in the wrong way")
         return self.types[kind]
@@ -98,5 +99,5 @@ class ImageChecks(Values):
     def _check_coordinates(self, instruction: Instruction, image: Instruction, at: int, number: int) -> None:
         shape = self._shape(self._type(instruction, at))
         least = _COORDINATES[image.operands[2]] + (image.operands[4] if image.operands[2] != 3 else 0)
-        fits = shape is not None and shape[2] >= least and shape[0] in (number, spirv.TYPE_INT)
+        fits = shape is not None and shape[2] >= least and shape[0] in (number, op.TYPE_INT)
         self._require(instruction, fits, "has coordinates that do not fit its image")

@@ -20,31 +20,87 @@ The module is taken to be valid: it passed `read_module` here, and `spirv-val` t
 
 from collections.abc import Iterator, Sequence
 
-from vkdispatch.base import spirv
 from vkdispatch.base.record import field, record
-from vkdispatch.base.spirv import Instruction, Module, opcodes
-from vkdispatch.base.spirv_reflection import reflect
+from vkdispatch.base.spirv import opcodes as op
+from vkdispatch.base.spirv.capabilities import Capability
+from vkdispatch.base.spirv.module import Instruction, Module, has_type, text
+from vkdispatch.base.spirv.opcodes import parse_ranges
+from vkdispatch.base.spirv.reflection import reflect
 
-_EXT_INST_IMPORT, _EXT_INST = 11, 12
-_LOAD, _STORE, _ACCESS_CHAIN, _IN_BOUNDS_ACCESS_CHAIN, _ARRAY_LENGTH = 61, 62, 65, 66, 68
-_SHUFFLE, _CONSTRUCT, _EXTRACT, _INSERT, _COPY_OBJECT, _BITCAST = 79, 80, 81, 82, 83, 124
-_SELECTION_MERGE, _BRANCH, _BRANCH_CONDITIONAL, _SWITCH, _RETURN_VALUE = 247, 249, 250, 251, 254
-_CHAINS = (_ACCESS_CHAIN, _IN_BOUNDS_ACCESS_CHAIN)
+_CHAINS = (op.ACCESS_CHAIN, op.IN_BOUNDS_ACCESS_CHAIN)
 
-# Inside functions. Arithmetic, comparisons, conversions; reads of images; branches that are no loops.
-_ALLOWED = opcodes(
-    "0 1 8 12 54-57 59 61 62 65 66 68 77-84 86 88 90 95-98 100 103 104 106 107 109-116 124 126-152 154-157 "
-    "164-191 194-205 245 247-251 253-255 317 400"
+_FUNCTIONS = (op.FUNCTION, op.FUNCTION_PARAMETER, op.FUNCTION_END, op.FUNCTION_CALL)
+_WITHOUT_EFFECT = (op.NOP, op.UNDEF, op.LINE, op.NO_LINE)
+_MEMORY = (op.VARIABLE, op.LOAD, op.STORE, *_CHAINS, op.ARRAY_LENGTH)
+_COMPOSITES = (
+    *(op.VECTOR_EXTRACT_DYNAMIC, op.VECTOR_INSERT_DYNAMIC, op.VECTOR_SHUFFLE, op.COMPOSITE_CONSTRUCT),
+    *(op.COMPOSITE_EXTRACT, op.COMPOSITE_INSERT, op.COPY_OBJECT, op.TRANSPOSE, op.BITCAST, op.COPY_LOGICAL),
 )
-# Shader, Matrix, 8, 16 and 64 bits, images, formats, indices into arrays of blocks that no buffer here is.
-_CAPABILITIES = opcodes("0 1 9-11 22 25 28-31 39 43 44 46 47 49 50 55 56 4433-4436 4448-4450 4464-4468")
+_READS_OF_IMAGES = (
+    *(op.SAMPLED_IMAGE, op.SAMPLE_EXPLICIT_LOD, op.SAMPLE_DREF_EXPLICIT_LOD, op.IMAGE_FETCH, op.IMAGE_GATHER),
+    *(op.IMAGE_DREF_GATHER, op.IMAGE_READ, op.IMAGE),
+    *(op.IMAGE_SIZE_OF_LEVEL, op.IMAGE_SIZE, op.IMAGE_LEVELS, op.IMAGE_SAMPLES),
+)
+_BRANCHES = (
+    *(op.PHI, op.SELECTION_MERGE, op.LABEL, op.BRANCH, op.BRANCH_CONDITIONAL, op.SWITCH),
+    *(op.RETURN, op.RETURN_VALUE, op.UNREACHABLE),
+)
+# Inside functions. Branches are no loops: these have OpLoopMerge.
+_ALLOWED = frozenset(
+    (
+        *_FUNCTIONS,
+        *_WITHOUT_EFFECT,
+        op.EXTENDED_INSTRUCTION,
+        *_MEMORY,
+        *_COMPOSITES,
+        *_READS_OF_IMAGES,
+        *_BRANCHES,
+    )
+).union(op.CONVERSIONS, op.ARITHMETIC, op.TESTS, op.LOGIC_AND_COMPARISONS, op.BIT_OPERATIONS)
+# Arrays of blocks may be indexed dynamically: no buffer here is one.
+_CAPABILITIES = frozenset(
+    Capability[name]
+    for name in [
+        "MATRIX",
+        "SHADER",
+        "FLOAT16",
+        "FLOAT64",
+        "INT64",
+        "INT16",
+        "IMAGE_GATHER_EXTENDED",
+        "UNIFORM_BUFFER_ARRAY_DYNAMIC_INDEXING",
+        "SAMPLED_IMAGE_ARRAY_DYNAMIC_INDEXING",
+        "STORAGE_BUFFER_ARRAY_DYNAMIC_INDEXING",
+        "STORAGE_IMAGE_ARRAY_DYNAMIC_INDEXING",
+        "INT8",
+        "SAMPLED_1D",
+        "IMAGE_1D",
+        "SAMPLED_BUFFER",
+        "IMAGE_BUFFER",
+        "STORAGE_IMAGE_EXTENDED_FORMATS",
+        "IMAGE_QUERY",
+        "STORAGE_IMAGE_READ_WITHOUT_FORMAT",
+        "STORAGE_IMAGE_WRITE_WITHOUT_FORMAT",
+        "STORAGE_BUFFER_16_BIT_ACCESS",
+        "UNIFORM_AND_STORAGE_BUFFER_16_BIT_ACCESS",
+        "STORAGE_PUSH_CONSTANT_16",
+        "STORAGE_INPUT_OUTPUT_16",
+        "STORAGE_BUFFER_8_BIT_ACCESS",
+        "UNIFORM_AND_STORAGE_BUFFER_8_BIT_ACCESS",
+        "STORAGE_PUSH_CONSTANT_8",
+        "DENORM_PRESERVE",
+        "DENORM_FLUSH_TO_ZERO",
+        "SIGNED_ZERO_INF_NAN_PRESERVE",
+        "ROUNDING_MODE_RTE",
+        "ROUNDING_MODE_RTZ",
+    ]
+)
 # LocalSize, LocalSizeId; how floats are rounded.
-_EXECUTION_MODES = opcodes("17 38 4459-4463")
+_EXECUTION_MODES = parse_ranges("17 38 4459-4463")
 _INSTRUCTION_SETS = ("GLSL.std.450", "NonSemantic.Shader.DebugInfo.100")
 # UniformConstant, Input, Uniform, PushConstant, StorageBuffer; Function.
 _STORAGE_CLASSES = (0, 1, 2, 9, 12)
 _FUNCTION_STORAGE = 7
-_DECORATION_GROUPS = (73, 74, 75)
 _BUILT_IN, _BINDING = 11, 33
 _WORKGROUP_SIZE = 25
 _LOCAL_SIZE, _LOCAL_SIZE_ID = 17, 38
@@ -54,12 +110,11 @@ _OWN, _UNKNOWN = -1, -2
 # What else a value may be known to be, for the sake of sums that are `_OWN`: all of it along x.
 _GROUP, _LOCAL, _SIZE, _START = -3, -4, -5, -6
 _BUILT_INS = {26: _GROUP, 27: _LOCAL, 28: _OWN, 29: _LOCAL}
-_ADD, _MULTIPLY = 128, 132
 _SUMS = {
-    (_MULTIPLY, _GROUP, _SIZE): _START,
-    (_MULTIPLY, _SIZE, _GROUP): _START,
-    (_ADD, _START, _LOCAL): _OWN,
-    (_ADD, _LOCAL, _START): _OWN,
+    (op.INTEGER_MULTIPLY, _GROUP, _SIZE): _START,
+    (op.INTEGER_MULTIPLY, _SIZE, _GROUP): _START,
+    (op.INTEGER_ADD, _START, _LOCAL): _OWN,
+    (op.INTEGER_ADD, _LOCAL, _START): _OWN,
 }
 _MOST_STEPS = 100
 _MOST_BLOCKS = 4000
@@ -153,7 +208,7 @@ class _Code:
     def storage(self, pointer: int) -> int:
         """Return the storage class that a pointer points to, -1 where it is none."""
         made = self.types.get(self.type_of.get(pointer, -1))
-        return made.operands[1] if made is not None and made.opcode == spirv.TYPE_POINTER else -1
+        return made.operands[1] if made is not None and made.opcode == op.TYPE_POINTER else -1
 
 
 def _tables(module: Module) -> _Code:
@@ -161,32 +216,32 @@ def _tables(module: Module) -> _Code:
     function = block = 0
     for number, instruction in enumerate(module.instructions):
         opcode, operands = instruction.opcode, instruction.operands
-        if spirv.TYPE_VOID <= opcode <= spirv.TYPE_PIPE:
+        if op.TYPE_VOID <= opcode <= op.TYPE_PIPE:
             code.types[operands[0]] = instruction
-        elif opcode == spirv.DECORATE:
+        elif opcode == op.DECORATE:
             code.decorations[operands[0], operands[1]] = operands[2] if len(operands) > 2 else 0
-        elif opcode in (spirv.CONSTANT_COMPOSITE, spirv.SPEC_CONSTANT_COMPOSITE):
+        elif opcode in (op.CONSTANT_COMPOSITE, op.SPEC_CONSTANT_COMPOSITE):
             code.composites[operands[1]] = operands[2:]
-        elif opcode == _EXT_INST_IMPORT and spirv.text(operands[1:])[0].startswith("NonSemantic."):
+        elif opcode == op.EXTENDED_INSTRUCTIONS and text(operands[1:])[0].startswith("NonSemantic."):
             code.without_meaning.add(operands[0])
-        elif opcode == spirv.LABEL:
+        elif opcode == op.LABEL:
             block = operands[0]
-        if opcode == spirv.FUNCTION:
+        if opcode == op.FUNCTION:
             function = operands[1]
             code.functions[function] = number
-        elif opcode == spirv.FUNCTION_PARAMETER:
+        elif opcode == op.FUNCTION_PARAMETER:
             known = code.parameters.setdefault(function, [])
             code.parameter_of[operands[1]] = (function, len(known))
             known.append(operands[1])
-        elif opcode == spirv.FUNCTION_CALL:
+        elif opcode == op.FUNCTION_CALL:
             code.calls.setdefault(operands[2], []).append(number)
-        elif opcode == _RETURN_VALUE:
+        elif opcode == op.RETURN_VALUE:
             code.returned.setdefault(function, []).append(operands[0])
-        if spirv.has_type(opcode):
+        if has_type(opcode):
             code.type_of[operands[1]] = operands[0]
             code.made[operands[1]] = number
             kind = code.types.get(operands[0])
-            if opcode == spirv.CONSTANT and kind is not None and kind.opcode == spirv.TYPE_INT:
+            if opcode == op.CONSTANT and kind is not None and kind.opcode == op.TYPE_INT:
                 # Those of 64 bits have another word: no buffer has so many elements.
                 code.integers[operands[1]] = operands[2] if len(operands) == 3 else 2**32
         if function:
@@ -199,41 +254,41 @@ def _tables(module: Module) -> _Code:
 def _identifiers(instruction: Instruction, without_meaning: set[int]) -> Sequence[int]:
     """Return which operands are identifiers that the instruction uses, types and labels apart."""
     opcode, count = instruction.opcode, len(instruction.operands)
-    if opcode in (0, 1, 8, 317, spirv.FUNCTION, spirv.FUNCTION_PARAMETER, spirv.FUNCTION_END, spirv.LABEL):
+    if opcode in (*_WITHOUT_EFFECT, op.FUNCTION, op.FUNCTION_PARAMETER, op.FUNCTION_END, op.LABEL):
         return ()
-    if opcode in (_SELECTION_MERGE, _BRANCH, 253, spirv.UNREACHABLE):
+    if opcode in (op.SELECTION_MERGE, op.BRANCH, op.RETURN, op.UNREACHABLE):
         return ()
-    if opcode == _EXT_INST:
+    if opcode == op.EXTENDED_INSTRUCTION:
         return () if instruction.operands[2] in without_meaning else range(4, count)
-    if opcode in (_BRANCH_CONDITIONAL, _SWITCH, _RETURN_VALUE):
+    if opcode in (op.BRANCH_CONDITIONAL, op.SWITCH, op.RETURN_VALUE):
         return (0,)
-    if opcode == _STORE:
+    if opcode == op.STORE:
         return (0, 1)
-    if opcode in (_LOAD, _ARRAY_LENGTH, _EXTRACT):
+    if opcode in (op.LOAD, op.ARRAY_LENGTH, op.COMPOSITE_EXTRACT):
         return (2,)
-    if opcode in (_SHUFFLE, _INSERT):
+    if opcode in (op.VECTOR_SHUFFLE, op.COMPOSITE_INSERT):
         return (2, 3)
-    return range(3 if opcode in (spirv.VARIABLE, spirv.FUNCTION_CALL) else 2, count)
+    return range(3 if opcode in (op.VARIABLE, op.FUNCTION_CALL) else 2, count)
 
 
 # -- the module as a whole
 
 
 def _check_declarations(module: Module) -> None:
-    if sum(1 for _ in module.of(spirv.ENTRY_POINT)) != 1:
+    if sum(1 for _ in module.of(op.ENTRY_POINT)) != 1:
         raise _NoProof("several entry points")
     for instruction in module.instructions:
         opcode, operands = instruction.opcode, instruction.operands
-        if opcode == spirv.CAPABILITY and operands[0] not in _CAPABILITIES:
+        if opcode == op.CAPABILITY and operands[0] not in _CAPABILITIES:
             raise _NoProof(f"capability {operands[0]}")
         # Logical addresses; the memory model before Vulkan's.
-        if opcode == spirv.MEMORY_MODEL and (operands[0] != 0 or operands[1] > 1):
+        if opcode == op.MEMORY_MODEL and (operands[0] != 0 or operands[1] > 1):
             raise _NoProof("memory model")
-        if opcode in (spirv.EXECUTION_MODE, spirv.EXECUTION_MODE_ID) and operands[1] not in _EXECUTION_MODES:
+        if opcode in (op.EXECUTION_MODE, op.EXECUTION_MODE_ID) and operands[1] not in _EXECUTION_MODES:
             raise _NoProof(f"execution mode {operands[1]}")
-        if opcode == _EXT_INST_IMPORT and spirv.text(operands[1:])[0] not in _INSTRUCTION_SETS:
+        if opcode == op.EXTENDED_INSTRUCTIONS and text(operands[1:])[0] not in _INSTRUCTION_SETS:
             raise _NoProof("instructions of an unknown set")
-        if opcode in _DECORATION_GROUPS:
+        if opcode in op.DECORATION_GROUPS:
             raise _NoProof("groups of decorations")
 
 
@@ -246,7 +301,7 @@ def _check_workgroup(code: _Code) -> None:
             break
     else:
         for instruction in code.instructions:
-            if instruction.opcode not in (spirv.EXECUTION_MODE, spirv.EXECUTION_MODE_ID):
+            if instruction.opcode not in (op.EXECUTION_MODE, op.EXECUTION_MODE_ID):
                 continue
             _, mode, *operands = instruction.operands
             if mode == _LOCAL_SIZE and operands[1:] == [1, 1]:
@@ -267,16 +322,16 @@ def _check_functions(code: _Code) -> None:
     leads_to: dict[int, set[int]] = {}
     for instruction in code.instructions:
         opcode, operands = instruction.opcode, instruction.operands
-        inside = inside or opcode == spirv.FUNCTION
+        inside = inside or opcode == op.FUNCTION
         if not inside:
-            if opcode == spirv.VARIABLE and operands[2] not in _STORAGE_CLASSES:
+            if opcode == op.VARIABLE and operands[2] not in _STORAGE_CLASSES:
                 raise _NoProof(f"a variable of storage class {operands[2]}")
             continue
         if opcode not in _ALLOWED:
             raise _NoProof(f"instruction {opcode}")
-        if opcode == _STORE and code.storage(operands[0]) not in (_FUNCTION_STORAGE, 2, 12):
+        if opcode == op.STORE and code.storage(operands[0]) not in (_FUNCTION_STORAGE, 2, 12):
             raise _NoProof("a store to what is no buffer")
-        if opcode == spirv.LABEL:
+        if opcode == op.LABEL:
             block = operands[0]
             leads_to[block] = set()
         leads_to.get(block, set()).update(_targets(code, instruction))
@@ -309,11 +364,11 @@ def _find_dominators(code: _Code, leads_to: dict[int, set[int]]) -> None:
 def _targets(code: _Code, instruction: Instruction) -> Sequence[int]:
     """Return the blocks that a branch leads to."""
     opcode, operands = instruction.opcode, instruction.operands
-    if opcode == _BRANCH:
+    if opcode == op.BRANCH:
         return operands[:1]
-    if opcode == _BRANCH_CONDITIONAL:
+    if opcode == op.BRANCH_CONDITIONAL:
         return operands[1:3]
-    if opcode == _SWITCH:
+    if opcode == op.SWITCH:
         selector = code.types[code.type_of[operands[0]]]
         if selector.operands[1] > 32:
             raise _NoProof("a switch over 64 bits")
@@ -328,10 +383,10 @@ def _components(code: _Code, identifier: int) -> int:
     """Return how many integers of 32 bits a value consists of; 0 where it is of another kind."""
     made = code.types.get(code.type_of.get(identifier, -1))
     count = 1
-    if made is not None and made.opcode == spirv.TYPE_VECTOR:
+    if made is not None and made.opcode == op.TYPE_VECTOR:
         count = made.operands[2]
         made = code.types.get(made.operands[1])
-    return count if made is not None and made.opcode == spirv.TYPE_INT and made.operands[1] == 32 else 0
+    return count if made is not None and made.opcode == op.TYPE_INT and made.operands[1] == 32 else 0
 
 
 def _known(code: _Code, identifier: int, steps: int = 0) -> _Known:
@@ -349,7 +404,7 @@ def _find(code: _Code, identifier: int, steps: int) -> _Known:
     if number is None:
         return {}
     opcode, operands = code.instructions[number].opcode, code.instructions[number].operands
-    if opcode == spirv.FUNCTION_PARAMETER:
+    if opcode == op.FUNCTION_PARAMETER:
         function, place = code.parameter_of[identifier]
         given = [(call, code.instructions[call].operands[3 + place]) for call in code.calls.get(function, ())]
         if code.storage(identifier) < 0:
@@ -363,27 +418,32 @@ def _find(code: _Code, identifier: int, steps: int) -> _Known:
         identifier in code.integers and code.integers[identifier] == code.size_value
     ):
         return {0: _SIZE}
-    if opcode == _LOAD:
+    if opcode == op.LOAD:
         return _known_in(code, operands[2], number, steps)
-    if opcode == _COPY_OBJECT:
+    if opcode == op.COPY_OBJECT:
         return _known(code, operands[2], steps)
-    if opcode == _BITCAST and _components(code, identifier) == _components(code, operands[2]):
+    if opcode == op.BITCAST and _components(code, identifier) == _components(code, operands[2]):
         return _known(code, operands[2], steps)
-    if opcode == _EXTRACT and len(operands) == 4:
+    if opcode == op.COMPOSITE_EXTRACT and len(operands) == 4:
         return _component(_known(code, operands[2], steps), operands[3])
-    if opcode in (_ADD, _MULTIPLY):
+    if opcode in (op.INTEGER_ADD, op.INTEGER_MULTIPLY):
         one, other = (_known(code, operand, steps) for operand in operands[2:])
         sums = {lane: _SUMS.get((opcode, one[lane], other[lane])) for lane in one.keys() & other.keys()}
         return {lane: what for lane, what in sums.items() if what is not None}
-    if opcode in (_SHUFFLE, _CONSTRUCT, spirv.CONSTANT_COMPOSITE, spirv.SPEC_CONSTANT_COMPOSITE):
+    if opcode in (
+        op.VECTOR_SHUFFLE,
+        op.COMPOSITE_CONSTRUCT,
+        op.CONSTANT_COMPOSITE,
+        op.SPEC_CONSTANT_COMPOSITE,
+    ):
         parts: list[int | None] = []
-        for part in operands[2:4] if opcode == _SHUFFLE else operands[2:]:
+        for part in operands[2:4] if opcode == op.VECTOR_SHUFFLE else operands[2:]:
             found = _known(code, part, steps)
             parts += [found.get(lane) for lane in range(_components(code, part))]
-        sources = operands[4:] if opcode == _SHUFFLE else range(len(parts))
+        sources = operands[4:] if opcode == op.VECTOR_SHUFFLE else range(len(parts))
         taken = {lane: parts[source] for lane, source in enumerate(sources) if source < len(parts)}
         return {lane: what for lane, what in taken.items() if what is not None}
-    if opcode == spirv.FUNCTION_CALL:
+    if opcode == op.FUNCTION_CALL:
         return _common([_known(code, value, steps) for value in code.returned.get(operands[2], ())])
     return {}
 
@@ -403,11 +463,11 @@ def _known_in(code: _Code, pointer: int, at: int, steps: int) -> _Known:
     if number is None or steps > _MOST_STEPS:
         return {}
     opcode, operands = code.instructions[number].opcode, code.instructions[number].operands
-    if opcode == spirv.FUNCTION_PARAMETER:
+    if opcode == op.FUNCTION_PARAMETER:
         return _known(code, pointer, steps)
     if opcode in _CHAINS and len(operands) == 4:
         return _component(_known_in(code, operands[2], at, steps + 1), code.integers.get(operands[3]))
-    if opcode != spirv.VARIABLE:
+    if opcode != op.VARIABLE:
         return {}
     built_in = _BUILT_INS.get(code.decorations.get((pointer, _BUILT_IN), -1))
     if built_in is not None:
@@ -431,14 +491,14 @@ def _stores_of(code: _Code, pointer: int) -> list[int] | None:
     found = []
     for number, instruction, position in code.users(pointer):
         opcode, operands = instruction.opcode, instruction.operands
-        if opcode == _LOAD:
+        if opcode == op.LOAD:
             continue
-        if opcode == _STORE and position == 0:
+        if opcode == op.STORE and position == 0:
             found.append(number)
         elif opcode in _CHAINS and position == 2:
             if _stores(code, operands[1]) != []:
                 return None
-        elif opcode == spirv.FUNCTION_CALL:
+        elif opcode == op.FUNCTION_CALL:
             if _stores(code, code.parameters[operands[2]][position - 3]) != []:
                 return None
         else:
@@ -459,7 +519,7 @@ def _touched(code: _Code, bindings: set[int]) -> tuple[frozenset[int], frozenset
     """Return the bindings of the buffers that are written, and that are read."""
     written, read = set(), set()
     for instruction in code.instructions:
-        if instruction.opcode != spirv.VARIABLE or instruction.operands[2] not in (2, 12):
+        if instruction.opcode != op.VARIABLE or instruction.operands[2] not in (2, 12):
             continue
         variable = instruction.operands[1]
         binding = code.decorations[variable, _BINDING]
@@ -491,11 +551,11 @@ def _follow(code: _Code, pointer: int, path: _Path, loads: set[_Path], stores: s
                 raise _NoProof("an access chain without an index")
             indices = tuple(_index(code, index) for index in operands[3:])
             _follow(code, operands[1], path + indices, loads, stores)
-        elif opcode == _LOAD:
+        elif opcode == op.LOAD:
             loads.add(path)
-        elif opcode == _STORE and position == 0:
+        elif opcode == op.STORE and position == 0:
             stores.add(path)
-        elif opcode != _ARRAY_LENGTH:
+        elif opcode != op.ARRAY_LENGTH:
             raise _NoProof("a pointer into a buffer that goes elsewhere")
 
 
@@ -512,21 +572,21 @@ def _array(code: _Code, block: Instruction, path: _Path) -> _Path:
         raise _NoProof("an element that may be another invocation's")
     kind = block
     for index in path:
-        if kind.opcode == spirv.TYPE_STRUCT:
+        if kind.opcode == op.TYPE_STRUCT:
             members = kind.operands[1:]
             if not 0 <= index < len(members):
                 raise _NoProof("a member that is not there")
             kind = code.types[members[index]]
             continue
-        if kind.opcode in (spirv.TYPE_VECTOR, spirv.TYPE_MATRIX):
+        if kind.opcode in (op.TYPE_VECTOR, op.TYPE_MATRIX):
             length = kind.operands[2]
-        elif kind.opcode == spirv.TYPE_ARRAY:
+        elif kind.opcode == op.TYPE_ARRAY:
             length = code.integers.get(kind.operands[2], 0)
-        elif kind.opcode == spirv.TYPE_RUNTIME_ARRAY and index == _OWN:
+        elif kind.opcode == op.TYPE_RUNTIME_ARRAY and index == _OWN:
             length = 0
         else:
             raise _NoProof("an index into what has no elements")
-        arrays = (spirv.TYPE_ARRAY, spirv.TYPE_RUNTIME_ARRAY)
+        arrays = (op.TYPE_ARRAY, op.TYPE_RUNTIME_ARRAY)
         if kind.opcode not in arrays if index == _OWN else not 0 <= index < length:
             raise _NoProof("an index that may lead out of an element")
         kind = code.types[kind.operands[1]]

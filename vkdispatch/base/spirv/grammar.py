@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 
-from vkdispatch.base.spirv import Instruction, Module, has_type, opcodes
+from vkdispatch.base.spirv import opcodes as op
+from vkdispatch.base.spirv.module import LAST_KNOWN, Instruction, Module, has_type
+from vkdispatch.base.spirv.opcodes import parse_ranges
 
 _ANY = 1 << 16
 
@@ -80,14 +82,12 @@ _FORMS: tuple[tuple[str, int, int, int], ...] = (
     ("342", 3, 3, 1),
     ("349-364", 3, 4, 1),
 )
-_FORM_OF = {opcode: form[1:] for form in _FORMS for opcode in opcodes(form[0])}
+_FORM_OF = {opcode: form[1:] for form in _FORMS for opcode in parse_ranges(form[0])}
 
 # The parts of a module in their order. What stands in none of them may stand anywhere, or in functions.
 _PARTS = ("17", "10", "11", "14", "15", "16 331", "2-7 330", "71-75 332", "19-52 59")
-_PART_OF = {opcode: part for part, text in enumerate(_PARTS) for opcode in opcodes(text)}
-_FUNCTION, _FUNCTION_END, _VARIABLE = 54, 56, 59
-_ANYWHERE = opcodes("0 1 8 12 317")
-_LAST_KNOWN = 403
+_PART_OF = {opcode: part for part, text in enumerate(_PARTS) for opcode in parse_ranges(text)}
+_ANYWHERE = parse_ranges("0 1 8 12 317")
 _SECOND_IDENTIFIERS = {342: (2,), **dict.fromkeys(range(349, 365), (2, 3))}
 
 
@@ -95,7 +95,7 @@ def wrong_form(instruction: Instruction) -> str | None:
     """Return what is wrong with the length of an instruction, or None."""
     form = _FORM_OF.get(instruction.opcode)
     if form is None:
-        known = instruction.opcode > _LAST_KNOWN  # of an extension
+        known = instruction.opcode > LAST_KNOWN  # of an extension
         return None if known else "is none that a compute shader has"
     count = len(instruction.operands) - _before(instruction.opcode)
     if count < form[0]:
@@ -134,15 +134,15 @@ def find_misplaced(module: Module) -> Instruction | None:
     part, inside = 0, False
     for instruction in module.instructions:
         opcode = instruction.opcode
-        if opcode == _FUNCTION:
+        if opcode == op.FUNCTION:
             inside = True
-        elif opcode == _FUNCTION_END:
+        elif opcode == op.FUNCTION_END:
             part, inside = len(_PARTS), False
-        elif opcode in _ANYWHERE or opcode > _LAST_KNOWN:
+        elif opcode in _ANYWHERE or opcode > LAST_KNOWN:
             continue
         elif opcode in _PART_OF:
             if inside:
-                if opcode != _VARIABLE:
+                if opcode != op.VARIABLE:
                     return instruction
             elif _PART_OF[opcode] < part:
                 return instruction
@@ -156,4 +156,4 @@ def _before(opcode: int) -> int:
     return 2 if has_type(opcode) else 1 if opcode in _RESULT_FIRST else 0
 
 
-_RESULT_FIRST = opcodes("7 11 19-38 73 248")
+_RESULT_FIRST = parse_ranges("7 11 19-38 73 248")

@@ -4,21 +4,25 @@ import math
 
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentValueError, UnsupportedError
-from vkdispatch.base.spirv_reflection import Interface
+from vkdispatch.base.spirv.capabilities import Capability
+from vkdispatch.base.spirv.reflection import Interface
 
 # SPIR-V capability -> the attribute of a device that says whether it has it, and what to call it.
 _FEATURES: dict[int, tuple[str, str]] = {
-    9: ("float_16_support", "float16"),
-    10: ("float_64_support", "float64"),
-    11: ("int_64_support", "64-bit integers"),
-    22: ("int_16_support", "16-bit integers"),
-    61: ("subgroup_enabled", "subgroup operations"),
-    63: ("subgroup_arithmetic", "subgroup arithmetic"),
-    4448: ("storage_buffer_8_bit_access", "buffers of 8-bit elements"),
-    4433: ("storage_buffer_16_bit_access", "buffers of 16-bit elements"),
-    4434: ("uniform_and_storage_buffer_16_bit_access", "uniform blocks with 16-bit members"),
-    4435: ("storage_push_constant_16", "push constants of 16 bits"),
-    6033: ("shader_buffer_float32_atomic_add", "atomic addition of float32"),
+    Capability.FLOAT16: ("float_16_support", "float16"),
+    Capability.FLOAT64: ("float_64_support", "float64"),
+    Capability.INT64: ("int_64_support", "64-bit integers"),
+    Capability.INT16: ("int_16_support", "16-bit integers"),
+    Capability.GROUP_NON_UNIFORM: ("subgroup_enabled", "subgroup operations"),
+    Capability.GROUP_NON_UNIFORM_ARITHMETIC: ("subgroup_arithmetic", "subgroup arithmetic"),
+    Capability.STORAGE_BUFFER_8_BIT_ACCESS: ("storage_buffer_8_bit_access", "buffers of 8-bit elements"),
+    Capability.STORAGE_BUFFER_16_BIT_ACCESS: ("storage_buffer_16_bit_access", "buffers of 16-bit elements"),
+    Capability.UNIFORM_AND_STORAGE_BUFFER_16_BIT_ACCESS: (
+        "uniform_and_storage_buffer_16_bit_access",
+        "uniform blocks with 16-bit members",
+    ),
+    Capability.STORAGE_PUSH_CONSTANT_16: ("storage_push_constant_16", "push constants of 16 bits"),
+    Capability.ATOMIC_FLOAT32_ADD: ("shader_buffer_float32_atomic_add", "atomic addition of float32"),
 }
 
 

@@ -5,10 +5,10 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import SupportsIndex
 
-from vkdispatch.base import spirv
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import field, record, replace
-from vkdispatch.base.spirv import Instruction, Module
+from vkdispatch.base.spirv import opcodes as op
+from vkdispatch.base.spirv.module import GL_COMPUTE, Instruction, Module, text
 
 _STORAGE_UNIFORM_CONSTANT, _STORAGE_UNIFORM, _STORAGE_WORKGROUP = 0, 2, 4
 _STORAGE_PUSH_CONSTANT, _STORAGE_BUFFER = 9, 12
@@ -267,21 +267,21 @@ class _Reader:
     def _note(self, instruction: Instruction) -> None:
         opcode, operands = instruction.opcode, instruction.operands
         try:
-            if opcode == spirv.NAME:
-                self.names[operands[0]] = spirv.text(operands[1:])[0]
-            elif opcode == spirv.MEMBER_NAME:
-                self.member_names[operands[0], operands[1]] = spirv.text(operands[2:])[0]
-            elif opcode == spirv.DECORATE:
+            if opcode == op.NAME:
+                self.names[operands[0]] = text(operands[1:])[0]
+            elif opcode == op.MEMBER_NAME:
+                self.member_names[operands[0], operands[1]] = text(operands[2:])[0]
+            elif opcode == op.DECORATE:
                 entry = self.decorations.setdefault(operands[0], _Decorations())
                 entry.own[operands[1]] = (operands[2:], instruction.at + 3)
-            elif opcode == spirv.MEMBER_DECORATE:
+            elif opcode == op.MEMBER_DECORATE:
                 entry = self.decorations.setdefault(operands[0], _Decorations())
                 entry.members.setdefault(operands[1], {})[operands[2]] = operands[3:]
-            elif spirv.TYPE_VOID <= opcode <= spirv.TYPE_PIPE:
+            elif op.TYPE_VOID <= opcode <= op.TYPE_PIPE:
                 self._note_type(opcode, operands)
-            elif spirv.CONSTANT_TRUE <= opcode <= spirv.SPEC_CONSTANT_OP:
+            elif op.CONSTANT_TRUE <= opcode <= op.SPEC_CONSTANT_OP:
                 self._note_constant(opcode, operands)
-            elif opcode == spirv.VARIABLE and operands[2] != 7:  # of a function
+            elif opcode == op.VARIABLE and operands[2] != 7:  # of a function
                 self.variables.append((operands[1], operands[0], operands[2]))
         except (IndexError, KeyError):
             raise self.refuse(
@@ -296,35 +296,35 @@ class _Reader:
 
     def _note_type(self, opcode: int, operands: Sequence[int]) -> None:
         result, *rest = operands
-        if opcode == spirv.TYPE_BOOL:
+        if opcode == op.TYPE_BOOL:
             made = Type("bool", 32)
-        elif opcode in (spirv.TYPE_INT, spirv.TYPE_FLOAT):
+        elif opcode in (op.TYPE_INT, op.TYPE_FLOAT):
             if rest[0] not in (8, 16, 32, 64):
                 raise self.refuse(f"malformed SPIR-V: a type of {rest[0]} bits")
-            signed = opcode == spirv.TYPE_INT and bool(rest[1])
-            made = Type("int" if opcode == spirv.TYPE_INT else "float", rest[0], signed=signed)
-            if opcode == spirv.TYPE_INT and rest[1]:
+            signed = opcode == op.TYPE_INT and bool(rest[1])
+            made = Type("int" if opcode == op.TYPE_INT else "float", rest[0], signed=signed)
+            if opcode == op.TYPE_INT and rest[1]:
                 self.signed.add(result)
-        elif opcode == spirv.TYPE_VECTOR:
+        elif opcode == op.TYPE_VECTOR:
             made = Type("vector", count=rest[1], element=self.types[rest[0]])
-        elif opcode == spirv.TYPE_MATRIX:
+        elif opcode == op.TYPE_MATRIX:
             made = Type("matrix", count=rest[1], element=self.types[rest[0]])
-        elif opcode in (spirv.TYPE_ARRAY, spirv.TYPE_RUNTIME_ARRAY):
+        elif opcode in (op.TYPE_ARRAY, op.TYPE_RUNTIME_ARRAY):
             stride = self._own(result, _ARRAY_STRIDE) or 0
-            count = int(self.constants.get(rest[1], 0)) if opcode == spirv.TYPE_ARRAY else 0
+            count = int(self.constants.get(rest[1], 0)) if opcode == op.TYPE_ARRAY else 0
             made = Type("array", count=count, element=self.types[rest[0]], stride=stride)
             self.elements[result] = rest[0]
-        elif opcode == spirv.TYPE_STRUCT:
+        elif opcode == op.TYPE_STRUCT:
             made = self._struct(result, rest)
-        elif opcode in (spirv.TYPE_IMAGE, spirv.TYPE_SAMPLED_IMAGE, spirv.TYPE_SAMPLER):
+        elif opcode in (op.TYPE_IMAGE, op.TYPE_SAMPLED_IMAGE, op.TYPE_SAMPLER):
             made = Type("image")
-            if opcode == spirv.TYPE_IMAGE:
+            if opcode == op.TYPE_IMAGE:
                 self.images[result] = (rest[1], bool(rest[3]), bool(rest[4]), rest[5])
-            elif opcode == spirv.TYPE_SAMPLED_IMAGE:
+            elif opcode == op.TYPE_SAMPLED_IMAGE:
                 self.combined[result] = rest[0]
             else:
                 self.samplers.add(result)
-        elif opcode == spirv.TYPE_POINTER:
+        elif opcode == op.TYPE_POINTER:
             made = Type("pointer", 64)
             self.pointers[result] = rest[1]
         else:
@@ -356,10 +356,10 @@ class _Reader:
 
     def _note_constant(self, opcode: int, operands: Sequence[int]) -> None:
         kind, result, *rest = operands
-        if opcode in (spirv.CONSTANT_COMPOSITE, spirv.SPEC_CONSTANT_COMPOSITE):
+        if opcode in (op.CONSTANT_COMPOSITE, op.SPEC_CONSTANT_COMPOSITE):
             self.composites[result] = rest
             return
-        if opcode == spirv.SPEC_CONSTANT_OP:
+        if opcode == op.SPEC_CONSTANT_OP:
             value = self._computed(rest)
             if value is not None:
                 self.constants[result] = value
@@ -368,7 +368,7 @@ class _Reader:
         if value is None:
             return
         number = self._own(result, _SPEC_ID)
-        if number is not None and opcode >= spirv.SPEC_CONSTANT_TRUE:
+        if number is not None and opcode >= op.SPEC_CONSTANT_TRUE:
             made = self.types[kind]
             name = self.names.get(result, "")
             constant = SpecConstant(number, name, made.kind, made.width, kind in self.signed, value)
@@ -378,12 +378,12 @@ class _Reader:
         self.constants[result] = value
 
     def _literal(self, opcode: int, kind: int, words: Sequence[int]) -> Value | None:
-        if opcode in (spirv.CONSTANT_TRUE, spirv.SPEC_CONSTANT_TRUE):
+        if opcode in (op.CONSTANT_TRUE, op.SPEC_CONSTANT_TRUE):
             return True
-        if opcode in (spirv.CONSTANT_FALSE, spirv.SPEC_CONSTANT_FALSE):
+        if opcode in (op.CONSTANT_FALSE, op.SPEC_CONSTANT_FALSE):
             return False
         made = self.types[kind]
-        if opcode not in (spirv.CONSTANT, spirv.SPEC_CONSTANT) or made.kind not in ("int", "float"):
+        if opcode not in (op.CONSTANT, op.SPEC_CONSTANT) or made.kind not in ("int", "float"):
             return None
         data = b"".join(word.to_bytes(4, "little") for word in words)[: made.width // 8]
         if len(data) < made.width // 8:
@@ -443,23 +443,21 @@ class _Reader:
             push_constants,
             self.spec_constants,
             shared,
-            frozenset(
-                word for instruction in self.module.of(spirv.CAPABILITY) for word in instruction.operands
-            ),
+            frozenset(word for instruction in self.module.of(op.CAPABILITY) for word in instruction.operands),
             push_name,
         )
 
     def _entry(self, entry_point: str) -> int:
-        functions = {instruction.operands[1] for instruction in self.module.of(spirv.FUNCTION)}
+        functions = {instruction.operands[1] for instruction in self.module.of(op.FUNCTION)}
         found = []
-        for instruction in self.module.of(spirv.ENTRY_POINT):
+        for instruction in self.module.of(op.ENTRY_POINT):
             if len(instruction.operands) < 3:
                 raise self.refuse("malformed SPIR-V: an entry point without a name")
             model, function, *rest = instruction.operands
-            name = spirv.text(rest)[0]
-            if model == spirv.GL_COMPUTE:
+            name = text(rest)[0]
+            if model == GL_COMPUTE:
                 found.append(name)
-            if name == entry_point and model == spirv.GL_COMPUTE:
+            if name == entry_point and model == GL_COMPUTE:
                 if function not in functions:
                     raise self.refuse(f"malformed SPIR-V: the entry point {name!r} is no function")
                 return function
@@ -474,7 +472,7 @@ class _Reader:
         for identifier in self.decorations:
             if self._own(identifier, _BUILT_IN) == _WORKGROUP_SIZE and identifier in self.composites:
                 return self._sizes(self.composites[identifier])
-        for instruction in self.module.of(spirv.EXECUTION_MODE, spirv.EXECUTION_MODE_ID):
+        for instruction in self.module.of(op.EXECUTION_MODE, op.EXECUTION_MODE_ID):
             if len(instruction.operands) < 5 or instruction.operands[0] != function:
                 continue
             if instruction.operands[1] == _LOCAL_SIZE:
