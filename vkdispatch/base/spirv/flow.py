@@ -157,7 +157,7 @@ class _Function:
                 self._read_merge(block, index)
             if instruction.opcode == op.PHI and not phis:
                 raise self.refuse(instruction, "does not come first in its block")
-            phis = phis and instruction.opcode in (op.PHI, 8, 317)
+            phis = phis and instruction.opcode in (op.PHI, op.LINE, op.NO_LINE)
 
     def _read_merge(self, block: Block, index: int) -> None:
         instruction, last = block.code[index], block.code[-1]
