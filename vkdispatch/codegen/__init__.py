@@ -6,6 +6,7 @@ It is imported as `import vkdispatch.codegen as vc`. Some names shadow built-in 
 
 from math import e, inf, nan, pi, tau
 
+from vkdispatch.analyses.layout import ArgumentLayout, StructElement
 from vkdispatch.codegen.abbreviations import (
     Buff,
     Const,
@@ -450,19 +451,13 @@ from vkdispatch.codegen.images import (
     ImageVariable,
     StorageImageVariable,
 )
-from vkdispatch.codegen.ir import (
-    ShaderFlags,
-)
-from vkdispatch.codegen.layout import (
-    ArgumentLayout,
-    StructElement,
-)
 from vkdispatch.codegen.local_arrays import LocalArray
 from vkdispatch.codegen.matrices import CooperativeMatrix, cooperative_matrix, matrix_multiply_add
 from vkdispatch.codegen.variables import (
     BoundVariable,
     ShaderVariable,
 )
+from vkdispatch.ir import ShaderFlags
 
 # last: threads that import parts of the package at once wait for each other in one order
 from vkdispatch.codegen import random  # isort: skip

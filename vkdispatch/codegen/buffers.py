@@ -14,13 +14,13 @@ from vkdispatch.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
 )
-from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.indexing import flat_index
-from vkdispatch.codegen.ir import Builtin, Expr, Op, SharedArray, Storage, is_constant
 from vkdispatch.codegen.kernel_warnings import warn
-from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.recording import current
 from vkdispatch.codegen.variables import BoundVariable, ShaderVariable, integer_index
+from vkdispatch.ir import Builtin, Expr, Op, SharedArray, Storage, is_constant
+from vkdispatch.ir import expressions as ex
+from vkdispatch.ir.location import here, located
 
 
 class BufferVariable(BoundVariable):

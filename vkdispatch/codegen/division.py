@@ -13,11 +13,11 @@ from vkdispatch.base.dtype import (
     is_signed_dtype,
 )
 from vkdispatch.base.errors import ArgumentTypeError
-from vkdispatch.codegen import expressions as ex
-from vkdispatch.codegen.helpers import HALF_MODULO, HALF_QUOTIENT
-from vkdispatch.codegen.ir import Expr, Op
-from vkdispatch.codegen.location import located
-from vkdispatch.codegen.numbers import rounded
+from vkdispatch.ir import Expr, Op
+from vkdispatch.ir import expressions as ex
+from vkdispatch.ir.location import located
+from vkdispatch.ir.numbers import rounded
+from vkdispatch.ir.own_functions import HALF_MODULO, HALF_QUOTIENT
 
 
 def floor_quotient(a: ex.Operand, b: ex.Operand) -> Expr:

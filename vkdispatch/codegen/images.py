@@ -13,12 +13,12 @@ from vkdispatch.base.dtype import (
     to_vector,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen import expressions as ex
-from vkdispatch.codegen.attributes import COMPONENTS
-from vkdispatch.codegen.ir import Expr, ImageBinding, ImageStore, Op
-from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.recording import current
 from vkdispatch.codegen.variables import BoundVariable, ShaderVariable, operand_expr, value_to_store
+from vkdispatch.ir import Expr, ImageBinding, ImageStore, Op
+from vkdispatch.ir import expressions as ex
+from vkdispatch.ir.attributes import COMPONENTS
+from vkdispatch.ir.location import here, located
 
 _AXES = {1: "x", 2: "(x, y)", 3: "(x, y, z)"}
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from vkdispatch.base.errors import KernelWarning
 from vkdispatch.base.record import record
-from vkdispatch.codegen.location import Loc, here
+from vkdispatch.ir.location import Loc, here
 
 
 @record

@@ -5,11 +5,11 @@ from typing import Any
 from vkdispatch.base.dtype import DType, array_type, int32
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
-from vkdispatch.codegen import expressions as ex
-from vkdispatch.codegen.ir import Expr, Op
-from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.recording import current
 from vkdispatch.codegen.variables import ShaderVariable, assign, integer_index, value_to_store
+from vkdispatch.ir import Expr, Op
+from vkdispatch.ir import expressions as ex
+from vkdispatch.ir.location import here, located
 
 # Beyond, filling an array is a loop of the GPU.
 _MOST_STORES = 16

@@ -23,12 +23,12 @@ from vkdispatch.base.dtype import (
     uint32,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.buffers import BufferVariable
-from vkdispatch.codegen.ir import Expr, MatrixLoad, MatrixStore, Op
-from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.recording import current
 from vkdispatch.codegen.variables import ShaderVariable, integer_index, value_to_store
+from vkdispatch.ir import Expr, MatrixLoad, MatrixStore, Op
+from vkdispatch.ir import expressions as ex
+from vkdispatch.ir.location import here, located
 
 _USES = ("a", "b", "accumulator")
 _SCOPES = ("subgroup", "workgroup")

@@ -8,12 +8,12 @@ from vkdispatch.base.dtype import (
     is_scalar,
     is_signed_dtype,
 )
-from vkdispatch.codegen import expressions as ex
-from vkdispatch.codegen.ir import Expr, Op, Register
 from vkdispatch.codegen.kernel_warnings import warn
-from vkdispatch.codegen.location import within_library
-from vkdispatch.codegen.numbers import MIRRORED, bounds, known_outcome, wider_type
 from vkdispatch.codegen.recording import current, is_tracing
+from vkdispatch.ir import Expr, Op, Register
+from vkdispatch.ir import expressions as ex
+from vkdispatch.ir.location import within_library
+from vkdispatch.ir.numbers import MIRRORED, bounds, known_outcome, wider_type
 
 # Operations whose value is negative, or wraps around, where one of their operands does.
 _PASSED_ON = frozenset((Op.COMPONENT, Op.SWIZZLE, Op.INDEX, Op.CONSTRUCT, Op.SELECT))

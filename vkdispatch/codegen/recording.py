@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from types import CodeType
 from typing import Any, Literal
 
+from vkdispatch.analyses.contents import nodes
 from vkdispatch.base.dtype import DType, bool_, float32, ivec4
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.record import field, record, replace
-from vkdispatch.codegen.analysis import nodes
-from vkdispatch.codegen.expressions import construct, literal
-from vkdispatch.codegen.ir import (
+from vkdispatch.codegen.kernel_warnings import Warned, collect_warnings, show_warnings, warn
+from vkdispatch.ir import (
     Argument,
     Block,
     Break,
@@ -42,10 +42,10 @@ from vkdispatch.codegen.ir import (
     root_of,
     walk,
 )
-from vkdispatch.codegen.kernel_warnings import Warned, collect_warnings, show_warnings, warn
-from vkdispatch.codegen.location import Loc, here, located
-from vkdispatch.codegen.names import legal_name
-from vkdispatch.codegen.reads import unused_updates
+from vkdispatch.ir.expressions import construct, literal
+from vkdispatch.ir.location import Loc, here, located
+from vkdispatch.ir.names import legal_name
+from vkdispatch.passes.reads import unused_updates
 
 # An f-string has text only: a GPU value goes in as its number in the recorder between two marks, and a text
 # for those who look. The characters are of Unicode's private use area.

@@ -10,11 +10,11 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, Compon
 from vkdispatch.base.record import replace
 from vkdispatch.base.structures import Structure, field_types, is_structure
 from vkdispatch.codegen.buffers import BufferVariable
-from vkdispatch.codegen.ir import Expr, Storage
-from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.place_reads import is_place_in
 from vkdispatch.codegen.recording import current
 from vkdispatch.codegen.variables import ShaderVariable, value_to_store
+from vkdispatch.ir import Expr, Storage
+from vkdispatch.ir.location import here, located
 
 _set = object.__setattr__
 # ---- places and values -----------------------------------------------------------------------------

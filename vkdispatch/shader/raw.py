@@ -22,8 +22,8 @@ from vkdispatch.base.spirv.reflection import Interface, SpecConstant, Value, reb
 from vkdispatch.base.spirv.type_checks import check_types
 from vkdispatch.base.surroundings import surround
 from vkdispatch.codegen import ShaderDescription, ShaderSource
-from vkdispatch.codegen.diagnostics import Checks
-from vkdispatch.codegen.variant import Variant
+from vkdispatch.ir.variant import Variant
+from vkdispatch.passes.diagnostics import Checks
 from vkdispatch.shader.launch_size import Extent, checked_local_size
 from vkdispatch.shader.launcher import BuiltKernel, bind_kernel, check_local_size
 from vkdispatch.shader.raw_arguments import RawArgument, read_arguments
