@@ -16,7 +16,7 @@ LANES = [
             ("@vd.shader", "reads the signature", "shader/decorator.py"),
             ("rewrite", "if, while, for: GPU or not", "rewrite/transform.py"),
             ("trace", "the body runs once", "codegen/variables.py"),
-            ("typed IR", "statements, dtypes, lines", "ir/"),
+            ("typed IR", "statements, dtypes, lines", "ir/statements.py"),
         ],
     ),
     (

@@ -1,6 +1,6 @@
 """What a writer wants to know about a kernel.
 
-Its contents, accesses, types in use, and scopes. Names are `naming`'s.
+Its contents, accesses, types in use, and scopes. `naming` chooses the names.
 """
 
 import functools

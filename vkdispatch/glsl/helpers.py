@@ -41,7 +41,7 @@ _TEXTS = {
     return high;
 }}
 """,
-    # what goes through it is a number of 32 bits, whatever the form of the kernel: see `widen`
+    # what goes through it is a number of 32 bits, whatever the form of the kernel: see `passes.widen`
     WRAPPED: """
 {0} wrapped({0} value) {{
     return value;

@@ -148,7 +148,7 @@ class BodyWriter:
         elif isinstance(statement, Effect):
             self.line(f"{statement.function}();", loc)
         elif isinstance(statement, Print):
-            # GLSL has none: `instrument` turns prints into statements that have
+            # GLSL has none: `passes.instrument` turns prints into statements that have
             self._comment(f"print {statement.format!r}", loc)
         elif isinstance(statement, Assert):
             self._comment(f"assert {statement.message!r}", loc)

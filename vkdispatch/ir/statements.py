@@ -247,7 +247,7 @@ class Kernel:
 
     `resources` are the bound buffers and images in binding order; `exec_count` is the argument (uvec3) that
     limits the global invocation id, or None without a limit. `reads` and `writes` have the storage marked by
-    hand. The positions of a `wide` one have 64 bits; see `widen`.
+    hand. The positions of a `wide` one have 64 bits; see `passes.widen`.
     """
 
     name: str
@@ -263,7 +263,7 @@ class Kernel:
 
     @functools.cached_property
     def facts(self) -> dict[object, Any]:
-        """What analyses have found out about the kernel; see `analysis.remembered`."""
+        """What analyses have found out about the kernel; see `analyses.contents.remembered`."""
         return {}
 
 
