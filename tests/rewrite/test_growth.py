@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import vkdispatch as vd
-from vkdispatch.codegen.recording import Recorder
+from vkdispatch.codegen.trace.recording import Recorder
 from vkdispatch.glsl.writer import write_kernel
 from vkdispatch.ir.location import Loc
 

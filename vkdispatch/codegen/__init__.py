@@ -82,7 +82,6 @@ from vkdispatch.codegen.backends import (
     set_codegen_backend,
     set_shader_print_line_numbers,
 )
-from vkdispatch.codegen.buffers import BufferVariable
 from vkdispatch.codegen.builder import (
     ShaderBuilder,
     ShaderContext,
@@ -447,12 +446,10 @@ from vkdispatch.codegen.functions.trigonometry import (
     tan,
     tanh,
 )
-from vkdispatch.codegen.images import (
-    ImageVariable,
-    StorageImageVariable,
-)
-from vkdispatch.codegen.local_arrays import LocalArray
-from vkdispatch.codegen.matrices import CooperativeMatrix, cooperative_matrix, matrix_multiply_add
+from vkdispatch.codegen.objects.buffers import BufferVariable
+from vkdispatch.codegen.objects.images import ImageVariable, StorageImageVariable
+from vkdispatch.codegen.objects.local_arrays import LocalArray
+from vkdispatch.codegen.objects.matrices import CooperativeMatrix, cooperative_matrix, matrix_multiply_add
 from vkdispatch.codegen.variables import (
     BoundVariable,
     ShaderVariable,

@@ -13,7 +13,6 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageE
 from vkdispatch.base.record import replace
 from vkdispatch.codegen.arguments import declare_argument
 from vkdispatch.codegen.backends import get_codegen_backend
-from vkdispatch.codegen.buffers import BufferVariable
 from vkdispatch.codegen.constants import ConstantArray
 from vkdispatch.codegen.description import (
     ArgType,
@@ -23,8 +22,9 @@ from vkdispatch.codegen.description import (
     ShaderDescription,
     binding_type,
 )
-from vkdispatch.codegen.kernel_warnings import warn
-from vkdispatch.codegen.recording import Recorder, current, refuse_placeholders, set_current
+from vkdispatch.codegen.objects.buffers import BufferVariable
+from vkdispatch.codegen.trace.kernel_warnings import warn
+from vkdispatch.codegen.trace.recording import Recorder, current, refuse_placeholders, set_current
 from vkdispatch.codegen.variables import check_dtype
 from vkdispatch.glsl.writer import statements_text
 from vkdispatch.ir import (

@@ -31,8 +31,8 @@ from vkdispatch.base.errors import (
 )
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.structures import is_structure
-from vkdispatch.codegen.operators import Operators
-from vkdispatch.codegen.recording import current, is_tracing
+from vkdispatch.codegen.trace.operators import Operators
+from vkdispatch.codegen.trace.recording import current, is_tracing
 from vkdispatch.glsl.expressions import expression_text
 from vkdispatch.ir import (
     Expr,

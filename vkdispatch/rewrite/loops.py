@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from vkdispatch.base.dtype import bool_, int32
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.codegen.functions.ranges import GpuRange
-from vkdispatch.codegen.kernel_warnings import warn
+from vkdispatch.codegen.trace.kernel_warnings import warn
 from vkdispatch.ir import Break, Continue, Expr, If, Return, Statement, While, walk
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located

@@ -23,7 +23,7 @@ from vkdispatch.base.dtype import (
 from vkdispatch.base.errors import ArgumentValueError, VkDispatchError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import record, replace
-from vkdispatch.codegen.structures import StructureValue
+from vkdispatch.codegen.objects.structures import StructureValue
 from vkdispatch.codegen.variables import BoundVariable, ShaderVariable
 from vkdispatch.ir import Expr, Op, Register
 from vkdispatch.ir import expressions as ex

@@ -27,7 +27,7 @@ from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen import ShaderDescription, ShaderSource
 from vkdispatch.codegen.description import Place
-from vkdispatch.codegen.kernel_warnings import warn
+from vkdispatch.codegen.trace.kernel_warnings import warn
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.diagnostics import Probe
 from vkdispatch.execution_pipeline.optimization import Fusible

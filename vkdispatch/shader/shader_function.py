@@ -29,7 +29,7 @@ from vkdispatch.base.listing import Listed
 from vkdispatch.base.record import replace
 from vkdispatch.codegen import ShaderDescription, ShaderSource, get_shader_print_line_numbers
 from vkdispatch.codegen.constants import ConstantArray
-from vkdispatch.codegen.recording import is_tracing
+from vkdispatch.codegen.trace.recording import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics
 from vkdispatch.execution_pipeline.kernel_facts import KernelFacts, describe

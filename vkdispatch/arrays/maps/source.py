@@ -17,7 +17,7 @@ from vkdispatch.arrays.values.elements import (
 from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record, replace
-from vkdispatch.codegen.buffers import BufferVariable
+from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Kernel, Op, Register, expressions_of, walk
 from vkdispatch.rewrite.functions import kernel

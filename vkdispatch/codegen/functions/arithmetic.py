@@ -21,8 +21,8 @@ from vkdispatch.base.dtype import (
     uint64,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen.division import floor_quotient, floor_remainder
 from vkdispatch.codegen.functions.elementwise import all_numbers, by_component, gives_value, operands
+from vkdispatch.codegen.trace.division import floor_quotient, floor_remainder
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr
 from vkdispatch.ir import expressions as ex

@@ -21,7 +21,7 @@ from vkdispatch.base.dtype import (
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen.functions.elementwise import Value, gives_value
-from vkdispatch.codegen.recording import Recorder, current
+from vkdispatch.codegen.trace.recording import Recorder, current
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr, If, RawStatement, Return
 from vkdispatch.ir import expressions as ex

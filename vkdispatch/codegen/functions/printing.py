@@ -8,7 +8,7 @@ from typing import Any
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType, float32, int32, uint32
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen.recording import current
+from vkdispatch.codegen.trace.recording import current
 from vkdispatch.codegen.variables import ShaderVariable, scalar_parts
 from vkdispatch.ir import Expr, Op, Print, RawText, ShaderFlags
 from vkdispatch.ir import expressions as ex

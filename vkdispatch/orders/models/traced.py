@@ -21,7 +21,7 @@ from vkdispatch.base.errors import VkDispatchError
 from vkdispatch.codegen import ShaderDescription, abbreviations
 from vkdispatch.codegen.arguments import Buffer as BufferAnnotation
 from vkdispatch.codegen.arguments import Constant
-from vkdispatch.codegen.buffers import BufferVariable
+from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.orders.arguments import Parameter

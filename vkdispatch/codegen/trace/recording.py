@@ -15,7 +15,7 @@ from vkdispatch.analyses.contents import nodes
 from vkdispatch.base.dtype import DType, bool_, float32, ivec4
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.record import field, record, replace
-from vkdispatch.codegen.kernel_warnings import Warned, collect_warnings, show_warnings, warn
+from vkdispatch.codegen.trace.kernel_warnings import Warned, collect_warnings, show_warnings, warn
 from vkdispatch.ir import (
     Argument,
     Block,

@@ -14,9 +14,9 @@ from vkdispatch.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
 )
-from vkdispatch.codegen.indexing import flat_index
-from vkdispatch.codegen.kernel_warnings import warn
-from vkdispatch.codegen.recording import current
+from vkdispatch.codegen.objects.indexing import flat_index
+from vkdispatch.codegen.trace.kernel_warnings import warn
+from vkdispatch.codegen.trace.recording import current
 from vkdispatch.codegen.variables import BoundVariable, ShaderVariable, integer_index
 from vkdispatch.ir import Builtin, Expr, Op, SharedArray, Storage, is_constant
 from vkdispatch.ir import expressions as ex
