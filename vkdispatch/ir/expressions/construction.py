@@ -1,4 +1,4 @@
-"""Values made of others (calls, conversions, components, vectors, matrices), and the type that operands share."""
+"""Values made of others: calls, casts, components, vectors, matrices; and the type that operands share."""
 
 from collections.abc import Sequence
 from typing import Any
