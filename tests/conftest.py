@@ -17,7 +17,7 @@ import pytest
 import vkdispatch_native as native
 from vkdispatch.arrays import facts
 from vkdispatch.base import context as base_context
-from vkdispatch.base import spirv_features
+from vkdispatch.base import device_support
 from vkdispatch.base.context import get_context, is_context_initialized, queue_wait_idle
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
@@ -129,7 +129,7 @@ def _values(known: facts.DeviceFacts) -> list[Any]:
 
 # What a device may lack, as error messages name it, and the attribute of devices that tells.
 _LACKS = {
-    **{what: attribute for attribute, what in spirv_features._FEATURES.values()},
+    **{what: attribute for attribute, what in device_support._FEATURES.values()},
     "double": "float_64_support",
     "complex128": "float_64_support",
     "8-bit integers": "storage_buffer_8_bit_access",

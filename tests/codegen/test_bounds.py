@@ -14,15 +14,15 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
+from vkdispatch.analyses.verify import verify
 from vkdispatch.base.record import replace
 from vkdispatch.codegen.abbreviations import Buff, Const, f32, i32, u32
-from vkdispatch.codegen.bounds import guard_effects, keeps_workgroups
-from vkdispatch.codegen.ir import Effect, Kernel, walk
-from vkdispatch.codegen.variant import Variant
-from vkdispatch.codegen.verify import verify
-from vkdispatch.codegen.widen import widen
 from vkdispatch.interpreter.execution import run_kernel
 from vkdispatch.interpreter.memory import Cells
+from vkdispatch.ir import Effect, Kernel, walk
+from vkdispatch.ir.variant import Variant
+from vkdispatch.passes.bounds import guard_effects, keeps_workgroups
+from vkdispatch.passes.widen import widen
 
 EARLY = "if (any(greaterThanEqual(gl_GlobalInvocationID, PC.exec_count))) return;"
 LOCAL = (8, 1, 1)

@@ -9,12 +9,12 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
+from vkdispatch.analyses.verify import verify
 from vkdispatch.base.compute_plan import compile_glsl
 from vkdispatch.codegen.abbreviations import Buff, Const, c64, f16, f32, f64, i32, u8, u32, v4
-from vkdispatch.codegen.coarsen import coarsen, coarsening
-from vkdispatch.codegen.ir import Declare, Kernel, Store, walk
-from vkdispatch.codegen.variant import Variant
-from vkdispatch.codegen.verify import verify
+from vkdispatch.ir import Declare, Kernel, Store, walk
+from vkdispatch.ir.variant import Variant
+from vkdispatch.passes.coarsen import coarsen, coarsening
 
 
 def traced(function: Any, *annotations: Any) -> Any:

@@ -6,8 +6,9 @@ import typing
 import pytest
 
 import vkdispatch.codegen as vc
+from vkdispatch import ir
+from vkdispatch.analyses.verify import verify
 from vkdispatch.base import dtype as dt
-from vkdispatch.codegen import ir
 from vkdispatch.codegen.abbreviations import (
     Buff,
     Const,
@@ -26,8 +27,7 @@ from vkdispatch.codegen.abbreviations import (
     v2,
     v3,
 )  # fmt: skip
-from vkdispatch.codegen.variant import Variant
-from vkdispatch.codegen.verify import verify
+from vkdispatch.ir.variant import Variant
 
 from .tracing import compile_glsl, compiled, statements, trace
 

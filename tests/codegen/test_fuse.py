@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
+from vkdispatch.analyses.affine import Form, Space
+from vkdispatch.analyses.verify import verify
 from vkdispatch.codegen.abbreviations import Buff, Const, c64, f16, f32, f64, i32, m2, u8, u32, v3
-from vkdispatch.codegen.affine import Form, Space
-from vkdispatch.codegen.elementwise import decided, decisions, elementwise
-from vkdispatch.codegen.fuse import Fused, fuse
-from vkdispatch.codegen.glsl import write_kernel
-from vkdispatch.codegen.ir import Argument, Expr, Kernel, Op, Return, Storage, Store, walk
-from vkdispatch.codegen.places import Part, is_kept_in_registers
-from vkdispatch.codegen.verify import verify
+from vkdispatch.glsl.writer import write_kernel
 from vkdispatch.interpreter.execution import run_kernel
 from vkdispatch.interpreter.memory import Cells
 from vkdispatch.interpreter.program import Checked
+from vkdispatch.ir import Argument, Expr, Kernel, Op, Return, Storage, Store, walk
+from vkdispatch.passes.elementwise import decided, decisions, elementwise
+from vkdispatch.passes.fuse import Fused, fuse
+from vkdispatch.passes.places import Part, is_kept_in_registers
 
 from .tracing import compile_glsl, trace
 

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 import vkdispatch.codegen as vc
+from vkdispatch import ir
+from vkdispatch.analyses.verify import verify
 from vkdispatch.base.dtype import float32, int32, ivec2, uint32, vec2, vec3, vec4
 from vkdispatch.base.errors import VkDispatchError
-from vkdispatch.codegen import ir
 from vkdispatch.codegen.abbreviations import (
     Buff,
     Img1,
@@ -31,7 +32,6 @@ from vkdispatch.codegen.abbreviations import (
     v3,
     v4,
 )
-from vkdispatch.codegen.verify import verify
 
 from .tracing import compiled, statements, trace
 

@@ -13,13 +13,22 @@ import pytest
 
 import vkdispatch.codegen as vc
 from tests.codegen.tracing import compile_glsl, trace
+from vkdispatch.analyses.verify import verify
 from vkdispatch.base import dtype as dt
 from vkdispatch.codegen.abbreviations import Buff, Const, c64, c128, f16, f32, f64, i16, i32, i64, m2, u32, v3
-from vkdispatch.codegen.diagnostics import BoundsSite, Checks, LoopSite, NanSite, PrintSite, parse_checks
-from vkdispatch.codegen.glsl import write_kernel
-from vkdispatch.codegen.instrument import Instrumented, instrument
-from vkdispatch.codegen.ir import ShaderFlags
-from vkdispatch.codegen.messages import (
+from vkdispatch.glsl.writer import write_kernel
+from vkdispatch.ir import ShaderFlags
+from vkdispatch.ir.variant import Variant
+from vkdispatch.passes.diagnostics import (
+    BoundsSite,
+    Checks,
+    LoopSite,
+    NanSite,
+    PrintSite,
+    parse_checks,
+)
+from vkdispatch.passes.instrument import Instrumented, instrument
+from vkdispatch.passes.messages import (
     BRACES,
     PERCENT,
     FormatError,
@@ -30,8 +39,6 @@ from vkdispatch.codegen.messages import (
     value_of_words,
     word_count,
 )
-from vkdispatch.codegen.variant import Variant
-from vkdispatch.codegen.verify import verify
 
 _ALL = Checks(bounds=True, nan=True, loops=True)
 

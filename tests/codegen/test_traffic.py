@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import vkdispatch.codegen as vc
+from vkdispatch.analyses.launch_values import Launch
+from vkdispatch.analyses.linear import Linear, Ranges, digits_of, touched
+from vkdispatch.analyses.traffic import Known, Traffic, traffic
 from vkdispatch.base.dtype import float32, int32, ivec2, ivec3
 from vkdispatch.codegen.abbreviations import Buff, Const, SImg2, f32, f64, i32, u8, v4
-from vkdispatch.codegen.launch_values import Launch
-from vkdispatch.codegen.linear import Linear, Ranges, digits_of, touched
-from vkdispatch.codegen.traffic import Known, Traffic, traffic
 
 from .tracing import trace
 

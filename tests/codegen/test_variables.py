@@ -29,7 +29,7 @@ from vkdispatch.codegen.abbreviations import (
     v3,
     v4,
 )
-from vkdispatch.codegen.variant import Variant
+from vkdispatch.ir.variant import Variant
 
 from .tracing import compiled, statements, trace
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.codegen.variant import Variant
-from vkdispatch.codegen.verify import verify
+from vkdispatch.analyses.verify import verify
+from vkdispatch.ir.variant import Variant
 
 try:
     import vkdispatch_native

@@ -11,9 +11,9 @@ import pytest
 
 import vkdispatch.codegen as vc
 import vkdispatch_native as native
+from vkdispatch.analyses.verify import verify
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import DType
-from vkdispatch.codegen.verify import verify
 
 pytest.importorskip("docutils")
 pytest.importorskip("sphinx")

@@ -12,11 +12,11 @@ import re
 import vkdispatch as vd
 import vkdispatch_native as native
 from vkdispatch.base.compute_plan import ComputePlan
+from vkdispatch.base.device_support import check_features
 from vkdispatch.base.errors import VkDispatchError
-from vkdispatch.base.spirv import NEWEST_OF_EXTENSIONS, read_module
-from vkdispatch.base.spirv_features import check_features
-from vkdispatch.base.spirv_reflection import reflect
-from vkdispatch.base.spirv_types import check_types
+from vkdispatch.base.spirv.module import NEWEST_OF_EXTENSIONS, read_module
+from vkdispatch.base.spirv.reflection import reflect
+from vkdispatch.base.spirv.type_checks import check_types
 
 from .driving import main
 from .spirv_modules import SOURCES, compile_for_device, kinds_of, push_size

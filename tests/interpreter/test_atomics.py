@@ -13,11 +13,11 @@ import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import DType, bool_
-from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.abbreviations import Buff, f32, f64, i32, u32, u64, uv4, v2
-from vkdispatch.codegen.ir import Expr, Op
-from vkdispatch.codegen.recording import current
+from vkdispatch.codegen.trace.recording import current
 from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.ir import Expr, Op
+from vkdispatch.ir import expressions as ex
 
 ROWS = 300
 _RULES: dict[str, Callable[[Any, Any], Any]] = {

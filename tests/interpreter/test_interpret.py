@@ -15,7 +15,6 @@ import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import DType
-from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.abbreviations import (
     Buff,
     Const,
@@ -44,7 +43,8 @@ from vkdispatch.codegen.abbreviations import (
     v2,
     v3,
 )
-from vkdispatch.codegen.recording import current
+from vkdispatch.codegen.trace.recording import current
+from vkdispatch.ir import expressions as ex
 
 
 @vd.shader("data.size")

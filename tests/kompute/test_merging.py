@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import vkdispatch.kompute as kp
-from vkdispatch.base.spirv_repeat import MOST
+from vkdispatch.base.spirv.repeat import MOST
 from vkdispatch.kompute import commands as recorded
 
 from .kernels import ADD_ONE

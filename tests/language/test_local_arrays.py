@@ -8,6 +8,7 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
+from vkdispatch.analyses.verify import verify
 from vkdispatch.base.dtype import DType
 from vkdispatch.codegen.abbreviations import (
     Buff,
@@ -26,7 +27,6 @@ from vkdispatch.codegen.abbreviations import (
     v2,
     v3,
 )
-from vkdispatch.codegen.verify import verify
 from vkdispatch.shader import variants
 
 from .running import host, need

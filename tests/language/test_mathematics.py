@@ -23,7 +23,7 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import DType
 from vkdispatch.codegen import abbreviations
 from vkdispatch.codegen.abbreviations import Buff, dv3, f16, f32, f64, i32, i64, v2
-from vkdispatch.codegen.mathematics import roots, special
+from vkdispatch.glsl.mathematics import roots, special
 
 from .running import buffer_of, close, evaluate, filled, host, need, result_types, same
 

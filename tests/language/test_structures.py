@@ -10,6 +10,7 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
+from vkdispatch.analyses.verify import verify
 from vkdispatch.base.structures import structure_of
 from vkdispatch.codegen.abbreviations import (
     Buff,
@@ -31,7 +32,6 @@ from vkdispatch.codegen.abbreviations import (
     v2,
     v3,
 )
-from vkdispatch.codegen.verify import verify
 from vkdispatch.shader import variants
 
 from .running import need

@@ -11,6 +11,7 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
+from vkdispatch.analyses.contents import usage
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import DType
 from vkdispatch.codegen.abbreviations import (
@@ -31,7 +32,6 @@ from vkdispatch.codegen.abbreviations import (
     uv4,
     v3,
 )
-from vkdispatch.codegen.analysis import usage
 from vkdispatch.shader.features import missing_operation
 
 from .running import Array, buffer_of, close, filled, host, need, same

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import vkdispatch as vd
-from vkdispatch.codegen.glsl import write_kernel
-from vkdispatch.codegen.location import Loc
-from vkdispatch.codegen.recording import Recorder
+from vkdispatch.codegen.trace.recording import Recorder
+from vkdispatch.glsl.writer import write_kernel
+from vkdispatch.ir.location import Loc
 
 HEAD = """
 import vkdispatch.codegen as vc

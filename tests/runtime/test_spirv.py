@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
-from vkdispatch.base import spirv
 from vkdispatch.base.compiler import compile_glsl
-from vkdispatch.base.spirv import read_module, validate
-from vkdispatch.base.spirv_reflection import rebound, reflect
-from vkdispatch.base.spirv_types import check_types
+from vkdispatch.base.spirv import opcodes as op
+from vkdispatch.base.spirv.module import LAST_KNOWN, read_module, text, validate
+from vkdispatch.base.spirv.reflection import rebound, reflect
+from vkdispatch.base.spirv.type_checks import check_types
 from vkdispatch.codegen.abbreviations import Buff, Const, f32, u32, v4
 
 SOURCE = """#version 450
@@ -90,7 +90,7 @@ def test_instructions_of_extensions_are_let_through() -> None:
         "test",
     )
     module = read_module(code)
-    assert max(instruction.opcode for instruction in module.instructions) > spirv.LAST_KNOWN
+    assert max(instruction.opcode for instruction in module.instructions) > LAST_KNOWN
     check_types(module)
 
 
@@ -140,7 +140,7 @@ def test_entry_points() -> None:
     with pytest.raises(ValueError, match="no compute entry point 'other'; it has 'main'"):
         reflect(module, "other")
     words = CODE.copy()
-    entry = next(module.of(spirv.ENTRY_POINT))
+    entry = next(module.of(op.ENTRY_POINT))
     words[entry.at + 1] = 4  # a fragment shader
     with pytest.raises(ValueError, match="no compute entry point 'main'; it has none"):
         reflect(read_module(words.tobytes()))
@@ -149,12 +149,12 @@ def test_entry_points() -> None:
 @pytest.mark.parametrize(
     ("opcode", "operand", "value", "text"),
     [
-        (spirv.FUNCTION_CALL, 2, 1, "malformed"),
+        (op.FUNCTION_CALL, 2, 1, "malformed"),
         (61, 0, 1, "malformed"),  # the type of a load
         (65, 2, 1, "malformed"),  # what an access chain starts from
         (133, 0, 2, "malformed"),  # the type of a multiplication
         (250, 1, 1, "malformed"),  # where a branch leads
-        (spirv.NAME, 0, 1 << 20, "not defined"),
+        (op.NAME, 0, 1 << 20, "not defined"),
     ],
 )
 def test_instructions_that_make_no_sense(opcode: int, operand: int, value: int, text: str) -> None:
@@ -173,7 +173,7 @@ def edited(edit: Callable[[Code, dict[str, int]], object]) -> bytes:
     words = CODE.tolist()
     module = read_module(CODE.tobytes())
     code = [words[i.at : i.at + (words[i.at] >> 16)] for i in module.instructions]
-    names = {spirv.text(i.operands[1:])[0]: i.operands[0] for i in module.of(spirv.NAME)}
+    names = {text(i.operands[1:])[0]: i.operands[0] for i in module.of(op.NAME)}
     edit(code, names)
     return np.array([*words[:5], *(word for each in code for word in each)], np.uint32).tobytes()
 
@@ -188,7 +188,7 @@ def find(code: Code, opcode: int, *operands: int) -> int:
 
 
 def built_in(code: Code, number: int) -> int:
-    return find(code, spirv.DECORATE, 11, number)
+    return find(code, op.DECORATE, 11, number)
 
 
 EDITS: list[tuple[str, Callable[[Code, dict[str, int]], object], str]] = [
@@ -214,22 +214,22 @@ EDITS: list[tuple[str, Callable[[Code, dict[str, int]], object], str]] = [
         lambda code, names: code[built_in(code, 28)].__setitem__(1, names["main"]),
         "cannot be built in",
     ),
-    ("no block", lambda code, names: code.pop(find(code, spirv.DECORATE, names["P"], 2)), "no block"),
+    ("no block", lambda code, names: code.pop(find(code, op.DECORATE, names["P"], 2)), "no block"),
     (
         "no offset",
-        lambda code, names: code.pop(find(code, spirv.MEMBER_DECORATE, names["P"], 1, 35, 4)),
+        lambda code, names: code.pop(find(code, op.MEMBER_DECORATE, names["P"], 1, 35, 4)),
         "without an offset",
     ),
     (
         "a far offset",
-        lambda code, names: code[find(code, spirv.MEMBER_DECORATE, names["P"], 1, 35, 4)].__setitem__(
+        lambda code, names: code[find(code, op.MEMBER_DECORATE, names["P"], 1, 35, 4)].__setitem__(
             4, 0xFFFFFFFF
         ),
         "offset or stride of 4294967295",
     ),
     (
         "a member too many",
-        lambda code, names: code[find(code, spirv.MEMBER_DECORATE, names["P"], 1, 35, 4)].__setitem__(2, 9),
+        lambda code, names: code[find(code, op.MEMBER_DECORATE, names["P"], 1, 35, 4)].__setitem__(2, 9),
         "member that is not there",
     ),
     ("a short product", lambda code, _: shorten(code[find(code, 133)]), "too short"),
@@ -241,7 +241,7 @@ EDITS: list[tuple[str, Callable[[Code, dict[str, int]], object], str]] = [
     ),
     (
         "a constant in a function",
-        lambda code, _: code.insert(find(code, 254), code[find(code, spirv.CONSTANT)]),
+        lambda code, _: code.insert(find(code, 254), code[find(code, op.CONSTANT)]),
         "once more|where it cannot be",
     ),
     (
@@ -286,7 +286,7 @@ def merge_twice(code: Code) -> None:
 def beyond(code: Code) -> None:
     """Have `pairs[3]` be `pairs[16]`, of eight."""
     three, sixteen = (
-        {each[2] for each in code if each[0] & 0xFFFF == spirv.CONSTANT and each[3] == value}
+        {each[2] for each in code if each[0] & 0xFFFF == op.CONSTANT and each[3] == value}
         for value in (3, 16)
     )
     chain = next(each for each in code if each[0] & 0xFFFF == 65 and three & {each[4]})
@@ -326,8 +326,8 @@ def test_functions_that_call_themselves() -> None:
     words = np.frombuffer(compile_glsl(calling(2), "test"), np.uint32).copy()
     module = read_module(words.tobytes())
     check_types(module)
-    names = {spirv.text(i.operands[1:])[0]: i.operands[0] for i in module.of(spirv.NAME)}
-    inner = next(i for i in module.of(spirv.FUNCTION_CALL) if i.operands[2] == names["f0(f1;"])
+    names = {text(i.operands[1:])[0]: i.operands[0] for i in module.of(op.NAME)}
+    inner = next(i for i in module.of(op.FUNCTION_CALL) if i.operands[2] == names["f0(f1;"])
     words[inner.at + 3] = names["f2(f1;"]
     with pytest.raises(ValueError, match="calls a function that is under way"):
         check_types(read_module(words.tobytes()))
@@ -360,7 +360,7 @@ def test_spirv_val_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     if shutil.which("spirv-val") is None:
         pytest.skip("spirv-val is not installed")
     words = CODE.copy()
-    capability = next(read_module(CODE.tobytes()).of(spirv.CAPABILITY))
+    capability = next(read_module(CODE.tobytes()).of(op.CAPABILITY))
     words[capability.at + 1] = 6  # of OpenCL kernels
     with pytest.raises(ValueError, match="invalid SPIR-V, says spirv-val"):
         vd.spirv_kernel(words.tobytes(), ARGUMENTS)

@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vkdispatch as vd
-from vkdispatch.base import spirv
 from vkdispatch.base.compiler import compile_glsl
-from vkdispatch.base.spirv_reflection import reflect
-from vkdispatch.base.spirv_repeat import MOST, Repeated, repeated
+from vkdispatch.base.spirv import opcodes as op
+from vkdispatch.base.spirv.module import read_module, validate
+from vkdispatch.base.spirv.reflection import reflect
+from vkdispatch.base.spirv.repeat import MOST, Repeated, repeated
 from vkdispatch.codegen.abbreviations import Buff, Const, f32, u32
 
 HEADER = """#version 450
@@ -39,7 +40,7 @@ def accepted(code: bytes, fence: bool = True) -> Repeated:
     """Return the repeated kernel, which `spirv-val` finds nothing in."""
     made = repeated(code, fence=fence)
     assert made is not None
-    spirv.validate(made.spirv)
+    validate(made.spirv)
     return made
 
 
@@ -243,33 +244,33 @@ def test_the_constant_takes_a_free_id() -> None:
     before = "layout(constant_id = 7) const float K = 3;"
     made = accepted(module("a[i] += K;", "8, local_size_x_id = 2", before))
     assert made.count_id == 8
-    declared = reflect(spirv.read_module(made.spirv)).spec_constants
+    declared = reflect(read_module(made.spirv)).spec_constants
     assert {number: constant.default for number, constant in declared.items()} == {2: 8, 7: 3.0, 8: 1}
     assert not declared[8].signed and declared[8].width == 32
 
 
 def test_old_blocks_are_storage_buffers() -> None:
     """Modules for the first Vulkan have their buffers among uniform blocks, set apart by a decoration."""
-    parsed = spirv.read_module(module("a[i] = a[i] * 2 + c[i + 1];"))
-    kept = [i.operands[1] for i in parsed.of(spirv.VARIABLE) if i.operands[2] == 1]
-    blocks = {i.operands[2] for i in parsed.of(spirv.TYPE_POINTER) if i.operands[1] == 12}
+    parsed = read_module(module("a[i] = a[i] * 2 + c[i + 1];"))
+    kept = [i.operands[1] for i in parsed.of(op.VARIABLE) if i.operands[2] == 1]
+    blocks = {i.operands[2] for i in parsed.of(op.TYPE_POINTER) if i.operands[1] == 12}
     words = parsed.words[:5].tolist()
     words[1] = 0x10300
     for instruction in parsed.instructions:
         operands = list(instruction.operands)
         match instruction.opcode, operands:
-            case spirv.ENTRY_POINT, _:
+            case op.ENTRY_POINT, _:
                 operands[4:] = kept
-            case spirv.DECORATE, [int(named), 2] if named in blocks:
+            case op.DECORATE, [int(named), 2] if named in blocks:
                 operands[1] = 3
-            case spirv.TYPE_POINTER, [_, 12, _]:
+            case op.TYPE_POINTER, [_, 12, _]:
                 operands[1] = 2
-            case spirv.VARIABLE, [_, _, 12]:
+            case op.VARIABLE, [_, _, 12]:
                 operands[2] = 2
         words += [len(operands) + 1 << 16 | instruction.opcode, *operands]
     old = np.array(words, np.uint32).tobytes()
-    spirv.validate(old)
-    assert [r.kind for r in reflect(spirv.read_module(old)).resources] == ["storage buffer"] * 3
+    validate(old)
+    assert [r.kind for r in reflect(read_module(old)).resources] == ["storage buffer"] * 3
     made = accepted(old)
     assert (made.written, made.read) == ({0}, {0, 2})
 
@@ -303,7 +304,7 @@ def test_changed_words_are_harmless() -> None:
             continue
         outcomes.add("left alone" if made is None else "made")
         if made is not None:
-            spirv.read_module(made.spirv)
+            read_module(made.spirv)
     assert outcomes == {"refused", "left alone", "made"}
 
 

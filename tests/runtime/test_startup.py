@@ -60,7 +60,7 @@ NATIVE = """
 import sys
 import numpy
 before = set(sys.modules)
-import vkdispatch.base.context, vkdispatch.base.buffer, vkdispatch.base.spirv_reflection
+import vkdispatch.base.context, vkdispatch.base.buffer, vkdispatch.base.spirv.reflection
 import vkdispatch.base.command_list
 heavy = ("threading", "logging", "subprocess", "shutil", "asyncio", "inspect", "vkdispatch.codegen",
          "vkdispatch.shader")

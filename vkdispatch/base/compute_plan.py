@@ -11,7 +11,7 @@ from vkdispatch.base.handle import Handle
 from vkdispatch.base.native_module import native
 
 if TYPE_CHECKING:
-    from vkdispatch.base.spirv import Module
+    from vkdispatch.base.spirv.module import Module
 
 _BINDING_TYPES = (1, 3, 4, 5)
 
@@ -136,8 +136,8 @@ class ComputePlan(Handle):
 
 def _sound(spirv: bytes, argument: str) -> "Module":
     # here, as few programs need them
-    from vkdispatch.base.spirv import NEWEST_OF_EXTENSIONS, read_module
-    from vkdispatch.base.spirv_types import check_types
+    from vkdispatch.base.spirv.module import NEWEST_OF_EXTENSIONS, read_module
+    from vkdispatch.base.spirv.type_checks import check_types
 
     module = read_module(spirv, argument, NEWEST_OF_EXTENSIONS)
     check_types(module, argument)
@@ -151,8 +151,8 @@ def _check_limits(
     argument: str,
     context: Context,
 ) -> None:
-    from vkdispatch.base.spirv_features import check_features, check_workgroup
-    from vkdispatch.base.spirv_reflection import reflect
+    from vkdispatch.base.device_support import check_features, check_workgroup
+    from vkdispatch.base.spirv.reflection import reflect
 
     interface = reflect(module, entry_point, argument=argument)
     if not specialization:  # which sizes may follow from

@@ -6,6 +6,7 @@ It is imported as `import vkdispatch.codegen as vc`. Some names shadow built-in 
 
 from math import e, inf, nan, pi, tau
 
+from vkdispatch.analyses.layout import ArgumentLayout, StructElement
 from vkdispatch.codegen.abbreviations import (
     Buff,
     Const,
@@ -81,7 +82,6 @@ from vkdispatch.codegen.backends import (
     set_codegen_backend,
     set_shader_print_line_numbers,
 )
-from vkdispatch.codegen.buffers import BufferVariable
 from vkdispatch.codegen.builder import (
     ShaderBuilder,
     ShaderContext,
@@ -446,23 +446,15 @@ from vkdispatch.codegen.functions.trigonometry import (
     tan,
     tanh,
 )
-from vkdispatch.codegen.images import (
-    ImageVariable,
-    StorageImageVariable,
-)
-from vkdispatch.codegen.ir import (
-    ShaderFlags,
-)
-from vkdispatch.codegen.layout import (
-    ArgumentLayout,
-    StructElement,
-)
-from vkdispatch.codegen.local_arrays import LocalArray
-from vkdispatch.codegen.matrices import CooperativeMatrix, cooperative_matrix, matrix_multiply_add
+from vkdispatch.codegen.objects.buffers import BufferVariable
+from vkdispatch.codegen.objects.images import ImageVariable, StorageImageVariable
+from vkdispatch.codegen.objects.local_arrays import LocalArray
+from vkdispatch.codegen.objects.matrices import CooperativeMatrix, cooperative_matrix, matrix_multiply_add
 from vkdispatch.codegen.variables import (
     BoundVariable,
     ShaderVariable,
 )
+from vkdispatch.ir import ShaderFlags
 
 # last: threads that import parts of the package at once wait for each other in one order
 from vkdispatch.codegen import random  # isort: skip

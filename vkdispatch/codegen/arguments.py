@@ -21,15 +21,15 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.structures import field_types, is_dataclass, is_structure, structure_of
-from vkdispatch.codegen.buffers import BufferVariable
 from vkdispatch.codegen.description import ArgType, ShaderArgumentInfo
-from vkdispatch.codegen.expressions import condition
-from vkdispatch.codegen.images import ImageVariable, StorageImageVariable
-from vkdispatch.codegen.ir import Argument, Expr, ImageBinding, Op
-from vkdispatch.codegen.location import here, located
-from vkdispatch.codegen.recording import Recorder
-from vkdispatch.codegen.structures import StructureBuffer
+from vkdispatch.codegen.objects.buffers import BufferVariable
+from vkdispatch.codegen.objects.images import ImageVariable, StorageImageVariable
+from vkdispatch.codegen.objects.structures import StructureBuffer
+from vkdispatch.codegen.trace.recording import Recorder
 from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.ir import Argument, Expr, ImageBinding, Op
+from vkdispatch.ir.expressions import condition
+from vkdispatch.ir.location import here, located
 
 _ArgType = TypeVar("_ArgType")
 

@@ -5,13 +5,14 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
+from vkdispatch.analyses.contents import check_scopes, contents
+from vkdispatch.analyses.joint_flow import JointFlow, has_barriers
+from vkdispatch.analyses.layout import GROUP_COUNT
 from vkdispatch.base.dtype import DType, uvec3
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.record import replace
-from vkdispatch.codegen.analysis import check_scopes, contents
 from vkdispatch.codegen.arguments import declare_argument
 from vkdispatch.codegen.backends import get_codegen_backend
-from vkdispatch.codegen.buffers import BufferVariable
 from vkdispatch.codegen.constants import ConstantArray
 from vkdispatch.codegen.description import (
     ArgType,
@@ -21,8 +22,12 @@ from vkdispatch.codegen.description import (
     ShaderDescription,
     binding_type,
 )
-from vkdispatch.codegen.glsl import statements_text
-from vkdispatch.codegen.ir import (
+from vkdispatch.codegen.objects.buffers import BufferVariable
+from vkdispatch.codegen.trace.kernel_warnings import warn
+from vkdispatch.codegen.trace.recording import Recorder, current, refuse_placeholders, set_current
+from vkdispatch.codegen.variables import check_dtype
+from vkdispatch.glsl.writer import statements_text
+from vkdispatch.ir import (
     Argument,
     Comment,
     Kernel,
@@ -35,14 +40,9 @@ from vkdispatch.codegen.ir import (
     Storage,
     without_asserts,
 )
-from vkdispatch.codegen.joint_flow import JointFlow, has_barriers
-from vkdispatch.codegen.kernel_warnings import warn
-from vkdispatch.codegen.layout import GROUP_COUNT
-from vkdispatch.codegen.location import here, located
-from vkdispatch.codegen.reads import settle_reads
-from vkdispatch.codegen.recording import Recorder, current, refuse_placeholders, set_current
-from vkdispatch.codegen.unfold import unfold_conditionals
-from vkdispatch.codegen.variables import check_dtype
+from vkdispatch.ir.location import here, located
+from vkdispatch.passes.reads import settle_reads
+from vkdispatch.passes.unfold import unfold_conditionals
 
 _EXEC_COUNT = "exec_count"
 

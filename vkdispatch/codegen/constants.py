@@ -6,7 +6,7 @@ from typing import Any
 from vkdispatch.base.dtype import DType, from_numpy_dtype
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
-from vkdispatch.codegen.location import located
+from vkdispatch.ir.location import located
 
 _MOST_AXES = 3
 

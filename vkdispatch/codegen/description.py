@@ -5,18 +5,23 @@ from enum import Enum, IntEnum
 from functools import lru_cache
 from typing import Any
 
+from vkdispatch.analyses.contents import resource_access
+from vkdispatch.analyses.layout import (
+    ArgumentLayout,
+    StructElement,
+    argument_layout,
+    resource_bindings,
+)
+from vkdispatch.analyses.packed_buffers import packed_buffers
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import UnsupportedError, explain_backend
 from vkdispatch.base.record import field, record, replace
-from vkdispatch.codegen.analysis import resource_access
 from vkdispatch.codegen.backends import CodeGenBackend, GLSLBackend
-from vkdispatch.codegen.glsl import GlslText, write_kernel
-from vkdispatch.codegen.ir import ImageBinding, Kernel, Storage
-from vkdispatch.codegen.layout import ArgumentLayout, StructElement, argument_layout, resource_bindings
-from vkdispatch.codegen.location import Loc
-from vkdispatch.codegen.packing import packed_buffers
-from vkdispatch.codegen.variant import PLAIN, Variant
-from vkdispatch.codegen.widen import widen
+from vkdispatch.glsl.writer import GlslText, write_kernel
+from vkdispatch.ir import ImageBinding, Kernel, Storage
+from vkdispatch.ir.location import Loc
+from vkdispatch.ir.variant import PLAIN, Variant
+from vkdispatch.passes.widen import widen
 
 # What GLSL cannot write in a string: it has no escapes.
 

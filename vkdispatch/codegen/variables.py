@@ -31,14 +31,23 @@ from vkdispatch.base.errors import (
 )
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.structures import is_structure
-from vkdispatch.codegen import expressions as ex
-from vkdispatch.codegen.attributes import COMPONENTS, is_swizzle, unknown_attribute
-from vkdispatch.codegen.glsl_expressions import expression_text
-from vkdispatch.codegen.ir import Expr, Op, RawText, Register, Storage, is_constant, is_place, root_of
-from vkdispatch.codegen.location import here, located
-from vkdispatch.codegen.messages import BRACES, FormatError, check_format
-from vkdispatch.codegen.operators import Operators
-from vkdispatch.codegen.recording import current, is_tracing
+from vkdispatch.codegen.trace.operators import Operators
+from vkdispatch.codegen.trace.recording import current, is_tracing
+from vkdispatch.glsl.expressions import expression_text
+from vkdispatch.ir import (
+    Expr,
+    Op,
+    RawText,
+    Register,
+    Storage,
+    is_constant,
+    is_place,
+    root_of,
+)
+from vkdispatch.ir import expressions as ex
+from vkdispatch.ir.attributes import COMPONENTS, is_swizzle, unknown_attribute
+from vkdispatch.ir.location import here, located
+from vkdispatch.passes.messages import BRACES, FormatError, check_format
 
 if TYPE_CHECKING:
     from vkdispatch.codegen.any_dtype import OfAnyDtype

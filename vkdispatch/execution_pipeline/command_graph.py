@@ -24,8 +24,8 @@ from vkdispatch.execution_pipeline.optimization import Fusible, Moves, Recording
 
 # A graph of SPIR-V has no use for the kernel language, which takes longer to import than all else.
 if TYPE_CHECKING:
+    from vkdispatch.analyses.layout import ArgumentLayout
     from vkdispatch.base.image import Sampler
-    from vkdispatch.codegen.layout import ArgumentLayout
     from vkdispatch.execution_pipeline.diagnostics import Diagnostics, Probe
 
 

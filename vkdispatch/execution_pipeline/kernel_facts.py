@@ -3,9 +3,9 @@
 import threading
 import weakref
 
+from vkdispatch.analyses.layout import ArgumentLayout
 from vkdispatch.base.compute_plan import ComputePlan
-from vkdispatch.codegen.ir import Kernel
-from vkdispatch.codegen.layout import ArgumentLayout
+from vkdispatch.ir import Kernel
 
 
 class KernelFacts:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from vkdispatch.base.errors import UnsupportedError
-from vkdispatch.codegen.location import Loc, located
 from vkdispatch.interpreter.memory import Place
 from vkdispatch.interpreter.values import Array, spread
+from vkdispatch.ir.location import Loc, located
 
 _UFUNCS: dict[str, np.ufunc] = {
     "atomicAdd": np.add,

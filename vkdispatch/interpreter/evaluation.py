@@ -7,10 +7,19 @@ from typing import TypeVar
 
 import numpy as np
 
+from vkdispatch.analyses.contents import place_operands
 from vkdispatch.base.dtype import int64, is_array, is_matrix, uint64
 from vkdispatch.base.errors import BoundsError, NanError, UnsupportedError, VkDispatchError
-from vkdispatch.codegen.analysis import place_operands
-from vkdispatch.codegen.ir import (
+from vkdispatch.interpreter import arithmetic
+from vkdispatch.interpreter.atomics import atomic
+from vkdispatch.interpreter.functions import call
+from vkdispatch.interpreter.images import Texels
+from vkdispatch.interpreter.memory import Cells, Index, Place, outside, shown_index, signed_index
+from vkdispatch.interpreter.program import Extent, Lanes, Program
+from vkdispatch.interpreter.races import Access
+from vkdispatch.interpreter.subgroups import Subgroups, lane_mask, subgroup
+from vkdispatch.interpreter.values import Array, construct, host_dtype, spread, uniform, value_shape
+from vkdispatch.ir import (
     Argument,
     Builtin,
     Expr,
@@ -21,16 +30,7 @@ from vkdispatch.codegen.ir import (
     SharedArray,
     Storage,
 )
-from vkdispatch.codegen.location import Loc, located
-from vkdispatch.interpreter import arithmetic
-from vkdispatch.interpreter.atomics import atomic
-from vkdispatch.interpreter.functions import call
-from vkdispatch.interpreter.images import Texels
-from vkdispatch.interpreter.memory import Cells, Index, Place, outside, shown_index, signed_index
-from vkdispatch.interpreter.program import Extent, Lanes, Program
-from vkdispatch.interpreter.races import Access
-from vkdispatch.interpreter.subgroups import Subgroups, lane_mask, subgroup
-from vkdispatch.interpreter.values import Array, construct, host_dtype, spread, uniform, value_shape
+from vkdispatch.ir.location import Loc, located
 
 _Error = TypeVar("_Error", bound=VkDispatchError)
 

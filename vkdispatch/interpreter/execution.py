@@ -18,7 +18,15 @@ from vkdispatch.base.errors import (
     UnsupportedError,
     UsageError,
 )
-from vkdispatch.codegen.ir import (
+from vkdispatch.interpreter import arithmetic
+from vkdispatch.interpreter.evaluation import Batch
+from vkdispatch.interpreter.images import Texels
+from vkdispatch.interpreter.memory import Cells
+from vkdispatch.interpreter.printing import printed
+from vkdispatch.interpreter.program import NOBODY, Checked, Extent, Lanes, Program, lazy_choices
+from vkdispatch.interpreter.races import RaceDetector
+from vkdispatch.interpreter.values import Array, host_dtype, spread, value_shape
+from vkdispatch.ir import (
     Assert,
     Block,
     Break,
@@ -46,15 +54,7 @@ from vkdispatch.codegen.ir import (
     Switch,
     While,
 )
-from vkdispatch.codegen.location import located
-from vkdispatch.interpreter import arithmetic
-from vkdispatch.interpreter.evaluation import Batch
-from vkdispatch.interpreter.images import Texels
-from vkdispatch.interpreter.memory import Cells
-from vkdispatch.interpreter.printing import printed
-from vkdispatch.interpreter.program import NOBODY, Checked, Extent, Lanes, Program, lazy_choices
-from vkdispatch.interpreter.races import RaceDetector
-from vkdispatch.interpreter.values import Array, host_dtype, spread, value_shape
+from vkdispatch.ir.location import located
 
 # Invocations that run in step: enough to make NumPy's calls pay, few enough for the caches.
 _BATCH = 1 << 16

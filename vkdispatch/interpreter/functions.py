@@ -6,9 +6,9 @@ import numpy as np
 
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import UnsupportedError
-from vkdispatch.codegen.location import Loc, located
 from vkdispatch.interpreter import bits, mathematics
 from vkdispatch.interpreter.values import Array, aligned, converted, host_dtype
+from vkdispatch.ir.location import Loc, located
 
 Rule = Callable[..., Array]
 

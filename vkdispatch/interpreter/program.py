@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from vkdispatch.codegen.analysis import nodes
-from vkdispatch.codegen.ir import Kernel, Op, expressions_of, walk
+from vkdispatch.analyses.contents import nodes
 from vkdispatch.interpreter.images import Texels
 from vkdispatch.interpreter.memory import Cells
 from vkdispatch.interpreter.races import RaceDetector
 from vkdispatch.interpreter.values import Array
+from vkdispatch.ir import Kernel, Op, expressions_of, walk
 
 Extent = tuple[int, int, int]
 # What may fail or differ where it is not chosen, so that a choice must not compute it.

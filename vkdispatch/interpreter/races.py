@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import UsageError
-from vkdispatch.codegen.location import Loc, located
 from vkdispatch.interpreter.memory import Cells
 from vkdispatch.interpreter.values import Array
+from vkdispatch.ir.location import Loc, located
 
 Extent = tuple[int, int, int]
 _NOBODY = -1

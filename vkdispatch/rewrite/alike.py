@@ -13,8 +13,8 @@ from vkdispatch.base.dtype import (
     is_float_dtype,
     is_scalar,
 )
-from vkdispatch.codegen import expressions as ex
-from vkdispatch.codegen.ir import (
+from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.ir import (
     Argument,
     Assert,
     Comment,
@@ -37,8 +37,8 @@ from vkdispatch.codegen.ir import (
     blocks_of,
     expressions_of,
 )
-from vkdispatch.codegen.numbers import bounds, rounded
-from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.ir import expressions as ex
+from vkdispatch.ir.numbers import bounds, rounded
 from vkdispatch.rewrite.values import PythonNumber, as_expr, is_gpu
 
 Start = tuple[object, DType]

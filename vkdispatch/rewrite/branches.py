@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
+from vkdispatch.analyses.contents import nodes
 from vkdispatch.base.record import field, record, replace
-from vkdispatch.codegen import expressions as ex
-from vkdispatch.codegen.analysis import nodes
-from vkdispatch.codegen.ir import (
+from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.ir import (
     Break,
     Declare,
     Expr,
@@ -22,9 +22,9 @@ from vkdispatch.codegen.ir import (
     root_of,
     walk,
 )
-from vkdispatch.codegen.location import here
-from vkdispatch.codegen.reads import acts
-from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.ir import expressions as ex
+from vkdispatch.ir.location import here
+from vkdispatch.passes.reads import acts
 from vkdispatch.rewrite.state import State, Variable, write
 from vkdispatch.rewrite.tracing import Tracer
 from vkdispatch.rewrite.values import (

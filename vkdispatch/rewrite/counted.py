@@ -13,8 +13,8 @@ from typing import Any
 from vkdispatch.base.dtype import int32
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import record
-from vkdispatch.codegen import expressions as ex
-from vkdispatch.codegen.ir import Register, Statement
+from vkdispatch.ir import Register, Statement
+from vkdispatch.ir import expressions as ex
 from vkdispatch.rewrite.alike import Comparison
 from vkdispatch.rewrite.counters import loop_index
 from vkdispatch.rewrite.loops import Loop

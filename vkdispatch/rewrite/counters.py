@@ -28,13 +28,13 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.errors import UsageError
 from vkdispatch.base.host_numpy import np
-from vkdispatch.codegen import expressions as ex
-from vkdispatch.codegen.division import floor_quotient, floor_remainder
-from vkdispatch.codegen.ir import Expr, Op, ShaderFlags
-from vkdispatch.codegen.kernel_warnings import without_warnings
-from vkdispatch.codegen.location import here, located
-from vkdispatch.codegen.recording import current
+from vkdispatch.codegen.trace.division import floor_quotient, floor_remainder
+from vkdispatch.codegen.trace.kernel_warnings import without_warnings
+from vkdispatch.codegen.trace.recording import current
 from vkdispatch.codegen.variables import BoundVariable, ShaderVariable
+from vkdispatch.ir import Expr, Op, ShaderFlags
+from vkdispatch.ir import expressions as ex
+from vkdispatch.ir.location import here, located
 from vkdispatch.rewrite.tracing import Retry, tracer
 from vkdispatch.rewrite.values import LocalValue, PythonNumber
 

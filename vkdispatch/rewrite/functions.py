@@ -12,10 +12,10 @@ from typing import Any
 
 from vkdispatch.base.errors import ArgumentTypeError, UsageError
 from vkdispatch.base.record import record
-from vkdispatch.codegen.buffers import BufferVariable
-from vkdispatch.codegen.location import located
-from vkdispatch.codegen.recording import current, is_tracing
+from vkdispatch.codegen.objects.buffers import BufferVariable
+from vkdispatch.codegen.trace.recording import current, is_tracing
 from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.ir.location import located
 from vkdispatch.rewrite import runtime
 from vkdispatch.rewrite.counters import LoopIndex
 from vkdispatch.rewrite.foreign import is_foreign

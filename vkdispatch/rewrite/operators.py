@@ -11,13 +11,13 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import bool_, component_type, int32, is_float_dtype, is_integer_dtype, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.host_numpy import np
-from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.functions import common, elementwise, trigonometry
 from vkdispatch.codegen.functions.ranges import GpuRange
-from vkdispatch.codegen.ir import Assert, Expr, Op
-from vkdispatch.codegen.location import here, located
-from vkdispatch.codegen.reads import acts
 from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.ir import Assert, Expr, Op
+from vkdispatch.ir import expressions as ex
+from vkdispatch.ir.location import here, located
+from vkdispatch.passes.reads import acts
 from vkdispatch.rewrite.branches import (
     Way,
     emit_if,

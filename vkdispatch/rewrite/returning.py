@@ -5,10 +5,10 @@ from collections.abc import Callable
 from typing import Any
 
 from vkdispatch.base.errors import ArgumentTypeError
-from vkdispatch.codegen.location import Loc, located
-from vkdispatch.codegen.reads import acts
-from vkdispatch.codegen.recording import current
+from vkdispatch.codegen.trace.recording import current
 from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.ir.location import Loc, located
+from vkdispatch.passes.reads import acts
 from vkdispatch.rewrite.values import describe
 
 

@@ -10,8 +10,8 @@ from typing import Any
 from vkdispatch.base.errors import UsageError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import field, record
-from vkdispatch.codegen.location import located
 from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.ir.location import located
 from vkdispatch.rewrite.values import UNBOUND, LocalValue, Unbound, same
 
 # Python objects whose own code is not a kernel's business.

@@ -7,10 +7,10 @@ from typing import Any, Protocol
 
 from vkdispatch.base.errors import UsageError, VkDispatchError
 from vkdispatch.base.record import field, record
-from vkdispatch.codegen.ir import Expr, Op, Register, is_place
-from vkdispatch.codegen.location import Loc, here, located
-from vkdispatch.codegen.recording import Mark, Recorder, current, is_tracing
+from vkdispatch.codegen.trace.recording import Mark, Recorder, current, is_tracing
 from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.ir import Expr, Op, Register, is_place
+from vkdispatch.ir.location import Loc, here, located
 from vkdispatch.rewrite.foreign import is_foreign
 from vkdispatch.rewrite.state import Scope, State, capture, members_of, read, variables, write
 from vkdispatch.rewrite.values import LocalValue, Unbound, is_gpu, is_local, is_steady

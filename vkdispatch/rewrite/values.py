@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from vkdispatch.analyses.contents import PURE, nodes
 from vkdispatch.base.dtype import (
     DType,
     bool_,
@@ -22,13 +23,12 @@ from vkdispatch.base.dtype import (
 from vkdispatch.base.errors import ArgumentValueError, VkDispatchError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import record, replace
-from vkdispatch.codegen import expressions as ex
-from vkdispatch.codegen.analysis import PURE, nodes
-from vkdispatch.codegen.ir import Expr, Op, Register
-from vkdispatch.codegen.location import located
-from vkdispatch.codegen.numbers import bounds, common_type, fits
-from vkdispatch.codegen.structures import StructureValue
+from vkdispatch.codegen.objects.structures import StructureValue
 from vkdispatch.codegen.variables import BoundVariable, ShaderVariable
+from vkdispatch.ir import Expr, Op, Register
+from vkdispatch.ir import expressions as ex
+from vkdispatch.ir.location import located
+from vkdispatch.ir.numbers import bounds, common_type, fits
 
 
 class LocalValue(ShaderVariable):

@@ -3,12 +3,22 @@
 from collections.abc import Iterator
 from typing import Any
 
+from vkdispatch.analyses.contents import Usage
+from vkdispatch.analyses.joint_flow import is_barrier
 from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.dtype import DType, component_type, float16, is_cooperative, is_float_dtype
-from vkdispatch.codegen.analysis import Usage
-from vkdispatch.codegen.extensions import EXTENDED_TYPES, has_bfloat16_matrices, subgroup_class
-from vkdispatch.codegen.ir import Block, Declare, Effect, For, Kernel, Statement, While, blocks_of, walk
-from vkdispatch.codegen.joint_flow import is_barrier
+from vkdispatch.glsl.extensions import EXTENDED_TYPES, has_bfloat16_matrices, subgroup_class
+from vkdispatch.ir import (
+    Block,
+    Declare,
+    Effect,
+    For,
+    Kernel,
+    Statement,
+    While,
+    blocks_of,
+    walk,
+)
 
 _COMPUTE_STAGE = 0x20
 # Bits of VkSubgroupFeatureFlagBits.

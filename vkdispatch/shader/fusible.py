@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from vkdispatch.analyses.layout import ArgumentLayout
 from vkdispatch.base.record import record
 from vkdispatch.codegen import ShaderDescription
-from vkdispatch.codegen.layout import ArgumentLayout
 from vkdispatch.execution_pipeline.optimization import Fusion, Launch
 from vkdispatch.shader.launch_size import Extent
 from vkdispatch.shader.parameters import BufferSlot, ImageSlot, Slot

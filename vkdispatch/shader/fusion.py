@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from vkdispatch.analyses.affine import Extent, Form, Space
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import is_integer_dtype, is_scalar, is_vector, uvec3
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.packing import component_dtype
 from vkdispatch.base.record import field, record
 from vkdispatch.codegen import ArgType, ShaderArgumentInfo, ShaderDescription
-from vkdispatch.codegen.affine import Extent, Form, Space
-from vkdispatch.codegen.elementwise import Elementwise, decided, decisions, elementwise
-from vkdispatch.codegen.fuse import fuse
-from vkdispatch.codegen.ir import Argument, Storage
-from vkdispatch.codegen.places import Part, is_kept_in_registers
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.optimization import Fusion, Launch
+from vkdispatch.ir import Argument, Storage
+from vkdispatch.passes.elementwise import Elementwise, decided, decisions, elementwise
+from vkdispatch.passes.fuse import fuse
+from vkdispatch.passes.places import Part, is_kept_in_registers
 from vkdispatch.shader.fusible import FusibleKernel, MakeKernel
 from vkdispatch.shader.parameters import zero_of
 

@@ -11,10 +11,10 @@ from vkdispatch.base.image import Image, Sampler
 from vkdispatch.base.image_format import BorderColor, Filter, host_dtype
 from vkdispatch.base.mipmaps import mip_chain
 from vkdispatch.base.sampling import HostSampler, SamplerSettings
-from vkdispatch.codegen.ir import ImageBinding
 from vkdispatch.interpreter.images import Sampling, Texels
 from vkdispatch.interpreter.memory import Cells
 from vkdispatch.interpreter.values import Array, value_shape
+from vkdispatch.ir import ImageBinding
 from vkdispatch.shader.parameters import ImageSlot, WrongBufferError, check_image, given
 
 _MOST_CHANNELS = 4

@@ -23,14 +23,14 @@ from vkdispatch.base.image import Image, Sampler
 from vkdispatch.base.packing import component_dtype, from_bfloat16, pack, to_bfloat16
 from vkdispatch.base.structures import Structure, as_structure, is_structure, leaves_of
 from vkdispatch.codegen.description import ShaderDescription
-from vkdispatch.codegen.diagnostics import parse_checks
-from vkdispatch.codegen.ir import Storage
 from vkdispatch.execution_pipeline.command_graph import BoundVariable
 from vkdispatch.interpreter.execution import run_kernel
 from vkdispatch.interpreter.images import Texels
 from vkdispatch.interpreter.memory import Cells, Coder
 from vkdispatch.interpreter.program import Checked
 from vkdispatch.interpreter.values import Array, uniform, value_shape
+from vkdispatch.ir import Storage
+from vkdispatch.passes.diagnostics import parse_checks
 from vkdispatch.shader.host_images import HostImage, host_image
 from vkdispatch.shader.launch_size import Extent
 from vkdispatch.shader.parameters import (

@@ -12,7 +12,7 @@ from typing import Any
 from vkdispatch.base.context import as_int
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError, VkDispatchError
 from vkdispatch.base.record import record
-from vkdispatch.codegen.location import located
+from vkdispatch.ir.location import located
 
 Extent = tuple[int, int, int]
 _FORMS = (

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
+from vkdispatch.analyses.contents import usage
+from vkdispatch.analyses.layout import ArgumentLayout
 from vkdispatch.base import dtype
 from vkdispatch.base.command_list import ALL_QUEUES
 from vkdispatch.base.compiler import compile_glsl
@@ -24,18 +26,16 @@ from vkdispatch.base.handle import Handle
 from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen import ShaderDescription, ShaderSource
-from vkdispatch.codegen.analysis import usage
-from vkdispatch.codegen.bounds import guard_effects, keeps_workgroups
 from vkdispatch.codegen.description import Place
-from vkdispatch.codegen.emulation import can_emulate, emulates
-from vkdispatch.codegen.ir import ImageBinding, Kernel
-from vkdispatch.codegen.kernel_warnings import warn
-from vkdispatch.codegen.lanes import REPLACED, usage_by_lanes
-from vkdispatch.codegen.layout import ArgumentLayout
-from vkdispatch.codegen.variant import INT64, PLAIN, Variant
+from vkdispatch.codegen.trace.kernel_warnings import warn
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.diagnostics import Probe
 from vkdispatch.execution_pipeline.optimization import Fusible
+from vkdispatch.glsl.emulation import can_emulate
+from vkdispatch.glsl.lanes import REPLACED, usage_by_lanes
+from vkdispatch.ir import ImageBinding, Kernel
+from vkdispatch.ir.variant import INT64, PLAIN, Variant, emulates
+from vkdispatch.passes.bounds import guard_effects, keeps_workgroups
 from vkdispatch.shader.features import missing_operation, waiting_in_loops
 from vkdispatch.shader.launch_size import Extent, LaunchSize
 from vkdispatch.shader.parameters import MOST_NARROW, BufferSlot, CheckedCall, ImageSlot, Slot, packer

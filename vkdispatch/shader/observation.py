@@ -8,13 +8,13 @@ from vkdispatch.base.dtype import uint32
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen import ShaderDescription
-from vkdispatch.codegen.diagnostics import Checks, parse_checks
-from vkdispatch.codegen.instrument import Instrumented, instrument
-from vkdispatch.codegen.ir import Kernel, Storage
-from vkdispatch.codegen.variant import Variant
-from vkdispatch.codegen.widen import widen
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics, Probe
+from vkdispatch.ir import Kernel, Storage
+from vkdispatch.ir.variant import Variant
+from vkdispatch.passes.diagnostics import Checks, parse_checks
+from vkdispatch.passes.instrument import Instrumented, instrument
+from vkdispatch.passes.widen import widen
 from vkdispatch.shader.launch_size import Extent
 from vkdispatch.shader.launcher import BuiltKernel
 from vkdispatch.shader.parameters import BufferSlot, CheckedCall, Slot, ValueSlot, read_slots

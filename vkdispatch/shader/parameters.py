@@ -22,8 +22,8 @@ from vkdispatch.base.packing import SCALAR_CODES, pack, plain_scalar
 from vkdispatch.base.record import record
 from vkdispatch.base.structures import is_structure
 from vkdispatch.codegen import ArgType, ShaderArgumentInfo, ShaderDescription
-from vkdispatch.codegen.ir import ImageBinding
 from vkdispatch.execution_pipeline.command_graph import BoundVariable, CommandGraph
+from vkdispatch.ir import ImageBinding
 from vkdispatch.shader.members import members_of
 
 # The launcher packs these scalars by itself; C++ has no half.

@@ -7,6 +7,7 @@ from typing import Any, cast
 from vkdispatch.base.compiler import compile_glsl
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context
+from vkdispatch.base.device_support import check_features
 from vkdispatch.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -16,14 +17,13 @@ from vkdispatch.base.errors import (
     describe_place,
 )
 from vkdispatch.base.record import record, replace
-from vkdispatch.base.spirv import NEWEST_OF_EXTENSIONS, Module, read_module, validate
-from vkdispatch.base.spirv_features import check_features
-from vkdispatch.base.spirv_reflection import Interface, SpecConstant, Value, rebound, reflect
-from vkdispatch.base.spirv_types import check_types
+from vkdispatch.base.spirv.module import NEWEST_OF_EXTENSIONS, Module, read_module, validate
+from vkdispatch.base.spirv.reflection import Interface, SpecConstant, Value, rebound, reflect
+from vkdispatch.base.spirv.type_checks import check_types
 from vkdispatch.base.surroundings import surround
 from vkdispatch.codegen import ShaderDescription, ShaderSource
-from vkdispatch.codegen.diagnostics import Checks
-from vkdispatch.codegen.variant import Variant
+from vkdispatch.ir.variant import Variant
+from vkdispatch.passes.diagnostics import Checks
 from vkdispatch.shader.launch_size import Extent, checked_local_size
 from vkdispatch.shader.launcher import BuiltKernel, bind_kernel, check_local_size
 from vkdispatch.shader.raw_arguments import RawArgument, read_arguments

@@ -12,7 +12,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.codegen import BindingType
 from vkdispatch.codegen.arguments import image_binding, is_image, leaf_fields
-from vkdispatch.codegen.ir import ImageBinding
+from vkdispatch.ir import ImageBinding
 
 Place = tuple[int, int]
 _WANTED = "Buff[...], Const[...], Var[...], Img2[...], a dataclass of dtypes, dict or a dictionary of dtypes"

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import vkdispatch.codegen as vc
+from vkdispatch.analyses.layout import ArgumentLayout, StructElement
 from vkdispatch.base.errors import ArgumentValueError, UnsupportedError
-from vkdispatch.base.spirv_reflection import Interface, Resource
+from vkdispatch.base.spirv.reflection import Interface, Resource
 from vkdispatch.codegen import ArgType, BindingType, ShaderArgumentInfo, ShaderSource
-from vkdispatch.codegen.layout import ArgumentLayout, StructElement
-from vkdispatch.codegen.variant import PLAIN, Variant
+from vkdispatch.ir.variant import PLAIN, Variant
 from vkdispatch.shader.raw_arguments import Place, RawArgument
 from vkdispatch.shader.raw_values import (
     Laid,

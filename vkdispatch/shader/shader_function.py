@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 from weakref import ref
 
+from vkdispatch.analyses.contents import depends_on_workgroups
 from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE
 from vkdispatch.base.compiler import can_compile, expect_kernels
 from vkdispatch.base.compute_plan import ComputePlan
@@ -27,15 +28,14 @@ from vkdispatch.base.init import is_dummy
 from vkdispatch.base.listing import Listed
 from vkdispatch.base.record import replace
 from vkdispatch.codegen import ShaderDescription, ShaderSource, get_shader_print_line_numbers
-from vkdispatch.codegen.analysis import depends_on_workgroups
 from vkdispatch.codegen.constants import ConstantArray
-from vkdispatch.codegen.diagnostics import Checks
-from vkdispatch.codegen.recording import is_tracing
-from vkdispatch.codegen.variant import PLAIN, Variant
+from vkdispatch.codegen.trace.recording import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics
 from vkdispatch.execution_pipeline.kernel_facts import KernelFacts, describe
 from vkdispatch.execution_pipeline.optimization import Fusion, Launch
+from vkdispatch.ir.variant import PLAIN, Variant
+from vkdispatch.passes.diagnostics import Checks
 from vkdispatch.shader.constants import uploaded, with_constants
 from vkdispatch.shader.fusible import FusibleKernel, bound_resources
 from vkdispatch.shader.launch_size import Extent, LaunchSize, checked_local_size, parse_launch_size

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from vkdispatch.analyses.contents import Usage, usage
+from vkdispatch.analyses.packed_buffers import packed_buffers, reaches_elements
 from vkdispatch.base.context import Context
 from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.dtype import DType, component_type
@@ -10,15 +12,22 @@ from vkdispatch.base.environment import read_choices
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record, replace
-from vkdispatch.codegen.analysis import Usage, usage
-from vkdispatch.codegen.blocks import BLOCK, can_block
-from vkdispatch.codegen.coarsen import coarsening
-from vkdispatch.codegen.emulation import FEATURE_OF, can_emulate
-from vkdispatch.codegen.extensions import subgroup_class
-from vkdispatch.codegen.ir import Kernel
-from vkdispatch.codegen.lanes import REPLACED
-from vkdispatch.codegen.packing import packed_buffers, reaches_elements
-from vkdispatch.codegen.variant import FLOAT16, INT16, INT64, PLAIN, SHORT_ARGUMENTS, STORAGE, Variant
+from vkdispatch.glsl.emulation import can_emulate
+from vkdispatch.glsl.extensions import subgroup_class
+from vkdispatch.glsl.lanes import REPLACED
+from vkdispatch.ir import Kernel
+from vkdispatch.ir.variant import (
+    FEATURE_OF,
+    FLOAT16,
+    INT16,
+    INT64,
+    PLAIN,
+    SHORT_ARGUMENTS,
+    STORAGE,
+    Variant,
+)
+from vkdispatch.passes.blocks import BLOCK, can_block
+from vkdispatch.passes.coarsen import coarsening
 from vkdispatch.shader.features import SUBGROUP_BITS
 from vkdispatch.shader.launch_size import Extent
 from vkdispatch.shader.parameters import MOST_NARROW, BufferSlot, Slot

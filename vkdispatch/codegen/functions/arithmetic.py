@@ -21,13 +21,13 @@ from vkdispatch.base.dtype import (
     uint64,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen import expressions as ex
-from vkdispatch.codegen.division import floor_quotient, floor_remainder
 from vkdispatch.codegen.functions.elementwise import all_numbers, by_component, gives_value, operands
-from vkdispatch.codegen.helpers import UMUL_HIGH
-from vkdispatch.codegen.ir import Expr
-from vkdispatch.codegen.location import located
+from vkdispatch.codegen.trace.division import floor_quotient, floor_remainder
 from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.ir import Expr
+from vkdispatch.ir import expressions as ex
+from vkdispatch.ir.location import located
+from vkdispatch.ir.own_functions import UMUL_HIGH
 
 
 @gives_value

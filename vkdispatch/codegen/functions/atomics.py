@@ -9,6 +9,7 @@ type. The result is a register.
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from vkdispatch.analyses.contents import stored_to
 from vkdispatch.base.dtype import (
     DType,
     float16,
@@ -24,12 +25,11 @@ from vkdispatch.base.dtype import (
     uint64,
 )
 from vkdispatch.base.errors import ArgumentTypeError
-from vkdispatch.codegen import expressions as ex
-from vkdispatch.codegen.analysis import stored_to
-from vkdispatch.codegen.ir import Expr, Op, SharedArray, Storage, is_constant, root_of
-from vkdispatch.codegen.location import here, located
-from vkdispatch.codegen.recording import current
+from vkdispatch.codegen.trace.recording import current
 from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.ir import Expr, Op, SharedArray, Storage, is_constant, root_of
+from vkdispatch.ir import expressions as ex
+from vkdispatch.ir.location import here, located
 
 _INTEGERS = (int32, uint32, int64, uint64)
 _FLOATS = (float16, float32, float64)

@@ -24,11 +24,11 @@ from vkdispatch.base.dtype import (
     uint64,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.functions.elementwise import gives_value
-from vkdispatch.codegen.ir import Expr
-from vkdispatch.codegen.location import located
 from vkdispatch.codegen.variables import ShaderVariable, check_dtype, scalar_parts
+from vkdispatch.ir import Expr
+from vkdispatch.ir import expressions as ex
+from vkdispatch.ir.location import located
 
 _UNSIGNED: dict[int, DType] = {2: uint16, 4: uint32, 8: uint64}
 _LETTERS: dict[DType, str] = {

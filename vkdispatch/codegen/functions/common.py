@@ -16,7 +16,7 @@ from vkdispatch.base.dtype import (
     uint32,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen import expressions as ex
+from vkdispatch.codegen import host_functions as host
 from vkdispatch.codegen.functions.elementwise import (
     all_integers,
     all_numbers,
@@ -27,12 +27,12 @@ from vkdispatch.codegen.functions.elementwise import (
     operands,
     unary,
 )
-from vkdispatch.codegen.ir import Comment, Expr
-from vkdispatch.codegen.location import here, located
-from vkdispatch.codegen.mathematics import host
-from vkdispatch.codegen.range_checks import check_difference, check_limit
-from vkdispatch.codegen.recording import current
+from vkdispatch.codegen.trace.range_checks import check_difference, check_limit
+from vkdispatch.codegen.trace.recording import current
 from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.ir import Comment, Expr
+from vkdispatch.ir import expressions as ex
+from vkdispatch.ir.location import here, located
 
 
 def _check_max(x: ex.Operand, y: ex.Operand) -> None:

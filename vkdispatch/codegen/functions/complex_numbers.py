@@ -13,11 +13,11 @@ from vkdispatch.base.dtype import (
     make_floating_dtype,
 )
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen import expressions as ex
-from vkdispatch.codegen.ir import Expr, Op, ShaderFlags
-from vkdispatch.codegen.location import here, located
-from vkdispatch.codegen.recording import has_flag
+from vkdispatch.codegen.trace.recording import has_flag
 from vkdispatch.codegen.variables import ShaderVariable, construct_args
+from vkdispatch.ir import Expr, Op, ShaderFlags
+from vkdispatch.ir import expressions as ex
+from vkdispatch.ir.location import here, located
 
 
 def complex_from_euler_angle(angle: Any) -> ShaderVariable:

@@ -20,13 +20,13 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
-from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.functions.elementwise import Value, gives_value
-from vkdispatch.codegen.ir import Expr, If, RawStatement, Return
-from vkdispatch.codegen.location import here, located
-from vkdispatch.codegen.numbers import fits
-from vkdispatch.codegen.recording import Recorder, current
+from vkdispatch.codegen.trace.recording import Recorder, current
 from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.ir import Expr, If, RawStatement, Return
+from vkdispatch.ir import expressions as ex
+from vkdispatch.ir.location import here, located
+from vkdispatch.ir.numbers import fits
 
 Condition = Value | bool | np.bool_
 

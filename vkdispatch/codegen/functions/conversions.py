@@ -6,10 +6,10 @@ from typing import Any
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError
-from vkdispatch.codegen import expressions as ex
-from vkdispatch.codegen.ir import Expr, Op, RawText
-from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.variables import ShaderVariable, check_dtype, construct_args
+from vkdispatch.ir import Expr, Op, RawText
+from vkdispatch.ir import expressions as ex
+from vkdispatch.ir.location import here, located
 
 Conversion = Callable[..., ShaderVariable]
 

@@ -5,11 +5,11 @@ from typing import Any, ParamSpec, Protocol, cast, overload
 
 from vkdispatch.base.dtype import DType, dtype, is_complex, is_matrix, is_scalar
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.codegen import expressions as ex
-from vkdispatch.codegen.ir import Expr, ShaderFlags
-from vkdispatch.codegen.location import located
-from vkdispatch.codegen.recording import has_flag
+from vkdispatch.codegen.trace.recording import has_flag
 from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.ir import Expr, ShaderFlags
+from vkdispatch.ir import expressions as ex
+from vkdispatch.ir.location import located
 
 # `dtype` is what type checkers take the parameter `x: f32` of a map for
 Value = ShaderVariable | dtype
@@ -74,7 +74,7 @@ def apply(
 ) -> ShaderVariable:
     """Call a function component by component, on operands brought to one type.
 
-    `floating` turns integers into floats. If `own`, `codegen.mathematics` has the function, for what GLSL's
+    `floating` turns integers into floats. If `own`, `glsl.mathematics` has the function, for what GLSL's
     cannot do; see `expressions.elementary`. Raises ValueError for matrices and complex numbers.
     """
     kind, parts = ex.meet(operands(name, values), name, floating=floating)

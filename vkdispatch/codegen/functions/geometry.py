@@ -14,11 +14,11 @@ from vkdispatch.base.dtype import (
     to_matrix,
 )
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.functions.elementwise import all_integers, all_numbers, fold, gives_value, operands
-from vkdispatch.codegen.ir import Expr
-from vkdispatch.codegen.location import located
 from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.ir import Expr
+from vkdispatch.ir import expressions as ex
+from vkdispatch.ir.location import located
 
 
 def _scalar_result(name: str, values: tuple[Any, ...]) -> ShaderVariable:

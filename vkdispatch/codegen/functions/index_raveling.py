@@ -5,11 +5,11 @@ from typing import Any
 
 from vkdispatch.base.dtype import DType, is_integer_dtype, is_scalar, is_vector, to_vector, uint32
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.functions.elementwise import gives_value
-from vkdispatch.codegen.ir import Expr
-from vkdispatch.codegen.location import located
 from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.ir import Expr
+from vkdispatch.ir import expressions as ex
+from vkdispatch.ir.location import located
 
 
 def ravel_index(index: Any, shape: Any) -> ShaderVariable:

@@ -3,11 +3,11 @@
 import math
 
 from vkdispatch.base.dtype import DType, float16, float32, float64, uint32, uvec3
-from vkdispatch.codegen.expressions import literal
-from vkdispatch.codegen.ir import Builtin, Expr, Op
-from vkdispatch.codegen.location import here
-from vkdispatch.codegen.recording import current
+from vkdispatch.codegen.trace.recording import current
 from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.ir import Builtin, Expr, Op
+from vkdispatch.ir.expressions import literal
+from vkdispatch.ir.location import here
 
 
 def _builtin(which: Builtin, kind: DType) -> ShaderVariable:

@@ -18,11 +18,11 @@ from vkdispatch.base.dtype import (
     uint64,
 )
 from vkdispatch.base.errors import ArgumentTypeError
-from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.functions.bits import halves, joined
-from vkdispatch.codegen.ir import Expr
-from vkdispatch.codegen.location import located
 from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.ir import Expr
+from vkdispatch.ir import expressions as ex
+from vkdispatch.ir.location import located
 
 
 def _packing(name: str, glsl: str, source: DType, target: DType, doc: str) -> Callable[[Any], ShaderVariable]:

@@ -8,12 +8,12 @@ from typing import Any
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType, float32, int32, uint32
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen import expressions as ex
-from vkdispatch.codegen.ir import Expr, Op, Print, RawText, ShaderFlags
-from vkdispatch.codegen.location import here, located
-from vkdispatch.codegen.messages import BRACES, FormatError, check_format, parse_format
-from vkdispatch.codegen.recording import current
+from vkdispatch.codegen.trace.recording import current
 from vkdispatch.codegen.variables import ShaderVariable, scalar_parts
+from vkdispatch.ir import Expr, Op, Print, RawText, ShaderFlags
+from vkdispatch.ir import expressions as ex
+from vkdispatch.ir.location import here, located
+from vkdispatch.passes.messages import BRACES, FormatError, check_format, parse_format
 
 _RAW_TYPES: dict[str, DType] = {"d": int32, "i": int32, "c": int32, "u": uint32, "o": uint32}
 _RAW_TYPES.update(x=uint32, X=uint32)

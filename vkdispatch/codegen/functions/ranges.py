@@ -5,10 +5,10 @@ from typing import Any, NoReturn
 
 from vkdispatch.base.dtype import int32, is_integer_dtype, is_scalar, uint32
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
-from vkdispatch.codegen import expressions as ex
-from vkdispatch.codegen.ir import Expr
-from vkdispatch.codegen.location import located
 from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.ir import Expr
+from vkdispatch.ir import expressions as ex
+from vkdispatch.ir.location import located
 
 
 class GpuRange:

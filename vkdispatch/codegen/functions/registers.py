@@ -5,16 +5,16 @@ from typing import Any, Protocol
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.host_numpy import np
-from vkdispatch.codegen import expressions as ex
-from vkdispatch.codegen.buffers import BufferVariable
 from vkdispatch.codegen.builder import get_builder
 from vkdispatch.codegen.constants import ConstantArray
 from vkdispatch.codegen.functions.complex_numbers import complex_type
 from vkdispatch.codegen.functions.elementwise import gives_value, operands
-from vkdispatch.codegen.ir import Expr
-from vkdispatch.codegen.local_arrays import LocalArray, checked_count
-from vkdispatch.codegen.recording import current
+from vkdispatch.codegen.objects.buffers import BufferVariable
+from vkdispatch.codegen.objects.local_arrays import LocalArray, checked_count
+from vkdispatch.codegen.trace.recording import current
 from vkdispatch.codegen.variables import ShaderVariable, check_dtype, construct_args
+from vkdispatch.ir import Expr
+from vkdispatch.ir import expressions as ex
 
 
 class RegisterMaker(Protocol):

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from vkdispatch.codegen import host_functions as host
 from vkdispatch.codegen.functions.elementwise import binary, gives_value, unary
-from vkdispatch.codegen.mathematics import host
 
 log10 = unary(
     "log10",

@@ -26,12 +26,12 @@ from vkdispatch.base.dtype import (
     uvec4,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError
-from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.functions.elementwise import Operand, Value
-from vkdispatch.codegen.ir import Builtin, Expr, Op
-from vkdispatch.codegen.location import here, located
-from vkdispatch.codegen.recording import current
+from vkdispatch.codegen.trace.recording import current
 from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.ir import Builtin, Expr, Op
+from vkdispatch.ir import expressions as ex
+from vkdispatch.ir.location import here, located
 
 _INTEGER_OPERATIONS = frozenset(("and", "or", "xor"))
 

@@ -1,8 +1,8 @@
 """Barriers of workgroups and subgroups."""
 
-from vkdispatch.codegen.ir import Effect
-from vkdispatch.codegen.location import here
-from vkdispatch.codegen.recording import current
+from vkdispatch.codegen.trace.recording import current
+from vkdispatch.ir import Effect
+from vkdispatch.ir.location import here
 
 
 def _effect(function: str) -> None:

@@ -8,7 +8,7 @@ import math
 from typing import Any
 
 from vkdispatch.base.dtype import component_type, float64, is_scalar, is_vector, make_floating_dtype
-from vkdispatch.codegen import expressions as ex
+from vkdispatch.codegen import host_functions as host
 from vkdispatch.codegen.functions.elementwise import (
     UnaryFunction,
     all_numbers,
@@ -18,10 +18,10 @@ from vkdispatch.codegen.functions.elementwise import (
     operands,
     unary,
 )
-from vkdispatch.codegen.ir import ShaderFlags
-from vkdispatch.codegen.mathematics import host
-from vkdispatch.codegen.recording import has_flag
+from vkdispatch.codegen.trace.recording import has_flag
 from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.ir import ShaderFlags
+from vkdispatch.ir import expressions as ex
 
 sin = unary("sin", host.sin, "Sine of radians.", own=True)
 cos = unary("cos", host.cos, "Cosine of radians.", own=True)

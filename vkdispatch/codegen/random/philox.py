@@ -27,13 +27,13 @@ from typing import Any
 
 from vkdispatch.base.dtype import DType, is_integer_dtype, is_scalar, uint32, uint64, uvec2, uvec4
 from vkdispatch.base.errors import ArgumentTypeError
-from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.functions.arithmetic import umul_extended
 from vkdispatch.codegen.functions.conversions import to_dtype
-from vkdispatch.codegen.helpers import WRAPPED
-from vkdispatch.codegen.location import located
-from vkdispatch.codegen.recording import current
+from vkdispatch.codegen.trace.recording import current
 from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.ir import expressions as ex
+from vkdispatch.ir.location import located
+from vkdispatch.ir.own_functions import WRAPPED
 
 ROUNDS = 10
 _FACTORS_32 = (0xD2511F53, 0xCD9E8D57)

@@ -19,10 +19,10 @@ from vkdispatch.codegen.functions.arithmetic import umul_extended
 from vkdispatch.codegen.functions.control_flow import if_block, select, while_block
 from vkdispatch.codegen.functions.conversions import to_dtype
 from vkdispatch.codegen.functions.registers import new_register
-from vkdispatch.codegen.location import located
 from vkdispatch.codegen.random.distributions import normal_pair, scaled, uniform32, uniform64
 from vkdispatch.codegen.random.philox import own, philox4x32, product64, word
 from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.ir.location import located
 
 _FLOATS = (float16, float32, float64)
 _INTEGERS = (int32, uint32, int64, uint64)

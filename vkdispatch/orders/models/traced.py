@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
+from vkdispatch.analyses.contents import depends_on_workgroups
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, compute_type, int32
 from vkdispatch.base.errors import VkDispatchError
 from vkdispatch.codegen import ShaderDescription, abbreviations
-from vkdispatch.codegen.analysis import depends_on_workgroups
 from vkdispatch.codegen.arguments import Buffer as BufferAnnotation
 from vkdispatch.codegen.arguments import Constant
-from vkdispatch.codegen.buffers import BufferVariable
+from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.orders.arguments import Parameter

@@ -1,0 +1,375 @@
+"""What a writer wants to know about a kernel.
+
+Its contents, accesses, types in use, and scopes. `naming` chooses the names.
+"""
+
+import functools
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+from vkdispatch.base.dtype import DType, component_type, compute_type, is_cooperative
+from vkdispatch.base.errors import UsageError
+from vkdispatch.base.record import field, record
+from vkdispatch.base.structures import leaves_of
+from vkdispatch.ir import (
+    Argument,
+    Assert,
+    Block,
+    Builtin,
+    Declare,
+    Effect,
+    Expr,
+    For,
+    ImageBinding,
+    ImageStore,
+    Kernel,
+    MatrixLoad,
+    MatrixStore,
+    Op,
+    RawStatement,
+    RawText,
+    Register,
+    SharedArray,
+    Statement,
+    Storage,
+    Store,
+    Value,
+    While,
+    blocks_of,
+    expressions_of,
+    is_encoded,
+    is_place,
+    root_of,
+    walk,
+)
+from vkdispatch.ir.location import Loc, located
+
+_RESOURCE_NAME = r"\b(?:buf|tex|img)(\d+)\b"
+# Operations whose value is the same wherever they are computed from the same operands.
+PURE = frozenset(
+    (
+        Op.LITERAL,
+        Op.ARGUMENT,
+        Op.BUILTIN,
+        Op.INDEX,
+        Op.COMPONENT,
+        Op.SWIZZLE,
+        Op.UNARY,
+        Op.BINARY,
+        Op.COMPARE,
+        Op.LOGICAL,
+        Op.SELECT,
+        Op.LENGTH,
+        Op.CALL,
+        Op.CONSTRUCT,
+        Op.IMAGE_SIZE,
+    )
+)
+
+
+def nodes(roots: Iterable[Expr]) -> Iterable[Expr]:
+    """Every expression reachable from the roots, each object once."""
+    stack = list(roots)
+    found: dict[int, Expr] = {}
+    while stack:
+        expr = stack.pop()
+        if id(expr) not in found:
+            found[id(expr)] = expr
+            if expr.args:
+                stack += expr.args
+    return found.values()
+
+
+def place_operands(place: Expr) -> Iterator[Expr]:
+    """Expressions that are evaluated to find a place: its indices."""
+    while place.op in (Op.INDEX, Op.COMPONENT):
+        yield from place.args[1:]
+        place = place.args[0]
+    yield from place.args
+
+
+def evaluated(statement: Statement) -> tuple[Expr, ...]:
+    """Expressions whose value a statement itself uses; of a place these are its indices."""
+    if isinstance(statement, Store):
+        return (*place_operands(statement.place), statement.value)
+    if isinstance(statement, Declare) and statement.value.op is Op.ATOMIC:
+        place, *operands = statement.value.args
+        return (*place_operands(place), *operands)
+    if isinstance(statement, MatrixLoad):
+        return (statement.source, statement.stride, *statement.window)
+    if isinstance(statement, MatrixStore):
+        return (*place_operands(statement.place), statement.value, statement.stride, *statement.window)
+    return expressions_of(statement)
+
+
+_Fact = TypeVar("_Fact")
+
+
+def remembered(find: Callable[[Kernel], _Fact]) -> Callable[[Kernel], _Fact]:
+    """Keep what a function finds out about a kernel with the kernel. Nobody is to change it."""
+
+    @functools.wraps(find)
+    def known(kernel: Kernel) -> _Fact:
+        facts = kernel.facts
+        if find not in facts:
+            facts[find] = find(kernel)
+        fact: _Fact = facts[find]
+        return fact
+
+    return known
+
+
+@record
+class Contents:
+    """All statements of a kernel in program order, and its expressions, each object once.
+
+    `evaluated` are those whose value is used, `places` the others: what is only stored to.
+    """
+
+    statements: tuple[Statement, ...]
+    evaluated: tuple[Expr, ...]
+    places: tuple[Expr, ...]
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        """All expressions."""
+        return self.evaluated + self.places
+
+
+@remembered
+def contents(kernel: Kernel) -> Contents:
+    """Take a kernel apart."""
+    statements = tuple(walk(kernel.body))
+    roots: list[Expr] = []
+    places: list[Expr] = []
+    for statement in statements:
+        if isinstance(statement, Store):
+            places.append(statement.place)
+        elif isinstance(statement, Declare) and statement.value.op is Op.ATOMIC:
+            places.append(statement.value)
+        elif isinstance(statement, MatrixLoad):
+            places.append(statement.matrix)
+        elif isinstance(statement, MatrixStore):
+            places.append(statement.place)
+        roots += evaluated(statement)
+    used = nodes(roots)
+    known = set(map(id, used))
+    return Contents(statements, tuple(used), tuple([e for e in nodes(places) if id(e) not in known]))
+
+
+# ---- accesses ------------------------------------------------------------------------------------
+
+
+@record(eq=False, frozen=False)
+class Access:
+    """Indices of the resources that a kernel reads and writes."""
+
+    reads: set[int] = field(factory=set)
+    writes: set[int] = field(factory=set)
+
+
+@remembered
+def resource_access(kernel: Kernel) -> Access:
+    """Find what a kernel reads and writes; what raw GLSL mentions counts as both."""
+    access = Access(set(kernel.reads), set(kernel.writes))
+    found = contents(kernel)
+    for expr in found.evaluated:
+        if expr.op not in _READ_NOTHING:
+            _note_read(expr, access)
+    for statement in found.statements:
+        if isinstance(statement, Store):
+            _note_written(statement.place, access, also_read=statement.operator is not None)
+        elif isinstance(statement, ImageStore):
+            access.writes.add(statement.image.index)
+        elif isinstance(statement, MatrixStore):
+            _note_written(statement.place, access, also_read=False)
+        elif isinstance(statement, Declare) and statement.value.op is Op.ATOMIC:
+            _note_written(statement.value.args[0], access, also_read=True)
+        elif isinstance(statement, RawStatement):
+            named = mentioned(statement.text)
+            access.reads |= named
+            access.writes |= named
+    # Nothing is ever written through a sampler or to a constant array, whatever raw code mentions.
+    access.writes -= {r.index for r in kernel.resources if isinstance(r, ImageBinding) and not r.storage}
+    access.writes -= {r.index for r in kernel.resources if isinstance(r, Storage) and r.constant is not None}
+    return access
+
+
+def mentioned(text: str) -> set[int]:
+    """Return the positions of the resources that raw GLSL names."""
+    return {int(number) for number in re.findall(_RESOURCE_NAME, text)}
+
+
+# Most expressions; the others may read a resource, or their text may.
+_READ_NOTHING = frozenset((Op.LITERAL, Op.ARGUMENT, Op.BUILTIN, Op.REGISTER, Op.BINARY, Op.CALL, Op.COMPARE))
+
+
+def _note_read(expr: Expr, access: Access) -> None:
+    # its size is no part of what a buffer or image holds
+    if isinstance(expr.value, (Storage, ImageBinding)) and expr.op not in (Op.LENGTH, Op.IMAGE_SIZE):
+        access.reads.add(expr.value.index)
+    elif isinstance(expr.value, RawText):
+        access.reads |= mentioned(expr.value.text)
+
+
+def _note_written(place: Expr, access: Access, *, also_read: bool) -> None:
+    root = root_of(place)
+    touched: set[int] = set()
+    if isinstance(root.value, Storage):
+        touched = {root.value.index}
+    elif isinstance(root.value, RawText):
+        touched = {node.value.index for node in nodes((root,)) if isinstance(node.value, Storage)}
+        touched |= mentioned(root.value.text)
+    access.writes |= touched
+    if also_read:
+        access.reads |= touched
+
+
+# ---- types and features --------------------------------------------------------------------------
+
+
+@record(eq=False, frozen=False)
+class Usage:
+    """Types, functions and features that a kernel uses, which decide on GLSL extensions.
+
+    `dtypes` are those it computes with, `stored` those that lie in its buffers. `subgroup_dtypes` are the
+    scalar types that subgroup functions exchange; `atomics` holds (GLSL function, type, whether in workgroup
+    memory); `addresses` says whether buffers are reached by address, `windows` whether cooperative matrices
+    are windows of larger ones, `hints` whether loops tell compilers how to treat them.
+    """
+
+    dtypes: set[DType] = field(factory=set)
+    stored: set[DType] = field(factory=set)
+    subgroup_functions: set[str] = field(factory=set)
+    subgroup_dtypes: set[DType] = field(factory=set)
+    atomics: set[tuple[str, DType, bool]] = field(factory=set)
+    addresses: bool = False
+    windows: bool = False
+    hints: bool = False
+
+
+@remembered
+def usage(kernel: Kernel) -> Usage:
+    """Collect what a kernel uses."""
+    found = Usage()
+    found.dtypes.update(member.dtype for member in kernel.arguments)
+    found.dtypes.update(array.dtype for array in kernel.shared)
+    for buffer in kernel.resources:
+        if isinstance(buffer, Storage):
+            found.stored.update(leaf for _, leaf, _ in leaves_of(buffer.dtype))
+    found.dtypes.update(map(compute_type, found.stored))
+    for statement in contents(kernel).statements:
+        if isinstance(statement, Effect) and statement.function.startswith("subgroup"):
+            found.subgroup_functions.add(statement.function)
+        elif isinstance(statement, (MatrixLoad, MatrixStore)) and statement.window:
+            found.windows = True
+        elif isinstance(statement, While) and statement.rolled:
+            found.hints = True
+    for expr in contents(kernel).expressions:
+        found.dtypes.add(expr.dtype)
+        if expr.op is Op.SUBGROUP:
+            found.subgroup_functions.add(str(expr.value))
+            found.subgroup_dtypes.update(component_type(value.dtype) for value in (expr, *expr.args))
+        elif expr.op is Op.ATOMIC:
+            found.atomics.add((str(expr.value), expr.dtype, _is_shared(expr.args[0])))
+        elif expr.op is Op.BUILTIN and isinstance(expr.value, Builtin) and "SUBGROUP" in expr.value.name:
+            masked = expr.value.name.endswith("_MASK")
+            found.subgroup_functions.add("subgroupMask" if masked else "subgroupBuiltin")
+    return found
+
+
+_OF_WORKGROUPS = frozenset(
+    (
+        Builtin.LOCAL_INVOCATION_ID,
+        Builtin.LOCAL_INVOCATION_INDEX,
+        Builtin.WORKGROUP_ID,
+        Builtin.WORKGROUP_SIZE,
+        Builtin.NUM_WORKGROUPS,
+        Builtin.NUM_SUBGROUPS,
+        Builtin.SUBGROUP_ID,
+    )
+)
+
+
+@remembered
+def depends_on_workgroups(kernel: Kernel) -> bool:
+    """Whether what a kernel does may depend on how many invocations a workgroup has; raw GLSL may."""
+    if kernel.shared or kernel.exec_count is None:
+        return True
+    found = contents(kernel)
+    if any(isinstance(statement, (Effect, RawStatement)) for statement in found.statements):
+        return True
+    return any(
+        expr.op is Op.RAW
+        or is_cooperative(expr.dtype)
+        or (expr.op is Op.BUILTIN and expr.value in _OF_WORKGROUPS)
+        for expr in found.expressions
+    )
+
+
+def _is_shared(place: Expr) -> bool:
+    return isinstance(root_of(place).value, SharedArray)
+
+
+# ---- scopes --------------------------------------------------------------------------------------
+
+
+def check_scopes(kernel: Kernel) -> None:
+    """Raise RuntimeError where a register, argument or buffer is used that does not exist there."""
+    known: set[int] = {id(thing) for thing in (*kernel.arguments, *kernel.resources, *kernel.shared)}
+    _check_block(kernel.body, known, set())
+
+
+def _check_block(block: Block, outer: set[int], right: set[int]) -> tuple[set[int], set[int]]:
+    """Check a block in which `outer` exists, and the expressions `right` are so."""
+    known, right = set(outer), set(right)
+    for statement in block:
+        if isinstance(statement, Assert):
+            # its condition may use what its body declares
+            within = _check_block(statement.body, known, right)
+            _check_expressions((statement.condition,), *within, statement)
+            continue
+        _check_expressions(expressions_of(statement), known, right, statement)
+        if isinstance(statement, ImageStore):
+            _check_known(statement.image, known, statement, None)
+        if isinstance(statement, For):
+            known.add(id(statement.counter))
+        for inner in blocks_of(statement):
+            _check_block(inner, known, right)
+        if isinstance(statement, Declare):
+            known.add(id(statement.register))
+        elif isinstance(statement, For):
+            known.discard(id(statement.counter))
+    return known, right
+
+
+def _check_expressions(roots: Iterable[Expr], known: set[int], right: set[int], statement: Statement) -> None:
+    """Check what a statement uses, and add it to what is `right`."""
+    stack = list(roots)
+    while stack:
+        expr = stack.pop()
+        if id(expr) not in right:
+            right.add(id(expr))
+            if expr.args:
+                stack += expr.args
+            if id(expr.value) not in known:
+                _check_known(expr.value, known, statement, expr.loc)
+
+
+def _check_known(thing: Value, known: set[int], statement: Statement, loc: Loc | None) -> None:
+    if isinstance(thing, Storage) and thing.whole is not None:
+        thing = thing.whole
+    if id(thing) not in known and isinstance(thing, (Register, Argument, Storage, SharedArray, ImageBinding)):
+        what = f"register {thing.name!r}" if isinstance(thing, Register) else repr(thing.name)
+        raise located(
+            UsageError,
+            f"{what} does not exist here: it was made in a block that has ended, or in another kernel",
+            statement.loc or loc,
+        )
+
+
+def stored_to(expr: Expr) -> bool:
+    """Whether an expression is a place inside a buffer or workgroup memory that holds the value as it is."""
+    root = root_of(expr)
+    return is_place(root) and isinstance(root.value, (Storage, SharedArray)) and not is_encoded(root)

@@ -1,0 +1,381 @@
+"""What the values of a kernel are in one launch: integers as sums of its ids and loop counters."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from vkdispatch.analyses.contents import nodes
+from vkdispatch.analyses.linear import Linear, Ranges, Variable
+from vkdispatch.base.dtype import component_type, is_float_dtype
+from vkdispatch.base.record import field, record
+from vkdispatch.ir import (
+    Argument,
+    Block,
+    Builtin,
+    Declare,
+    Expr,
+    Op,
+    Register,
+    Storage,
+    Store,
+    root_of,
+    walk,
+)
+
+Extent = tuple[int, int, int]
+Environment = dict[Variable, Linear]
+"""Variables that the conditions around a place confine, by what is left of them."""
+
+
+@record
+class Launch:
+    """What is known of a launch.
+
+    Attributes
+    ----------
+    invocations, groups, local_size
+        Along x, y and z.
+    arguments
+        Components of each member of the argument block, by name.
+    sizes, texels
+        By index of a resource: bytes that are bound, and bytes of a texel of an image.
+    """
+
+    invocations: Extent
+    groups: Extent
+    local_size: Extent
+    arguments: Mapping[str, tuple[int | float, ...]]
+    sizes: Mapping[int, int]
+    texels: Mapping[int, int] = field(factory=dict)
+
+
+_AXES = {"x": 0, "y": 1, "z": 2, "w": 3}
+IDS = {
+    Builtin.GLOBAL_INVOCATION_ID: "global",
+    Builtin.LOCAL_INVOCATION_ID: "local",
+    Builtin.WORKGROUP_ID: "group",
+}
+_ALL: frozenset[Variable] = frozenset(("global", axis) for axis in range(3))
+_DATA = frozenset((Op.ELEMENT, Op.ATOMIC, Op.SUBGROUP, Op.SAMPLE, Op.IMAGE_LOAD, Op.RAW))
+_ARITHMETIC: dict[str, Callable[[int, int], int]] = {
+    "/": lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1),
+    "%": lambda a, b: a % b,
+    ">>": lambda a, b: a >> b,
+    "&": lambda a, b: a & b,
+    "|": lambda a, b: a | b,
+    "^": lambda a, b: a ^ b,
+}
+_NEGATED = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
+
+
+class LaunchValues:
+    """What is known of the values of one kernel.
+
+    Attributes
+    ----------
+    ranges
+        How many values each variable has.
+    counters
+        What the loop counters seen so far are, by identity; None where that is not known.
+    about
+        Whether a condition was met that `confined` could not make use of.
+    """
+
+    def __init__(self, body: Block, launch: Launch) -> None:
+        self.launch = launch
+        self.about = False
+        self.ranges = Ranges()
+        for kind, extent in (
+            ("global", launch.invocations),
+            ("local", launch.local_size),
+            ("group", launch.groups),
+        ):
+            self.ranges.sizes.update({(kind, axis): count for axis, count in enumerate(extent)})
+        local = launch.local_size
+        self.ranges.sizes["local index", 0] = local[0] * local[1] * local[2]
+        self.counters: dict[int, Linear | None] = {}
+        self._held: dict[int, list[Expr]] = {}
+        self._stored: set[int] = set()
+        for statement in walk(body):
+            if isinstance(statement, Declare):
+                self._held.setdefault(id(statement.register), []).append(statement.value)
+            elif isinstance(statement, Store):
+                self._note_store(statement)
+
+    def _note_store(self, statement: Store) -> None:
+        place = root_of(statement.place)
+        if isinstance(place.value, Register):
+            self._stored.add(id(place.value))
+            self._held.setdefault(id(place.value), []).append(statement.value)
+
+    def _parts(self, root: Expr) -> Iterator[Expr]:
+        """Every expression that a value may depend on, through registers."""
+        done: set[int] = set()
+        stack = [root]
+        while stack:
+            for expr in nodes((stack.pop(),)):
+                yield expr
+                register = expr.value
+                if isinstance(register, Register) and id(register) not in done:
+                    done.add(id(register))
+                    stack += self._held.get(id(register), ())
+
+    def is_data(self, root: Expr) -> bool:
+        """Whether a value depends on what buffers hold, or in an unknown way on the loops."""
+        return any(
+            expr.op in _DATA
+            or (isinstance(expr.value, Builtin) and "SUBGROUP" in expr.value.name)
+            or (isinstance(expr.value, Register) and self._changes(expr.value))
+            for expr in self._parts(root)
+        )
+
+    def _changes(self, register: Register) -> bool:
+        """Whether a register is assigned to anew, or counts in a way that is not known."""
+        if register.counter:
+            return self.counters.get(id(register)) is None
+        return id(register) in self._stored
+
+    def variables(self, root: Expr) -> frozenset[Variable]:
+        """Return the variables that a value depends on."""
+        found: set[Variable] = set()
+        for expr in self._parts(root):
+            if expr.op is Op.COMPONENT and expr.args[0].value in IDS:
+                found.add((IDS[expr.args[0].value], _AXES[str(expr.value)]))
+            elif expr.op in (Op.ATOMIC, Op.SUBGROUP) or (
+                isinstance(expr.value, Register) and self._changes(expr.value)
+            ):
+                return _ALL
+            elif isinstance(expr.value, Register) and expr.value.counter:
+                form = self.counters.get(id(expr.value))
+                found.update(variable for variable, _ in form.coefficients) if form else None
+            elif isinstance(expr.value, Builtin) and "SUBGROUP" in expr.value.name:
+                return _ALL
+            elif expr.value is Builtin.LOCAL_INVOCATION_INDEX:
+                found.add(("local index", 0))
+        # An id that is used as a whole shows up without its components.
+        whole = {expr.value for expr in self._parts(root) if expr.op is Op.BUILTIN}
+        for builtin, kind in IDS.items():
+            if builtin in whole and not any(variable[0] == kind for variable in found):
+                found.update((kind, axis) for axis in range(3))
+        return frozenset(found)
+
+    def constant(self, expr: Expr, env: Environment) -> int | None:
+        """Return the value of an integer that is the same everywhere, or None."""
+        form = self.linear(expr, env)
+        return form.constant if form is not None and form.fixed else None
+
+    def linear(self, expr: Expr, env: Environment, depth: int = 100) -> Linear | None:
+        """Return an integer expression as a sum, or None."""
+        if depth == 0 or is_float_dtype(component_type(expr.dtype)):
+            return None
+        if expr.op is Op.LITERAL:
+            return Linear(int(expr.value)) if isinstance(expr.value, (int, bool)) else None
+        if expr.op is Op.ARGUMENT and isinstance(expr.value, Argument):
+            return self._argument(expr.value, 0)
+        if expr.op is Op.REGISTER and isinstance(expr.value, Register):
+            register = expr.value
+            if register.counter:
+                return self.counters.get(id(register))
+            values = self._held.get(id(register), [])
+            if len(values) != 1 or id(register) in self._stored:
+                return None
+            return self.linear(values[0], env, depth - 1)
+        if expr.op in (Op.COMPONENT, Op.INDEX):
+            axis = _AXES.get(str(expr.value)) if expr.op is Op.COMPONENT else self.constant(expr.args[1], env)
+            parts = self.axes(expr.args[0], env, depth - 1)
+            return parts[axis] if parts is not None and axis is not None and axis < len(parts) else None
+        if expr.op is Op.CONSTRUCT and len(expr.args) == 1:
+            return self.linear(expr.args[0], env, depth - 1)
+        if expr.op is Op.BUILTIN and expr.value is Builtin.LOCAL_INVOCATION_INDEX:
+            return self._variable(("local index", 0), env)
+        if expr.op is Op.LENGTH and isinstance(expr.value, Storage):
+            size = self.launch.sizes.get(expr.value.index)
+            return None if size is None else Linear(size // expr.value.element_size)
+        if expr.op is Op.UNARY and expr.value == "-":
+            form = self.linear(expr.args[0], env, depth - 1)
+            return None if form is None else form.times(-1)
+        if expr.op is Op.BINARY:
+            left, right = (self.linear(arg, env, depth - 1) for arg in expr.args)
+            return None if left is None or right is None else _combined(str(expr.value), left, right)
+        if expr.op is Op.CALL and expr.value in ("min", "max") and len(expr.args) == 2:
+            left, right = (self.linear(arg, env, depth - 1) for arg in expr.args)
+            return None if left is None or right is None else self._extreme(str(expr.value), left, right)
+        return None
+
+    def _extreme(self, function: str, left: Linear, right: Linear) -> Linear | None:
+        low, high = self.ranges.bounds(left.plus(right, -1))
+        if low < 0 < high:
+            return None
+        return left if (low >= 0) == (function == "max") else right
+
+    def axes(self, expr: Expr, env: Environment, depth: int = 100) -> list[Linear] | None:
+        """Return the components of a vector as sums, or None."""
+        if depth == 0:
+            return None
+        if expr.op is Op.BUILTIN:
+            if expr.value in IDS:
+                kind = IDS[expr.value]
+                return [self._variable((kind, axis), env) for axis in range(3)]
+            extents = {
+                Builtin.WORKGROUP_SIZE: self.launch.local_size,
+                Builtin.NUM_WORKGROUPS: self.launch.groups,
+            }
+            extent = extents.get(expr.value)  # type: ignore[arg-type]
+            return None if extent is None else [Linear(size) for size in extent]
+        if expr.op is Op.ARGUMENT and isinstance(expr.value, Argument):
+            values = self.launch.arguments.get(expr.value.name, ())
+            return [Linear(value) for value in values if isinstance(value, int)]
+        if expr.op is Op.REGISTER and isinstance(expr.value, Register):
+            held = self._held.get(id(expr.value), [])
+            single = len(held) == 1 and id(expr.value) not in self._stored
+            return self.axes(held[0], env, depth - 1) if single else None
+        if expr.op is Op.SWIZZLE:
+            parts = self.axes(expr.args[0], env, depth - 1)
+            return None if parts is None else [parts[_AXES[letter]] for letter in str(expr.value)]
+        if expr.op is Op.BINARY:
+            sides = [self.axes(arg, env, depth - 1) for arg in expr.args]
+            if sides[0] is None or sides[1] is None:
+                return None
+            found = [_combined(str(expr.value), a, b) for a, b in _paired(sides[0], sides[1])]
+            return None if None in found else found  # type: ignore[return-value]
+        if expr.op is Op.CONSTRUCT and len(expr.args) == 1:
+            return self.axes(expr.args[0], env, depth - 1)
+        if expr.op is Op.CONSTRUCT:
+            forms = [self.linear(arg, env, depth - 1) for arg in expr.args]
+            return None if None in forms else forms  # type: ignore[return-value]
+        form = self.linear(expr, env, depth - 1)
+        return None if form is None else [form]
+
+    def _argument(self, argument: Argument, axis: int) -> Linear | None:
+        values = self.launch.arguments.get(argument.name, ())
+        value = values[axis] if axis < len(values) else None
+        return Linear(value) if isinstance(value, int) else None
+
+    def _variable(self, variable: Variable, env: Environment) -> Linear:
+        if variable in env:
+            return env[variable]
+        return Linear(0, ((variable, 1),)) if self.ranges.of(variable) > 1 else Linear(0)
+
+    # -- conditions
+
+    def _difference(self, expr: Expr, env: Environment) -> Linear | None:
+        left, right = (self.linear(arg, env) for arg in expr.args)
+        return None if left is None or right is None else left.plus(right, -1)
+
+    def truth(self, expr: Expr, env: Environment) -> bool | None:
+        """Whether a condition holds for all invocations, for none (False), or that is not known (None)."""
+        if expr.op is Op.LITERAL:
+            return bool(expr.value)
+        if expr.op is Op.UNARY and expr.value == "!":
+            truth = self.truth(expr.args[0], env)
+            return None if truth is None else not truth
+        if expr.op is Op.LOGICAL:
+            truths = [self.truth(arg, env) for arg in expr.args]
+            decisive = expr.value == "||"
+            if decisive in truths:
+                return decisive
+            return None if None in truths else not decisive
+        if expr.op is not Op.COMPARE:
+            return None
+        form = self._difference(expr, env)
+        if form is None:
+            return None
+        low, high = self.ranges.bounds(form)
+        return _compared(str(expr.value), low, high)
+
+    def confined(self, expr: Expr, env: Environment, holds: bool) -> Environment:
+        """Return the environment of a place that is reached where a condition holds, or does not.
+
+        Doubts where it cannot tell.
+        """
+        if self.truth(expr, env) is holds:
+            return env
+        if expr.op is Op.UNARY and expr.value == "!":
+            return self.confined(expr.args[0], env, not holds)
+        if expr.op is Op.LOGICAL and (expr.value == "&&") is holds:
+            for arg in expr.args:
+                env = self.confined(arg, env, holds)
+            return env
+        form = self._difference(expr, env) if expr.op is Op.COMPARE else None
+        if form is None or len(form.coefficients) != 1:
+            if not self.is_data(expr):
+                self.about = True
+            return env
+        operator = str(expr.value) if holds else _NEGATED[str(expr.value)]
+        return self._narrowed(form, operator, env)
+
+    def _narrowed(self, form: Linear, operator: str, env: Environment) -> Environment:
+        ((variable, factor),) = form.coefficients
+        count = self.ranges.of(variable)
+        inside = [0, count - 1]
+        # factor * v + constant OP 0, for v in 0 ... count - 1
+        if operator == "==":
+            if form.constant % factor:
+                return env
+            inside = [-form.constant // factor] * 2
+        elif operator == "!=":
+            self.about = True
+            return env
+        else:
+            if operator in (">", ">="):
+                factor, constant = -factor, -form.constant
+            else:
+                constant = form.constant
+            most = -constant - (operator in ("<", ">"))  # factor * v <= most
+            if factor > 0:
+                inside[1] = min(inside[1], most // factor)
+            else:
+                inside[0] = max(inside[0], -(most // -factor))
+        low, high = inside
+        if high < low:
+            return env
+        narrow: Variable = (f"{variable[0]}, {low} to {high}", variable[1])
+        self.ranges.sizes[narrow] = high - low + 1
+        value = Linear(low, ((narrow, 1),)) if high > low else Linear(low)
+        narrowed = {known: _substituted(form, variable, value) for known, form in env.items()}
+        narrowed.setdefault(variable, value)
+        return narrowed
+
+
+def _substituted(form: Linear, variable: Variable, value: Linear) -> Linear:
+    factor = dict(form.coefficients).get(variable, 0)
+    rest = Linear(form.constant, tuple(term for term in form.coefficients if term[0] != variable))
+    return rest.plus(value, factor) if factor else form
+
+
+def _combined(operator: str, left: Linear, right: Linear) -> Linear | None:
+    if operator in ("+", "-"):
+        return left.plus(right, 1 if operator == "+" else -1)
+    if operator == "*" and (left.fixed or right.fixed):
+        return left.times(right.constant) if right.fixed else right.times(left.constant)
+    if not (left.fixed and right.fixed):
+        return left.times(1 << right.constant) if operator == "<<" and _shifts(right) else None
+    if operator == "<<":
+        return Linear(left.constant << right.constant) if _shifts(right) else None
+    function = _ARITHMETIC.get(operator)
+    if function is None or (operator in "/%" and right.constant == 0):
+        return None
+    if operator == ">>" and not _shifts(right):
+        return None
+    return Linear(function(left.constant, right.constant))
+
+
+def _shifts(form: Linear) -> bool:
+    return form.fixed and 0 <= form.constant < 64
+
+
+def _paired(left: list[Linear], right: list[Linear]) -> Iterator[tuple[Linear, Linear]]:
+    """Return the components of two vectors side by side; a scalar goes with each."""
+    size = max(len(left), len(right))
+    return zip(
+        left * size if len(left) == 1 else left, right * size if len(right) == 1 else right, strict=False
+    )
+
+
+def _compared(operator: str, low: int, high: int) -> bool | None:
+    """Whether all numbers from low to high compare so with 0 (True), none does, or some do."""
+    if operator in (">", ">=", "!="):
+        negated = _compared(_NEGATED[operator], low, high)
+        return None if negated is None else not negated
+    if operator == "==":
+        return True if low == high == 0 else False if low > 0 or high < 0 else None
+    edge = 0 if operator == "<=" else -1
+    return True if high <= edge else False if low > edge else None

@@ -1,0 +1,122 @@
+"""Where each host value lies in a kernel's argument block."""
+
+from vkdispatch.analyses.contents import nodes
+from vkdispatch.analyses.packed_buffers import packed_buffers
+from vkdispatch.base.dtype import DType, component_type, scalar_layout, uint64, uvec2, uvec3
+from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.base.record import field, record
+from vkdispatch.ir import ImageBinding, Kernel, Op, Storage, expressions_of, walk
+from vkdispatch.ir.variant import PLAIN, SHORT_ARGUMENTS, Variant
+
+# Every device takes push constants of this size.
+PUSH_CONSTANT_BYTES = 128
+GROUP_COUNT = "group_count"
+
+
+@record(sealed=True)
+class StructElement:
+    """A member of the argument block: `count` values of type `dtype` at byte `offset`."""
+
+    name: str
+    dtype: DType
+    count: int = 1
+    offset: int = 0
+
+
+@record(sealed=True)
+class ArgumentLayout:
+    """The argument block of a kernel.
+
+    `size` is in bytes. `uniform` says that it is a uniform block at binding 0 instead of push constants.
+    `exec_offset` and `group_count_offset` are those of the execution limit and of a folded kernel's count of
+    workgroups (both uvec3), or None. `addresses` and `lengths` name the members (uint64, where buffers are
+    bound uvec2) that take a buffer's device address and bytes, by its position among the resources. `halves`
+    has the members of 16 bits that are packed in words at the end of the block, and how many halves in each
+    begins.
+    """
+
+    members: tuple[StructElement, ...]
+    size: int
+    uniform: bool
+    exec_offset: int | None
+    group_count_offset: int | None
+    addresses: dict[int, str] = field(factory=dict)
+    lengths: dict[int, str] = field(factory=dict)
+    halves: dict[str, int] = field(factory=dict)
+
+    def offset_of(self, name: str) -> int:
+        """Byte offset of a member. Raises ValueError if there is none of that name."""
+        for member in self.members:
+            if member.name == name:
+                return member.offset
+        names = ", ".join(member.name for member in self.members)
+        raise ArgumentValueError(f"the argument block has no member {name!r}; it has: {names or 'none'}")
+
+
+def argument_layout(kernel: Kernel, variant: Variant = PLAIN) -> ArgumentLayout:
+    """Lay out a kernel's arguments: largest components first, so that no padding is needed."""
+    fields: list[tuple[str, DType]] = [(argument.name, argument.dtype) for argument in kernel.arguments]
+    addresses: dict[int, str] = {}
+    lengths: dict[int, str] = {}
+    if variant.addressed:
+        taken = {name for name, _ in fields}
+        addresses = {index: _free(f"buf{index}_address", taken) for index in _buffers(kernel)}
+        lengths = {index: _free(f"buf{index}_bytes", taken) for index in _measured(kernel)}
+        fields += [(name, uint64) for name in (*addresses.values(), *lengths.values())]
+    elif packed := packed_buffers(kernel, variant):
+        taken = {name for name, _ in fields}
+        lengths = {index: _free(f"buf{index}_bytes", taken) for index in _measured(kernel) if index in packed}
+        fields += [(name, uvec2) for name in lengths.values()]
+    # The folded form must bind like the plain one, so the larger of them decides.
+    total = sum(kind.item_size for _, kind in fields) + uvec3.item_size
+    if variant.folded:
+        fields.append((GROUP_COUNT, uvec3))
+    fields.sort(key=lambda item: -component_type(item[1]).item_size)
+    offsets, size = scalar_layout([(kind, 1) for _, kind in fields])
+    members = tuple(
+        StructElement(name, kind, 1, offset) for (name, kind), offset in zip(fields, offsets, strict=True)
+    )
+    by_name = {member.name: member.offset for member in members}
+    limit = None if kernel.exec_count is None else by_name[kernel.exec_count.name]
+    # a multiple of 4, as push constant ranges need
+    size = -(-size // 4) * 4
+    group_count = by_name[GROUP_COUNT] if variant.folded else None
+    uniform = total > PUSH_CONSTANT_BYTES
+    halves: dict[str, int] = {}
+    if SHORT_ARGUMENTS in variant.lacks:
+        small = [member for member in members if component_type(member.dtype).item_size == 2]
+        halves = {member.name: (member.offset - small[0].offset) // 2 for member in small}
+    return ArgumentLayout(members, size, uniform, limit, group_count, addresses, lengths, halves)
+
+
+def _buffers(kernel: Kernel) -> list[int]:
+    return [resource.index for resource in kernel.resources if isinstance(resource, Storage)]
+
+
+def _measured(kernel: Kernel) -> list[int]:
+    """Positions of the buffers whose length the kernel asks for."""
+    found = {
+        expr.value.index
+        for statement in walk(kernel.body)
+        for expr in nodes(expressions_of(statement))
+        if expr.op is Op.LENGTH and isinstance(expr.value, Storage)
+    }
+    return sorted(found)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def resource_bindings(kernel: Kernel, layout: ArgumentLayout) -> dict[int, int]:
+    """Where each resource that is bound at all is bound, by its position."""
+    first = 1 if layout.uniform else 0
+    # a view has the index of its buffer
+    bound = dict.fromkeys(
+        resource.index
+        for resource in kernel.resources
+        if isinstance(resource, ImageBinding) or resource.index not in layout.addresses
+    )
+    return {index: first + position for position, index in enumerate(bound)}

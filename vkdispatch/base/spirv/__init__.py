@@ -1,0 +1,1 @@
+"""SPIR-V modules: read, checked, described, and rewritten to repeat their work."""

@@ -1,0 +1,1 @@
+"""What the body of a kernel holds besides variables: buffers, images, matrices, structures, arrays."""

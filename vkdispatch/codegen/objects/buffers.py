@@ -1,0 +1,220 @@
+"""Buffers and shared arrays as a kernel's Python body sees them."""
+
+import math
+from typing import Any
+
+from vkdispatch.base.dtype import (
+    compute_type,
+    is_integer_dtype,
+    is_vector,
+    ivec4,
+)
+from vkdispatch.base.errors import (
+    ArgumentIndexError,
+    ArgumentTypeError,
+    ArgumentValueError,
+)
+from vkdispatch.codegen.objects.indexing import flat_index
+from vkdispatch.codegen.trace.kernel_warnings import warn
+from vkdispatch.codegen.trace.recording import current
+from vkdispatch.codegen.variables import BoundVariable, ShaderVariable, integer_index
+from vkdispatch.ir import Builtin, Expr, Op, SharedArray, Storage, is_constant
+from vkdispatch.ir import expressions as ex
+from vkdispatch.ir.location import here, located
+
+
+class BufferVariable(BoundVariable):
+    """A storage buffer, a constant array, or an array in workgroup memory.
+
+    `buf[i]` is an element that can be read and stored, by its flat index; `buf[i, j]` and `buf[i, j, k]` take
+    one index for each axis of the buffer's shape, the last one running fastest; so does an integer vector.
+    Elements of a constant array are only read.
+    """
+
+    __slots__ = ("storage",)
+
+    storage: Storage | SharedArray
+
+    def __init__(self, storage: Storage | SharedArray) -> None:
+        shared = isinstance(storage, SharedArray)
+        text = storage.name if shared else f"{storage.name}.data"
+        super().__init__(
+            compute_type(storage.dtype), text, -1 if isinstance(storage, SharedArray) else storage.index
+        )
+        self.storage = storage
+
+    def _noun(self) -> str:
+        return "buffer"
+
+    @property
+    def settable(self) -> bool:
+        """Whether elements can be assigned to: of a constant array they cannot."""
+        return isinstance(self.storage, SharedArray) or self.storage.constant is None
+
+    @property
+    def can_index(self) -> bool:
+        """Whether the buffer has elements: always."""
+        return True
+
+    @property
+    def _known_shape(self) -> tuple[int, ...] | None:
+        """Sizes of the axes, where they are known while the kernel is traced."""
+        return self.storage.shape if isinstance(self.storage, SharedArray) else self.storage.constant
+
+    @property
+    def shape(self) -> ShaderVariable:
+        """Shape of the bound buffer as ivec4: up to three axes padded with 1, then the count of elements."""
+        known = self._known_shape
+        if known is not None:
+            return ShaderVariable(ex.construct(ivec4, (*(*known, 1, 1, 1)[:3], math.prod(known))))
+        assert isinstance(self.storage, Storage)
+        argument = current().shape_of(self.storage)
+        return ShaderVariable(Expr(Op.ARGUMENT, argument.dtype, (), argument, here()))
+
+    @property
+    def shape_name(self) -> str:
+        """Name of the shape in the generated code."""
+        return f"{self.storage.name}_shape"
+
+    def read_lambda(self) -> None:
+        """Tell that raw GLSL reads this buffer."""
+        self._mark_touched(current().marked_reads)
+
+    def write_lambda(self) -> None:
+        """Tell that raw GLSL writes this buffer."""
+        self._mark_touched(current().marked_writes)
+
+    def _mark_touched(self, marked: set[int]) -> None:
+        if self.binding >= 0:
+            marked.add(self.binding)
+
+    def read_callback(self) -> None:
+        """Tell that raw GLSL reads this buffer."""
+        self.read_lambda()
+
+    def write_callback(self) -> None:
+        """Tell that raw GLSL writes this buffer."""
+        self.write_lambda()
+
+    def __getitem__(self, index: Any) -> ShaderVariable:
+        element = self._at(index)
+        return ShaderVariable(element if is_constant(element) else current().read(element))
+
+    def __setitem__(self, index: Any, value: object) -> None:
+        ShaderVariable(self._at(index))._assign(value)
+
+    def _at(self, index: Any) -> Expr:
+        if isinstance(index, slice):
+            raise located(ArgumentValueError, "a buffer in a kernel is indexed by element, not by a slice")
+        for extreme in _extreme_indices(index):
+            # what is wrong with these numbers is an error here
+            self._at(extreme)
+        entries = _entries(index)
+        axes: tuple[tuple[Expr, Expr], ...] = ()
+        position = entries[0]
+        if len(entries) > 1:
+            sizes = self._sizes(entries)
+            position = flat_index(entries, sizes[1:])
+            axes = tuple(zip(map(_axis_index, entries), map(_axis_index, sizes), strict=True))
+        if not isinstance(position, Expr):
+            size = None if self._known_shape is None else math.prod(self._known_shape)
+            # compilers take constant indices below 2^31 only
+            if not 0 <= position < (1 << 31 if size is None else size):
+                limit = "" if size is None else f" of {size} elements"
+                raise located(ArgumentIndexError, f"index {position} is out of range for the buffer{limit}")
+            position = ex.literal(position, ex.literal_dtype(position))
+        kind = compute_type(self.storage.dtype)
+        return Expr(Op.ELEMENT, kind, (ex.index_value(position),), self.storage, here(), axes)
+
+    def _sizes(self, entries: list[int | Expr]) -> list[int | Expr]:
+        """Return the sizes of the axes.
+
+        Raises IndexError or ValueError for indices that fit no shape.
+        """
+        count = len(entries)
+        shape = self._known_shape
+        if shape is not None:
+            if len(shape) != count:
+                what = "shared buffer" if isinstance(self.storage, SharedArray) else "constant array"
+                raise located(ArgumentValueError, f"{count} indices do not fit a {what} of the shape {shape}")
+            limits: list[int | None] = list(shape)
+            sizes: list[int | Expr] = list(shape)
+        else:
+            limits = [None] * count
+            whole = self.shape._value()
+            sizes = [ex.component(whole, axis) for axis in range(count)]
+            if count == 2 and isinstance(self.storage, Storage):
+                current().need_planar(self.storage)
+        for axis, (entry, limit) in enumerate(zip(entries, limits, strict=True)):
+            if isinstance(entry, int) and (entry < 0 or (limit is not None and entry >= limit)):
+                size = "" if limit is None else f" of {limit} elements"
+                raise located(ArgumentIndexError, f"index {entry} is out of range for axis {axis}{size}")
+        return sizes
+
+
+def _axis_index(entry: int | Expr) -> Expr:
+    """Return an index as a checker looks at it: of 32 bits or 64, and as the user means it."""
+    if isinstance(entry, Expr):
+        return entry if entry.dtype.item_size == 8 else ex.index_value(entry)
+    return ex.literal(entry, ex.literal_dtype(entry))
+
+
+# Built-in positions, and how kernels mostly call them.
+_IDS = {
+    Builtin.GLOBAL_INVOCATION_ID: "gid",
+    Builtin.LOCAL_INVOCATION_ID: "lid",
+    Builtin.WORKGROUP_ID: "group",
+}
+
+
+def _warn_of_columns_first(index: Expr) -> None:
+    """Warn about `buf[gid.xy]`: buffers take the row first, images the column."""
+    source = index
+    while source.op is Op.CONSTRUCT and len(source.args) == 1:
+        (source,) = source.args
+    letters = "xyz"[: index.dtype.child_count]
+    if source.op is Op.SWIZZLE and source.value == letters:
+        (source,) = source.args
+    name = _IDS.get(source.value) if isinstance(source.value, Builtin) else None
+    if name is None:
+        return
+    written = f"{name}.{letters}" if index.dtype.child_count < 3 else name
+    rows_first = ", ".join(f"{name}.{letter}" for letter in reversed(letters))
+    as_written = ", ".join(f"{name}.{letter}" for letter in letters)
+    warn(
+        f"buf[{written}] is buf[{as_written}]: its first index, x, counts rows, as in buf[row, column] "
+        f"(images are img[x, y]). Write buf[{rows_first}], or buf[{as_written}] if that is meant"
+    )
+
+
+def _extreme_indices(index: Any) -> list[Any]:
+    """Return an index that stands for numbers of Python with the least and the greatest of them."""
+    parts = index if isinstance(index, tuple) else (index,)
+    extremes = [part._extremes() if isinstance(part, ShaderVariable) else () for part in parts]
+    if not any(extremes):
+        return []
+    ends = [
+        tuple(found[end] if found else part for found, part in zip(extremes, parts, strict=True))
+        for end in (0, 1)
+    ]
+    return [end if isinstance(index, tuple) else end[0] for end in ends]
+
+
+def _entries(index: Any) -> list[int | Expr]:
+    """Return the indices given to a buffer: one for a flat index, else one for each axis."""
+    if isinstance(index, ShaderVariable):
+        value = index._as_index()
+        if is_vector(value.dtype) and is_integer_dtype(value.dtype) and value.dtype.child_count <= 3:
+            _warn_of_columns_first(value)
+            return [ex.component(value, axis) for axis in range(value.dtype.child_count)]
+    if not isinstance(index, tuple) or len(index) == 1:
+        return [_entry(index)]
+    if not 2 <= len(index) <= 3:
+        raise located(ArgumentValueError, f"a buffer takes one to three indices, got {len(index)}")
+    return list(map(_entry, index))
+
+
+def _entry(index: Any) -> int | Expr:
+    if isinstance(index, ShaderVariable) and index._extremes():
+        return index._as_index()
+    return integer_index(index, "a buffer", ArgumentTypeError)

@@ -1,0 +1,1 @@
+"""What a trace records: operations become expressions, stores and blocks become statements."""

@@ -1,0 +1,399 @@
+"""Python operators of GPU values: each builds an expression, in-place ones record a statement."""
+
+import operator
+import sys
+import threading
+from collections.abc import Callable
+from functools import partial
+from types import CodeType, FrameType
+from typing import Any, NoReturn, Self
+
+from vkdispatch.base.dtype import is_complex, is_integer_dtype
+from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.host_numpy import np
+from vkdispatch.codegen.trace.division import floor_quotient, floor_remainder
+from vkdispatch.codegen.trace.range_checks import check_comparison, check_difference
+from vkdispatch.codegen.trace.recording import current, has_flag, is_tracing
+from vkdispatch.ir import Expr, ShaderFlags
+from vkdispatch.ir import expressions as ex
+from vkdispatch.ir.location import here, located
+
+_Rule = Callable[[ex.Operand, ex.Operand], Expr]
+
+
+def _floor_divide_rule() -> _Rule:
+    return floor_quotient if _divides_as_python() else ex.floor_divide
+
+
+def _modulo_rule() -> _Rule:
+    return floor_remainder if _divides_as_python() else ex.modulo
+
+
+def _divides_as_python() -> bool:
+    return has_flag(ShaderFlags.PYTHON_DIVISION)
+
+
+def _power_rule() -> _Rule:
+    return partial(ex.power, precise=True) if has_flag(ShaderFlags.PRECISE_MATH) else ex.power
+
+
+# NumPy's functions behind the operators of its scalars.
+_OPERATORS: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "floor_divide": operator.floordiv,
+    "remainder": operator.mod,
+    "power": operator.pow,
+    "left_shift": operator.lshift,
+    "right_shift": operator.rshift,
+    "bitwise_and": operator.and_,
+    "bitwise_or": operator.or_,
+    "bitwise_xor": operator.xor,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+}
+
+
+def _is_numpy_scalar(value: object) -> bool:
+    return isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0
+
+
+# Names that only functions have which plain control flow was rewritten in.
+_REWRITTEN = {"_vd_rt", "_vd_f"}
+
+
+class _LastIndex(threading.local):
+    """Where `__index__` refused last: the value, and the instruction of Python that it was asked by."""
+
+    place: tuple[int, CodeType, int] | None = None
+
+
+_last_index = _LastIndex()
+
+
+def _place_of(value: object, frame: FrameType) -> tuple[int, CodeType, int]:
+    return id(value), frame.f_code, frame.f_lasti
+
+
+def _components_shape(value: Any) -> tuple[int, ...]:
+    """Shape of the components of a vector, complex number or matrix; () of a scalar or a whole buffer."""
+    try:
+        count = len(value)
+    except ArgumentTypeError:
+        return ()
+    return (count, *_components_shape(value[0]))
+
+
+class Operators:
+    """Arithmetic, comparison and bit operators over `expr`."""
+
+    __slots__ = ("expr",)
+
+    expr: Expr
+
+    def _value(self) -> Expr:
+        """Return the expression to compute with.
+
+        Raises TypeError where there is no value, as for a whole buffer.
+        """
+        return self.expr
+
+    def _wrap(self, expr: Expr) -> Self:
+        """Make a variable of an expression."""
+        raise NotImplementedError
+
+    def _operand(self, other: object, symbol: str) -> ex.Operand:
+        if isinstance(other, Operators):
+            return other._value()
+        if ex.is_number(other):
+            return other
+        mine = self._value().dtype
+        if isinstance(other, complex) and is_complex(mine):
+            return ex.as_complex(other, mine)
+        raise located(
+            ArgumentTypeError,
+            f"{symbol}: expected a GPU value or a number, got {other!r} ({type(other).__name__})",
+        )
+
+    def _apply(self, rule: _Rule, other: object, symbol: str) -> Self:
+        return self._wrap(rule(self._value(), self._operand(other, symbol)))
+
+    def _reflected(self, rule: _Rule, other: object, symbol: str) -> Self:
+        return self._wrap(rule(self._operand(other, symbol), self._value()))
+
+    def _with_symbol(
+        self,
+        rule: Callable[[str, ex.Operand, ex.Operand], Expr],
+        symbol: str,
+        other: object,
+        reflected: bool = False,
+    ) -> Self:
+        mine, theirs = self._value(), self._operand(other, symbol)
+        return self._wrap(rule(symbol, theirs, mine) if reflected else rule(symbol, mine, theirs))
+
+    def _compare(self, symbol: str, other: object) -> Self:
+        mine, theirs = self._value(), self._operand(other, symbol)
+        check_comparison(symbol, mine, theirs)
+        return self._wrap(ex.compare(symbol, mine, theirs))
+
+    def _is_one(self, other: object, *, whole: bool = False) -> bool:
+        """Whether multiplying by `other` changes neither the value nor its type."""
+        if isinstance(other, Operators) or not ex.is_number(other) or other != 1:
+            return False
+        kind = self._value().dtype
+        return ex.is_integer_number(other) or not (whole or is_integer_dtype(kind) or ex.is_bool_like(kind))
+
+    def _update(self, symbol: str, result: Self) -> Self:
+        """Return what a name holds after an in-place operator: the result, as Python's numbers do."""
+        return result
+
+    # -- where Python or NumPy want a value now
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """Compute `np.float32(2) * x`, whose left side would do so itself; refuse NumPy's other functions."""
+        name = ufunc.__name__
+        if method == "__call__" and name in _OPERATORS and not options:
+            # NumPy's scalars become Python's, which leave the operation to us
+            values = [value.item() if _is_numpy_scalar(value) else value for value in inputs]
+            if not any(isinstance(value, np.ndarray) for value in values):
+                return _OPERATORS[name](*values)
+        raise located(
+            ArgumentTypeError,
+            f"np.{name}: NumPy computes on the host and cannot take a GPU value; see vc.{name} or its like",
+        )
+
+    def _refuse_number(self, what: str) -> NoReturn:
+        raise located(
+            ArgumentTypeError,
+            f"{what}: the number behind a GPU value is not known while the kernel is traced; convert it with "
+            ".to_dtype(...), and use the functions of vc, not of math",
+        )
+
+    def __int__(self) -> int:
+        self._refuse_number("int()")
+
+    def __float__(self) -> float:
+        self._refuse_number("float()")
+
+    def __complex__(self) -> complex:
+        self._refuse_number("complex()")
+
+    def __index__(self) -> int:
+        _last_index.place = _place_of(self, sys._getframe(1))
+        raise located(
+            ArgumentTypeError,
+            "range() or an index: the number behind a GPU value is not known while the kernel is traced, so "
+            "that Python cannot choose an element of a list, text or array by it, nor count by it: pass the "
+            "elements as a buffer, make them part of the kernel by vc.constant_array(np.array(...)), or use "
+            "conditions",
+        )
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> "np.ndarray[Any, Any]":
+        """Be an element, or the components, in an array of objects; refuse to be an index."""
+        # NumPy asks for an index first, forgets the error, and then asks for an array of indices
+        if _last_index.place == _place_of(self, sys._getframe(1)):
+            raise located(
+                ArgumentIndexError,
+                "a NumPy array cannot be indexed by a GPU value, whose number is not known while the kernel "
+                "is traced: vc.constant_array(array)[...] makes the array part of the kernel; or pass it as "
+                "a buffer",
+            )
+        whole = np.empty(_components_shape(self), object)
+        for position in np.ndindex(whole.shape):
+            part: Any = self
+            for index in position:
+                part = part[index]
+            whole[position] = part
+        return whole if dtype is None else whole.astype(dtype)
+
+    def __hash__(self) -> int:
+        raise located(
+            ArgumentTypeError,
+            "a GPU value has no hash, since its number is not known while the kernel is traced: it cannot be "
+            "a key of a dict, a member of a set, or an argument of a function that remembers results",
+        )
+
+    # -- + - * / // % ** @
+
+    def __add__(self, other: object) -> Self:
+        return self._with_symbol(ex.add, "+", other)
+
+    def __radd__(self, other: object) -> Self:
+        return self._with_symbol(ex.add, "+", other, reflected=True)
+
+    def __sub__(self, other: object) -> Self:
+        return self._with_symbol(ex.add, "-", other)
+
+    def __rsub__(self, other: object) -> Self:
+        return self._with_symbol(ex.add, "-", other, reflected=True)
+
+    def __mul__(self, other: object) -> Self:
+        return self if self._is_one(other) else self._apply(ex.multiply, other, "*")
+
+    def __rmul__(self, other: object) -> Self:
+        return self if self._is_one(other) else self._reflected(ex.multiply, other, "*")
+
+    def __matmul__(self, other: object) -> Self:
+        if not isinstance(other, Operators):
+            raise located(ArgumentTypeError, f"@: expected a GPU matrix or vector, got {other!r}")
+        return self._wrap(ex.matmul(self._value(), other._value()))
+
+    def __truediv__(self, other: object) -> Self:
+        return self._apply(ex.divide, other, "/")
+
+    def __rtruediv__(self, other: object) -> Self:
+        return self._reflected(ex.divide, other, "/")
+
+    def __floordiv__(self, other: object) -> Self:
+        if self._is_one(other, whole=True) and is_integer_dtype(self._value().dtype):
+            return self
+        return self._apply(_floor_divide_rule(), other, "//")
+
+    def __rfloordiv__(self, other: object) -> Self:
+        return self._reflected(_floor_divide_rule(), other, "//")
+
+    def __mod__(self, other: object) -> Self:
+        return self._apply(_modulo_rule(), other, "%")
+
+    def __rmod__(self, other: object) -> Self:
+        return self._reflected(_modulo_rule(), other, "%")
+
+    def __pow__(self, other: object) -> Any:
+        if ex.is_number(other) and other == 0:
+            return 1
+        return self._apply(_power_rule(), other, "**")
+
+    def __rpow__(self, other: object) -> Self:
+        return self._reflected(_power_rule(), other, "**")
+
+    # -- << >> & | ^ ~
+
+    def __lshift__(self, other: object) -> Self:
+        return self._with_symbol(ex.bitwise, "<<", other)
+
+    def __rlshift__(self, other: object) -> Self:
+        return self._with_symbol(ex.bitwise, "<<", other, reflected=True)
+
+    def __rshift__(self, other: object) -> Self:
+        return self._with_symbol(ex.bitwise, ">>", other)
+
+    def __rrshift__(self, other: object) -> Self:
+        return self._with_symbol(ex.bitwise, ">>", other, reflected=True)
+
+    def __and__(self, other: object) -> Self:
+        return self._with_symbol(ex.bitwise, "&", other)
+
+    def __rand__(self, other: object) -> Self:
+        return self._with_symbol(ex.bitwise, "&", other, reflected=True)
+
+    def __or__(self, other: object) -> Self:
+        return self._with_symbol(ex.bitwise, "|", other)
+
+    def __ror__(self, other: object) -> Self:
+        return self._with_symbol(ex.bitwise, "|", other, reflected=True)
+
+    def __xor__(self, other: object) -> Self:
+        return self._with_symbol(ex.bitwise, "^", other)
+
+    def __rxor__(self, other: object) -> Self:
+        return self._with_symbol(ex.bitwise, "^", other, reflected=True)
+
+    def __neg__(self) -> Self:
+        return self._wrap(ex.negate(self._value()))
+
+    def __pos__(self) -> Self:
+        return self
+
+    def __invert__(self) -> Self:
+        return self._wrap(ex.invert(self._value()))
+
+    def __abs__(self) -> Self:
+        check_difference("abs", self._value())
+        return self._wrap(ex.absolute(self._value()))
+
+    # -- comparison
+
+    def __lt__(self, other: object) -> Self:
+        return self._compare("<", other)
+
+    def __le__(self, other: object) -> Self:
+        return self._compare("<=", other)
+
+    def __gt__(self, other: object) -> Self:
+        return self._compare(">", other)
+
+    def __ge__(self, other: object) -> Self:
+        return self._compare(">=", other)
+
+    def __eq__(self, other: object) -> Self:  # type: ignore[override]
+        return self._compare("==", other)
+
+    def __ne__(self, other: object) -> Self:  # type: ignore[override]
+        return self._compare("!=", other)
+
+    def __bool__(self) -> bool:
+        notes = current().truth_notes if is_tracing() else {}
+        place = here()
+        note = notes.get(place.code if place else None) or notes.get(None)
+        if place is not None and _REWRITTEN & {*place.code.co_freevars, *place.code.co_cellvars}:
+            raise located(
+                ArgumentValueError,
+                "a GPU value has no truth value while the kernel is traced, and here Python itself asks for "
+                "one: comparisons of whole tuples and lists, sorted, list.index and their like do; compare "
+                "the elements one by one",
+            )
+        raise located(
+            ArgumentValueError,
+            "a GPU value has no truth value while the kernel is traced"
+            + (f", and {note}: " if note else ": ")
+            + "instead of a Python if, while, and, or, not use vc.if_block / vc.while_block, vc.all, vc.any "
+            + "and ~"
+            + ("" if note else ", or move the condition into a plain function, whose source is rewritten"),
+        )
+
+    # -- in place
+
+    def __iadd__(self, other: object) -> Self:
+        return self._update("+", self + other)
+
+    def __isub__(self, other: object) -> Self:
+        return self._update("-", self - other)
+
+    def __imul__(self, other: object) -> Self:
+        return self._update("*", self * other)
+
+    def __itruediv__(self, other: object) -> Self:
+        return self._update("/", self / other)
+
+    def __ifloordiv__(self, other: object) -> Self:
+        return self._update("//", self // other)
+
+    def __imod__(self, other: object) -> Self:
+        return self._update("%", self % other)
+
+    def __ipow__(self, other: object) -> Self:
+        power = self**other
+        if isinstance(power, Operators):
+            return self._update("**", self._wrap(power.expr))
+        return self._update("**", self._wrap(ex.storable(power, self._value().dtype)))
+
+    def __ilshift__(self, other: object) -> Self:
+        return self._update("<<", self << other)
+
+    def __irshift__(self, other: object) -> Self:
+        return self._update(">>", self >> other)
+
+    def __iand__(self, other: object) -> Self:
+        return self._update("&", self & other)
+
+    def __ior__(self, other: object) -> Self:
+        return self._update("|", self | other)
+
+    def __ixor__(self, other: object) -> Self:
+        return self._update("^", self ^ other)

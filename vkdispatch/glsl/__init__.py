@@ -1,0 +1,1 @@
+"""The writer: a program as GLSL."""

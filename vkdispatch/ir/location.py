@@ -1,0 +1,136 @@
+"""Where in the user's Python a value or statement came from, and errors that say so."""
+
+import linecache
+import opcode
+import os
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from types import CodeType, FrameType
+from typing import TypeVar
+
+from vkdispatch.base.errors import VkDispatchError, describe_place
+
+# With the separator, so that a folder such as vkdispatch_tests is not taken for it.
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+# What user code of a kernel calls directly, and what stands under it.
+_LANGUAGE_FOLDERS = ("analyses", "codegen", "glsl", "ir", "passes", "rewrite")
+_LANGUAGE = tuple(os.path.join(_PACKAGE, folder) + os.sep for folder in _LANGUAGE_FOLDERS)
+# Of these it was found out already: every operation asks for each of its callers.
+_own_files: set[str] = set()
+
+_FILLERS = frozenset(("CACHE", "EXTENDED_ARG", "NOP"))
+_NAMES = frozenset(
+    ("LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_FAST_CHECK", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_NAME")
+)
+
+_Error = TypeVar("_Error", bound=VkDispatchError)
+
+
+_Position = tuple[int | None, int | None, int | None, int | None]
+_MOST_CODES = 32
+# By identity: hashing a code object looks through all of it.
+_positions_of: dict[int, tuple[CodeType, list[_Position]]] = {}
+
+
+def _positions(code: CodeType) -> list[_Position]:
+    """Lines and columns of each instruction, which are decoded from the first one on."""
+    known = _positions_of.get(id(code))
+    if known is None:
+        if len(_positions_of) >= _MOST_CODES:
+            _positions_of.clear()
+        known = _positions_of[id(code)] = (code, list(code.co_positions()))
+    return known[1]
+
+
+class Loc:
+    """An expression in the user's Python: the code object and the instruction that was running there.
+
+    Lines and columns are looked up when somebody asks, since most traces end well.
+    """
+
+    __slots__ = ("code", "offset")
+
+    def __init__(self, code: CodeType, offset: int) -> None:
+        self.code = code
+        self.offset = offset
+
+    @property
+    def file(self) -> str:
+        """Full path of the file."""
+        return self.code.co_filename
+
+    @property
+    def line(self) -> int:
+        """Line number from 1."""
+        return self._position()[0] or self.code.co_firstlineno
+
+    def _position(self) -> _Position:
+        found = _positions(self.code)
+        index = self.offset // 2
+        return found[index] if index < len(found) else (None, None, None, None)
+
+    def follows_name(self) -> bool:
+        """Whether the instruction before this one reads a variable."""
+        before = [name for name in islice(_instructions(self.code), self.offset // 2) if name not in _FILLERS]
+        return bool(before) and before[-1] in _NAMES
+
+    def excerpt(self) -> str:
+        """Return the source line with carets under the expression, or "" where there is no source."""
+        first, last, begin, end = self._position()
+        text = linecache.getline(self.file, self.line).rstrip()
+        if not text.strip():
+            return ""
+        margin = len(text) - len(text.lstrip())
+        shown = f"    {text.lstrip()}"
+        if first is None or begin is None or end is None:
+            return shown
+        # columns count bytes of UTF-8
+        raw = text.encode()
+        start = len(raw[:begin].decode(errors="replace"))
+        stop = len(text) if last != first else len(raw[:end].decode(errors="replace"))
+        return f"{shown}\n    {' ' * (start - margin)}{'^' * max(stop - start, 1)}"
+
+    def __str__(self) -> str:
+        return describe_place(self.file, self.line)
+
+    def __repr__(self) -> str:
+        return f"<Loc {self}>"
+
+
+def _instructions(code: CodeType) -> Iterator[str]:
+    return (opcode.opname[unit] for unit in code.co_code[::2])
+
+
+def here() -> Loc | None:
+    """Place of the nearest caller outside this package, or None when there is none."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        file = code.co_filename
+        if file not in _own_files:
+            if not file.startswith(_PACKAGE):
+                return Loc(code, frame.f_lasti)
+            _own_files.add(file)
+        frame = frame.f_back
+    return None
+
+
+def within_library() -> bool:
+    """Whether a kernel of this package, not the user's code, asked the language for what is being done."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith(_LANGUAGE):
+            return file.startswith(_PACKAGE)
+        frame = frame.f_back
+    return False
+
+
+def located(error: type[_Error], message: str, loc: Loc | None = None) -> _Error:
+    """Make an error that says where: " (kernel.py:12)", then the line with carets under the expression."""
+    loc = loc or here()
+    if loc is None:
+        return error(message)
+    excerpt = loc.excerpt()
+    return error(f"{message} ({loc})\n{excerpt}" if excerpt else f"{message} ({loc})")

@@ -1,0 +1,54 @@
+"""Names in generated code: which ones GLSL keeps for itself, and how a Python name becomes a legal one."""
+
+import re
+
+_TYPES = """
+void bool int uint float double vec2 vec3 vec4 dvec2 dvec3 dvec4 bvec2 bvec3 bvec4 ivec2 ivec3 ivec4 uvec2
+uvec3 uvec4 mat2 mat3 mat4 mat2x2 mat2x3 mat2x4 mat3x2 mat3x3 mat3x4 mat4x2 mat4x3 mat4x4 dmat2 dmat3 dmat4
+atomic_uint half fixed int16_t uint16_t int32_t uint32_t int64_t uint64_t int8_t uint8_t float16_t float32_t
+float64_t f16vec2 f16vec3 f16vec4 i16vec2 i16vec3 i16vec4 u16vec2 u16vec3 u16vec4 hvec2 hvec3 hvec4 fvec2
+fvec3 fvec4 long short unsigned superp sampler1D sampler2D sampler3D samplerCube image1D image2D image3D
+texture1D texture2D texture3D sampler buffer_reference
+"""
+_KEYWORDS = """
+const uniform buffer shared attribute varying coherent volatile restrict readonly writeonly layout centroid
+flat smooth noperspective patch sample invariant precise break continue do for while switch case default if
+else subroutine in out inout true false discard return lowp mediump highp precision struct common partition
+active asm class union enum typedef template this resource goto inline noinline public static extern external
+interface input output filter sizeof cast namespace using main demote nonuniformEXT spirv_instruction
+terminateInvocation
+"""
+_FUNCTIONS = """
+abs sign floor ceil trunc round roundEven fract mod modf min max clamp mix step smoothstep isnan isinf fma
+sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh radians degrees exp exp2 log log2 sqrt
+inversesqrt pow ldexp reflect refract faceforward length distance dot cross normalize matrixCompMult
+outerProduct transpose determinant inverse
+floatBitsToInt floatBitsToUint intBitsToFloat uintBitsToFloat any all not greaterThanEqual barrier atomicAdd
+atomicMin atomicMax atomicAnd atomicOr atomicXor atomicExchange atomicCompSwap atomicLoad atomicStore
+bitCount bitfieldReverse
+bitfieldExtract bitfieldInsert findLSB findMSB packHalf2x16 unpackHalf2x16 packUnorm2x16 unpackUnorm2x16
+packSnorm2x16 unpackSnorm2x16 packUnorm4x8 unpackUnorm4x8 packSnorm4x8 unpackSnorm4x8 packDouble2x32
+unpackDouble2x32 float16BitsToUint16 uint16BitsToFloat16 doubleBitsToUint64 uint64BitsToDouble
+texture textureLod textureSize PC UBO Arguments global_id workgroup_id workgroup_index workgroup_row
+group_count bfloat16_bits umul_high wrapped
+"""
+
+KEYWORDS = frozenset((_TYPES + _KEYWORDS).split())
+RESERVED = KEYWORDS | frozenset(_FUNCTIONS.split())
+
+
+def legal_name(name: str, *, member: bool = False) -> str:
+    """Turn a Python identifier into a GLSL one, unchanged where that is possible.
+
+    A member of a block may be called like a function; other variables may not.
+    """
+    name = re.sub(r"[^A-Za-z0-9_]", "_", name)
+    name = re.sub(r"__+", "_", name) or "value"
+    if name.startswith("gl_") or name[0].isdigit():
+        name = "v_" + name
+    taken = KEYWORDS if member else RESERVED
+    # GLSL has more subgroup functions than one would list
+    clash = name in taken or (not member and name.startswith("subgroup") and name != name.lower())
+    # nor those of `glsl.mathematics`
+    clash = clash or (not member and name.startswith(("f32_", "f64_")))
+    return name + "_" if clash else name

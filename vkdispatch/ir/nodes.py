@@ -1,0 +1,259 @@
+"""Nodes of expressions: operations, operands, and what they name: arguments, registers, buffers, images.
+
+Expressions are immutable and compared by identity; `analyses.naming.Numbering` finds the structurally equal
+ones.
+"""
+
+from enum import Enum, IntFlag, auto
+
+from vkdispatch.base.dtype import DType, bool_, float32, to_vector
+from vkdispatch.base.record import record
+from vkdispatch.ir.location import Loc
+
+
+class ShaderFlags(IntFlag):
+    """Options of a kernel.
+
+    NO_SUBGROUP_OPS leaves out the GLSL extension lines, NO_PRINTF all prints, NO_EXEC_BOUNDS the test that
+    lets invocations beyond the execution size do nothing. PYTHON_DIVISION gives `//` and `%` Python's
+    meaning (the quotient is rounded down, the remainder has the divisor's sign) instead of GLSL's, also for
+    floats. PRECISE_MATH computes the functions of mathematics in float32 as exactly as in float64, whatever
+    the device's own are like.
+    """
+
+    NONE = 0
+    NO_SUBGROUP_OPS = 1
+    NO_PRINTF = 2
+    NO_EXEC_BOUNDS = 4
+    PYTHON_DIVISION = 8
+    PRECISE_MATH = 16
+
+
+class Op(Enum):
+    """Kinds of expressions. The comment says what `args` and `value` hold."""
+
+    # Members are the keys of dictionaries all over the place, and Enum's own hash is slow.
+    __hash__ = object.__hash__
+
+    LITERAL = auto()  # value: int, float or bool
+    ARGUMENT = auto()  # value: Argument, a member of the argument block
+    BUILTIN = auto()  # value: Builtin
+    REGISTER = auto()  # value: Register
+    ELEMENT = auto()  # value: Storage or SharedArray; args: (index,)
+    INDEX = auto()  # args: (vector or matrix, index)
+    COMPONENT = auto()  # value: one of "xyzw"; args: (vector or complex,)
+    SWIZZLE = auto()  # value: two to four of "xyzw"; args: (vector or scalar,)
+    UNARY = auto()  # value: "-", "~" or "!"; args: (operand,)
+    BINARY = auto()  # value: operator; args: (left, right)
+    COMPARE = auto()  # value: operator; args: (left, right)
+    LOGICAL = auto()  # value: "&&" or "||"; args: two or more, each evaluated only if it still matters
+    SELECT = auto()  # args: (condition, value if it holds, value if not); only the chosen one is evaluated
+    # value: Storage or SharedArray; how many elements it has (uint32, of Storage also uint64). Or the
+    # Register of a cooperative matrix: how many of its elements this invocation holds
+    LENGTH = auto()
+    CALL = auto()  # value: GLSL function without effects; args: its arguments
+    SUBGROUP = auto()  # value: GLSL subgroup function; args: its arguments
+    # value: GLSL function such as "atomicAdd"; args: (place, operands...); only as the value of a Declare
+    ATOMIC = auto()
+    CONSTRUCT = auto()  # args: what the dtype's constructor takes
+    SAMPLE = auto()  # value: ImageBinding; args: (coordinate, level of detail)
+    IMAGE_LOAD = auto()  # value: ImageBinding; args: (texel coordinate,) or (texel coordinate, mip level)
+    IMAGE_SIZE = auto()  # value: ImageBinding; args: (mip level,), or () for a storage image
+    RAW = auto()  # value: RawText; args: the expressions that its text mentions
+
+
+class Builtin(Enum):
+    """Values that the device gives every invocation."""
+
+    __hash__ = object.__hash__
+
+    GLOBAL_INVOCATION_ID = auto()
+    LOCAL_INVOCATION_ID = auto()
+    LOCAL_INVOCATION_INDEX = auto()
+    WORKGROUP_ID = auto()
+    WORKGROUP_SIZE = auto()
+    NUM_WORKGROUPS = auto()
+    NUM_SUBGROUPS = auto()
+    SUBGROUP_ID = auto()
+    SUBGROUP_SIZE = auto()
+    SUBGROUP_INVOCATION_ID = auto()
+    SUBGROUP_EQ_MASK = auto()
+    SUBGROUP_GE_MASK = auto()
+    SUBGROUP_GT_MASK = auto()
+    SUBGROUP_LE_MASK = auto()
+    SUBGROUP_LT_MASK = auto()
+
+
+@record(eq=False)
+class Argument:
+    """A value that the host passes at each dispatch: a member of the argument block.
+
+    A `shape` (ivec4) is that of a buffer.
+    """
+
+    name: str
+    dtype: DType
+    shape: bool = False
+
+
+@record(eq=False)
+class Register:
+    """A variable of one invocation.
+
+    The `counter` of a For, and a `fixed` register after its declaration, are not the kernel's to assign. What
+    a `position` holds is one, whatever it is computed from. What goes into a `precise` one is computed as it
+    is written: each operation rounds. A `local` one holds what a local variable of Python does: only its
+    components are assigned to, and `+=` makes a new value.
+    """
+
+    name: str
+    dtype: DType
+    counter: bool = False
+    fixed: bool = False
+    position: bool = False
+    precise: bool = False
+    local: bool = False
+
+
+@record(eq=False)
+class Storage:
+    """A storage buffer; `index` is its position among the bound resources.
+
+    `dtype` is how its elements lie in memory: their expressions have the `compute_type` of it. `constant` is
+    the shape of a constant array, which nothing ever writes; None for what calls pass. In a buffer of
+    structures expressions have the elements of a field, which is a storage of its own: each element of
+    `whole` has it under the names of `path`. A `view` is another declaration of the buffer of its index.
+    """
+
+    index: int
+    dtype: DType
+    label: str
+    constant: tuple[int, ...] | None = None
+    whole: "Storage | None" = None
+    path: tuple[str, ...] = ()
+    view: bool = False
+
+    @property
+    def name(self) -> str:
+        """Name in the generated code."""
+        return f"view{self.index}" if self.view else f"buf{self.index}"
+
+    @property
+    def element_size(self) -> int:
+        """Bytes from one element to the next."""
+        return (self.whole or self).dtype.item_size
+
+
+@record(eq=False)
+class SharedArray:
+    """An array of `size` elements in workgroup memory, which `shape` lays out in one to three axes."""
+
+    name: str
+    dtype: DType
+    size: int
+    shape: tuple[int, ...] = ()
+
+
+@record(eq=False)
+class ImageBinding:
+    """A sampled or storage image; `index` is its position among the bound resources.
+
+    `dimensions` are 1 to 3, without the layer of an array. `dtype` is float32, int32 or uint32, or the type
+    of a texel of a storage image.
+    """
+
+    index: int
+    dimensions: int
+    label: str
+    dtype: DType = float32
+    storage: bool = False
+    arrayed: bool = False
+
+    @property
+    def name(self) -> str:
+        """Name in the generated code."""
+        return f"{'img' if self.storage else 'tex'}{self.index}"
+
+    @property
+    def coordinates(self) -> int:
+        """How many numbers find a texel."""
+        return self.dimensions + self.arrayed
+
+    @property
+    def texel(self) -> DType:
+        """Type of a texel as kernels see it."""
+        return self.dtype if self.storage else to_vector(self.dtype, 4)
+
+
+@record
+class RawText:
+    """GLSL text given by the user."""
+
+    text: str
+    settable: bool = False
+    register: bool = False
+    lexical_unit: bool = False
+
+
+Value = (
+    int
+    | float
+    | bool
+    | str
+    | Argument
+    | Builtin
+    | Register
+    | Storage
+    | SharedArray
+    | ImageBinding
+    | RawText
+    | None
+)
+
+
+@record(eq=False)
+class Expr:
+    """A value of type `dtype`.
+
+    Operation, operands, the payload that `Op` documents, and where it was written. An ELEMENT that is
+    written with an index for each axis has these as `axes`, each with the size of the axis: checks tell of
+    them, all else goes by the flat index. A REGISTER that is `read` is what Python read of it, and no place.
+    """
+
+    op: Op
+    dtype: DType
+    args: tuple["Expr", ...] = ()
+    value: Value = None
+    loc: Loc | None = None
+    axes: tuple[tuple["Expr", "Expr"], ...] = ()
+    read: bool = False
+
+
+def is_place(expr: Expr) -> bool:
+    """Whether an expression can be stored to."""
+    if expr.op in (Op.INDEX, Op.COMPONENT):
+        return is_place(expr.args[0])
+    if expr.op is Op.RAW:
+        return isinstance(expr.value, RawText) and expr.value.settable
+    if expr.op is Op.REGISTER:
+        return isinstance(expr.value, Register) and not (expr.value.counter or expr.value.fixed)
+    return expr.op is Op.ELEMENT and not is_constant(expr)
+
+
+def is_constant(expr: Expr) -> bool:
+    """Whether an expression is an element of a constant array."""
+    return expr.op is Op.ELEMENT and isinstance(expr.value, Storage) and expr.value.constant is not None
+
+
+def root_of(place: Expr) -> Expr:
+    """Return the register, element or text that a place is a part of."""
+    while place.op in (Op.INDEX, Op.COMPONENT):
+        place = place.args[0]
+    return place
+
+
+def is_encoded(expr: Expr) -> bool:
+    """Whether an expression is an element that its buffer holds in another type than kernels compute with."""
+    if expr.op is not Op.ELEMENT or not isinstance(expr.value, Storage):
+        return False
+    return expr.value.dtype is bool_ or expr.value.dtype is not expr.dtype

@@ -1,0 +1,325 @@
+"""Kernels of which each invocation does a block of neighbouring elements, for CPU drivers.
+
+Such a driver computes for the invocations of a subgroup side by side, in one register of the processor, but
+loads and stores for one after the other, and pays for each access more than for its bytes:
+
+    one element each      i: load 4 bytes, compute, store 4 bytes
+    a block of 8 each     8i, 8i + 1, ... 8i + 7: load 32 bytes, compute 8 times, store 32 bytes
+
+What lies at the invocation's own id along x is loaded and stored in vectors of four words of 64 bits, whose
+type is float64, through a second declaration of the buffer. Only launches of whole blocks go to this form: a
+processor's driver runs both sides of a branch, so that to look for a rest would cost everywhere.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from vkdispatch.analyses.contents import contents, nodes, place_operands
+from vkdispatch.base.dtype import (
+    DType,
+    complex64,
+    dvec4,
+    float32,
+    float64,
+    int32,
+    int64,
+    ivec2,
+    uint32,
+    uint64,
+    uvec2,
+    vec2,
+)
+from vkdispatch.base.record import replace
+from vkdispatch.ir import (
+    Builtin,
+    Comment,
+    Declare,
+    Expr,
+    If,
+    Kernel,
+    Op,
+    Register,
+    Return,
+    Statement,
+    Storage,
+    Store,
+    root_of,
+    walk,
+)
+from vkdispatch.passes.coarsen import (
+    Copy,
+    binary,
+    compare,
+    id_part,
+    is_id_x,
+    is_separable,
+    logical,
+    new_register,
+    part_of,
+    split_guard,
+    store_values,
+)
+from vkdispatch.passes.elementwise import definitions_of
+from vkdispatch.passes.reports import read, uint
+
+BLOCK = 8
+# Longer kernels take their time computing, and eight times the text takes long to compile.
+_LONGEST = 64
+_LANES = 4
+_LETTERS = "xyzw"
+# Types of elements of which a word holds two, or one; how bits become a value, and back.
+_HALVES: dict[DType, tuple[str, str]] = {
+    float32: ("uintBitsToFloat", "floatBitsToUint"),
+    int32: ("int", "uint"),
+    uint32: ("", ""),
+}
+_PAIRS: dict[DType, tuple[str, str]] = {
+    vec2: ("uintBitsToFloat", "floatBitsToUint"),
+    complex64: ("uintBitsToFloat", "floatBitsToUint"),
+    ivec2: ("ivec2", "uvec2"),
+    uvec2: ("", ""),
+}
+_WORDS: dict[DType, tuple[str, str]] = {
+    float64: ("", ""),
+    int64: ("doubleBitsToInt64", "int64BitsToDouble"),
+    uint64: ("doubleBitsToUint64", "uint64BitsToDouble"),
+}
+
+
+def can_block(kernel: Kernel) -> bool:
+    """Whether a kernel gains by doing a block of elements in each invocation."""
+    if not is_separable(kernel) or split_guard(kernel.body)[0] is not None:
+        return False
+    found = contents(kernel)
+    if len(found.expressions) > _LONGEST:
+        return False
+    if any(isinstance(each, Declare) and each.value.op is Op.ATOMIC for each in found.statements):
+        return False
+    definitions = definitions_of(list(walk(kernel.body)))
+    return any(
+        _is_own(root, definitions)
+        for statement in kernel.body
+        for root in nodes((*_loading(statement), *_stored(statement)))
+    )
+
+
+def put_in_blocks(kernel: Kernel) -> Kernel:
+    """Return a kernel whose invocations do `BLOCK` elements each, of launches of whole blocks along x.
+
+    It checks `exec_count` itself. `can_block` must have allowed it.
+    """
+    return _Blocks(kernel).kernel()
+
+
+def _loading(statement: Statement) -> tuple[Expr, ...]:
+    """Expressions that a statement evaluates in any case, before it stores anything."""
+    if isinstance(statement, Declare):
+        return (statement.value,)
+    if isinstance(statement, Store):
+        updated = () if statement.operator is None else (statement.place,)
+        return (*place_operands(statement.place), statement.value, *updated)
+    if isinstance(statement, If):
+        return tuple(condition for condition, _ in statement.branches)
+    return ()
+
+
+def _stored(statement: Statement) -> tuple[Expr, ...]:
+    return (statement.place,) if isinstance(statement, Store) and statement.place.op is Op.ELEMENT else ()
+
+
+def _is_own(expr: Expr, definitions: Mapping[Register, Expr]) -> bool:
+    """Whether an expression is the element at the invocation's id along x, of a type that words hold."""
+    if expr.op is not Op.ELEMENT or not isinstance(expr.value, Storage):
+        return False
+    storage = expr.value
+    if storage.whole is not None or storage.constant is not None or expr.dtype is not storage.dtype:
+        return False
+    if not (storage.dtype in _HALVES or storage.dtype in _PAIRS or storage.dtype in _WORDS):
+        return False
+    index = expr.args[0]
+    while True:
+        if is_id_x(index):
+            return True
+        if index.op is Op.CONSTRUCT and len(index.args) == 1 and index.dtype in (int32, uint32):
+            index = index.args[0]
+        elif index.op is Op.REGISTER and index.value in definitions and isinstance(index.value, Register):
+            index = definitions[index.value]
+        else:
+            return False
+
+
+class _Member(Copy):
+    """The kernel's statements for one element of the block, with what was loaded of it."""
+
+    def __init__(self, number: int, taken: set[str], definitions: Mapping[Register, Expr]) -> None:
+        super().__init__(new_register(f"element_{number}", uint32, taken), f"_{number}", taken)
+        self._definitions = definitions
+        self.loaded: dict[int, Expr] = {}
+
+    def forget(self, loaded: dict[int, Expr] | None = None) -> None:
+        """From now on only `loaded` is known of what buffers hold."""
+        self.loaded = loaded or {}
+        self.exprs.clear()
+
+    def place(self, expr: Expr) -> Expr:
+        if expr.op in (Op.INDEX, Op.COMPONENT):
+            return replace(expr, args=(self.place(expr.args[0]), *map(self.expr, expr.args[1:])))
+        if expr.op is Op.ELEMENT:
+            return replace(expr, args=tuple(map(self.expr, expr.args)), axes=())
+        return self.expr(expr)
+
+    def replaced(self, expr: Expr) -> Expr:
+        known = self.loaded.get(expr.value.index) if isinstance(expr.value, Storage) else None
+        if known is not None and _is_own(expr, self._definitions):
+            return known
+        return super().replaced(expr)
+
+
+class _Blocks:
+    """Writes a kernel anew: each statement for all elements of the block before the next."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._source = kernel
+        self._taken = {each.register.name for each in walk(kernel.body) if isinstance(each, Declare)}
+        self._definitions = definitions_of(list(walk(kernel.body)))
+        self._members = [_Member(number, self._taken, self._definitions) for number in range(BLOCK)]
+        self._views: dict[int, Storage] = {}
+
+    def kernel(self) -> Kernel:
+        """Return the kernel of blocks."""
+        kernel = self._source
+        assert kernel.exec_count is not None
+        limit = Expr(Op.ARGUMENT, kernel.exec_count.dtype, value=kernel.exec_count)
+        gid = {axis: id_part(Builtin.GLOBAL_INVOCATION_ID, axis) for axis in "xyz"}
+        first = new_register("first", uint32, self._taken)
+        beyond = [compare(">=", read(first), part_of(limit, "x"))]
+        beyond += [compare(">=", gid[axis], part_of(limit, axis)) for axis in "yz"]
+        places = [
+            Declare(member.element, binary("+", read(first), uint(number)) if number else read(first))
+            for number, member in enumerate(self._members)
+        ]
+        statements = [each for statement in kernel.body for each in self._statement(statement)]
+        return replace(
+            kernel,
+            resources=(*kernel.resources, *self._views.values()),
+            body=(
+                Declare(first, binary("*", gid["x"], uint(BLOCK))),
+                If(((logical("||", *beyond), (Return(),)),)),
+                *places,
+                *statements,
+            ),
+        )
+
+    def _statement(self, statement: Statement) -> Iterator[Statement]:
+        if isinstance(statement, Comment):
+            yield statement
+            return
+        yield from self._load(_loading(statement))
+        if isinstance(statement, Store) and root_of(statement.place).op is Op.ELEMENT:
+            yield from self._store(statement)
+        elif isinstance(statement, (Declare, Store)):
+            yield from (member.statement(statement) for member in self._members)
+        elif isinstance(statement, If):
+            yield from self._branch(statement)
+        else:
+            self._forget()
+            yield from (member.statement(statement) for member in self._members)
+            self._forget()
+
+    def _forget(self) -> None:
+        for member in self._members:
+            member.forget()
+
+    def _branch(self, statement: If) -> Iterator[Statement]:
+        """Conditions know what was loaded; of an invocation's elements each goes its own way after them."""
+        for member in self._members:
+            conditions = [member.expr(condition) for condition, _ in statement.branches]
+            loaded = member.loaded
+            member.forget()
+            bodies = [member.block(body) for _, body in statement.branches]
+            orelse = None if statement.orelse is None else member.block(statement.orelse)
+            branches = tuple(zip(conditions, bodies, strict=True))
+            yield replace(statement, branches=branches, orelse=orelse)
+            member.forget(loaded)
+        if any(
+            isinstance(each, Store) and root_of(each.place).op is Op.ELEMENT for each in walk((statement,))
+        ):
+            self._forget()
+
+    # -- words
+
+    def _load(self, roots: Iterable[Expr]) -> Iterator[Statement]:
+        for expr in nodes(roots):
+            storage = expr.value
+            if not isinstance(storage, Storage) or storage.index in self._members[0].loaded:
+                continue
+            if not _is_own(expr, self._definitions):
+                continue
+            values: list[Expr] = []
+            for element in self._vectors(storage):
+                vector = new_register(f"words_{storage.index}", dvec4, self._taken)
+                yield Declare(vector, element, expr.loc)
+                for letter in _LETTERS:
+                    word = Expr(Op.COMPONENT, float64, (read(vector),), letter)
+                    values += _values_of(word, storage.dtype)
+            for member, value in zip(self._members, values, strict=True):
+                register = member.register(f"loaded_{storage.index}", storage.dtype, fixed=True)
+                yield Declare(register, value, expr.loc)
+                member.loaded[storage.index] = read(register)
+                # what was written of the element before meant its place
+                member.exprs.clear()
+
+    def _store(self, statement: Store) -> Iterator[Statement]:
+        found = list(store_values(statement, self._members))
+        storage = statement.place.value
+        if isinstance(storage, Storage) and _is_own(statement.place, self._definitions):
+            declared = [each for each in found if isinstance(each, Declare)]
+            yield from declared
+            words = _words_of([read(each.register) for each in declared], storage.dtype)
+            for number, element in enumerate(self._vectors(storage)):
+                part = tuple(words[number * _LANES : (number + 1) * _LANES])
+                yield Store(element, Expr(Op.CONSTRUCT, dvec4, part), None, statement.loc)
+        else:
+            yield from found
+        self._forget()
+
+    def _vectors(self, storage: Storage) -> list[Expr]:
+        """Return the vectors of words that hold the block of a buffer."""
+        view = self._views.get(storage.index)
+        if view is None:
+            view = Storage(storage.index, dvec4, storage.label, view=True)
+            self._views[storage.index] = view
+        count = storage.dtype.item_size * BLOCK // dvec4.item_size
+        start = id_part(Builtin.GLOBAL_INVOCATION_ID, "x")
+        if count > 1:
+            start = binary("*", start, uint(count))
+        places = [binary("+", start, uint(number)) if number else start for number in range(count)]
+        return [Expr(Op.ELEMENT, dvec4, (place,), view) for place in places]
+
+
+def _converted(function: str, kind: DType, value: Expr) -> Expr:
+    return Expr(Op.CALL, kind, (value,), function) if function else value
+
+
+def _values_of(word: Expr, kind: DType) -> list[Expr]:
+    """Return the elements that a word holds."""
+    if kind in _WORDS:
+        return [_converted(_WORDS[kind][0], kind, word)]
+    pair = Expr(Op.CALL, uvec2, (word,), "unpackDouble2x32")
+    if kind in _PAIRS:
+        return [_converted(_PAIRS[kind][0], kind, pair)]
+    halves = [Expr(Op.COMPONENT, uint32, (pair,), letter) for letter in "xy"]
+    return [_converted(_HALVES[kind][0], kind, half) for half in halves]
+
+
+def _words_of(values: list[Expr], kind: DType) -> list[Expr]:
+    """Return the words that hold elements."""
+    if kind in _WORDS:
+        return [_converted(_WORDS[kind][1], float64, value) for value in values]
+    if kind in _PAIRS:
+        pairs = [_converted(_PAIRS[kind][1], uvec2, value) for value in values]
+    else:
+        bits = [_converted(_HALVES[kind][1], uint32, value) for value in values]
+        pairs = [
+            Expr(Op.CONSTRUCT, uvec2, (low, high)) for low, high in zip(bits[::2], bits[1::2], strict=True)
+        ]
+    return [Expr(Op.CALL, float64, (pair,), "packDouble2x32") for pair in pairs]

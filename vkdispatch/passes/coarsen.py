@@ -1,0 +1,314 @@
+"""Kernels of which each invocation does several elements.
+
+A device reaches the speed of its memory only with many loads under way, more than invocations of one element
+each can have:
+
+    one element each            i: load, compute, store
+    four, `stride` apart        i, i + stride, i + 2 stride, i + 3 stride: load 4, compute 4, store 4
+
+Invocations of a kernel without barriers run in any order, so one may do the work of several, and may load all
+before it stores any. `stride` is the workgroup's size, so that neighbours still touch neighbours.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from vkdispatch.analyses.contents import contents, depends_on_workgroups
+from vkdispatch.base.dtype import DType, bool_, is_array, uint32, uvec3
+from vkdispatch.base.record import replace
+from vkdispatch.ir import (
+    Block,
+    Builtin,
+    Comment,
+    Declare,
+    Expr,
+    For,
+    If,
+    ImageStore,
+    Kernel,
+    Op,
+    Register,
+    Return,
+    Scope,
+    ShaderFlags,
+    Statement,
+    Storage,
+    Store,
+    Switch,
+    is_encoded,
+    root_of,
+    walk,
+)
+from vkdispatch.passes.reports import negation, read, uint
+
+# Loops have work enough for one element; in long programs the registers of several do not fit.
+_SIMPLE = (Declare, Store, ImageStore, If, Switch, Scope, Comment, Return)
+_LONGEST = 1200
+_BYTES_IN_FLIGHT = 16
+_MOST_ELEMENTS = 16
+_SUBGROUP = frozenset(builtin for builtin in Builtin if "SUBGROUP" in builtin.name)
+
+
+def coarsening(kernel: Kernel) -> int:
+    """Return how many elements an invocation had better do where there are plenty; 1 if it may not."""
+    if not is_separable(kernel):
+        return 1
+    sizes = [resource.dtype.item_size for resource in kernel.resources if isinstance(resource, Storage)]
+    elements = min(_BYTES_IN_FLIGHT // max(sizes, default=_BYTES_IN_FLIGHT), _MOST_ELEMENTS)
+    return elements if elements > 1 and len(contents(kernel).expressions) * elements <= _LONGEST else 1
+
+
+def is_separable(kernel: Kernel) -> bool:
+    """Whether an invocation may do the work of several: the kernel is simple, and has an id along x."""
+    if kernel.exec_count is None or kernel.flags & ShaderFlags.NO_EXEC_BOUNDS:
+        return False
+    if depends_on_workgroups(kernel):
+        return False
+    _, body = split_guard(kernel.body)
+    statements = list(walk(body))
+    if not all(isinstance(statement, _SIMPLE) for statement in statements):
+        return False
+    if any(isinstance(statement, Return) for statement in statements):
+        return False
+    if any(isinstance(statement, Declare) and is_array(statement.register.dtype) for statement in statements):
+        return False
+    everything = contents(kernel).expressions
+    if any(map(_knows_neighbours, everything)):
+        return False
+    # without the id along x all would do the same
+    return any(is_id_x(expr) for expr in everything)
+
+
+def _knows_neighbours(expr: Expr) -> bool:
+    return expr.op is Op.SUBGROUP or (isinstance(expr.value, Builtin) and expr.value in _SUBGROUP)
+
+
+def is_id_x(expr: Expr) -> bool:
+    """Whether an expression is the invocation's own id along x."""
+    return expr.op is Op.COMPONENT and expr.value == "x" and _is_id(expr.args[0])
+
+
+def _is_id(expr: Expr) -> bool:
+    return expr.value is Builtin.GLOBAL_INVOCATION_ID
+
+
+def split_guard(body: Block) -> tuple[Expr | None, Block]:
+    """Split off a first `if condition: return`."""
+    for position, statement in enumerate(body):
+        if isinstance(statement, Comment):
+            continue
+        if (
+            isinstance(statement, If)
+            and statement.orelse is None
+            and len(statement.branches) == 1
+            and all(isinstance(inner, Return) for inner in statement.branches[0][1])
+            and statement.branches[0][1]
+        ):
+            return statement.branches[0][0], body[position + 1 :]
+        break
+    return None, body
+
+
+def coarsen(kernel: Kernel, elements: int) -> Kernel:
+    """Return a kernel whose invocations do `elements` elements each, for workgroups as many times as wide.
+
+    It checks `exec_count` itself. `coarsening` must have allowed it.
+    """
+    assert kernel.exec_count is not None
+    limit = Expr(Op.ARGUMENT, kernel.exec_count.dtype, value=kernel.exec_count)
+    taken = {statement.register.name for statement in walk(kernel.body) if isinstance(statement, Declare)}
+    taken |= {array.name for array in kernel.shared}
+
+    stride = id_part(Builtin.WORKGROUP_SIZE, "x")
+    width = binary("*", stride, uint(elements))
+    first = new_register("first", uint32, taken)
+    start = binary(
+        "+",
+        binary("*", id_part(Builtin.WORKGROUP_ID, "x"), width),
+        id_part(Builtin.LOCAL_INVOCATION_ID, "x"),
+    )
+    outside = [
+        compare(">=", id_part(Builtin.GLOBAL_INVOCATION_ID, axis), part_of(limit, axis)) for axis in "yz"
+    ]
+    guard, body = split_guard(kernel.body)
+
+    copies = [Copy(new_register(f"element_{k}", uint32, taken), f"_{k}", taken) for k in range(elements)]
+    offsets = [binary("+", read(first), binary("*", stride, uint(k))) for k in range(1, elements)]
+    places = [
+        Declare(copy.element, place) for copy, place in zip(copies, [read(first), *offsets], strict=True)
+    ]
+    whole = compare("<", read(copies[-1].element), part_of(limit, "x"))
+    if guard is not None:
+        whole = logical("&&", whole, *(negation(copy.expr(guard)) for copy in copies))
+
+    turn = new_register("turn", uint32, taken, counter=True)
+    single = Copy(new_register("element", uint32, taken), "_n", taken)
+    inside = compare("<", read(single.element), part_of(limit, "x"))
+    if guard is not None:
+        inside = logical("&&", inside, negation(single.expr(guard)))
+    rest = For(
+        turn,
+        uint(0),
+        uint(elements),
+        uint(1),
+        (
+            Declare(single.element, binary("+", read(first), binary("*", stride, read(turn)))),
+            If(((inside, tuple(map(single.statement, body))),)),
+        ),
+    )
+    return replace(
+        kernel,
+        body=(
+            If(((logical("||", *outside), (Return(),)),)),
+            Declare(first, start),
+            *places,
+            If(((whole, tuple(_interleaved(body, copies))),), (rest,)),
+        ),
+    )
+
+
+def _interleaved(body: Block, copies: list["Copy"]) -> Iterable[Statement]:
+    """Each statement for all elements before the next, values before stores."""
+    for statement in body:
+        if isinstance(statement, Comment):
+            yield statement
+        elif isinstance(statement, Store) and root_of(statement.place).op is Op.ELEMENT:
+            yield from store_values(statement, copies)
+        else:
+            yield from (copy.statement(statement) for copy in copies)
+
+
+def store_values(statement: Store, copies: Sequence["Copy"]) -> Iterable[Statement]:
+    """Compute what a statement stores, for all elements, before it stores any."""
+    if statement.operator is not None and is_encoded(statement.place):
+        yield from (copy.statement(statement) for copy in copies)
+        return
+    values = [copy.register("value", statement.place.dtype) for copy in copies]
+    for copy, value in zip(copies, values, strict=True):
+        result = copy.expr(statement.value)
+        if statement.operator is not None:
+            place = copy.expr(statement.place)
+            result = Expr(Op.BINARY, place.dtype, (place, result), statement.operator, statement.loc)
+        yield Declare(value, result, statement.loc)
+    for copy, value in zip(copies, values, strict=True):
+        yield Store(copy.place(statement.place), read(value), None, statement.loc)
+
+
+class Copy:
+    """The kernel's statements for one element: its own registers, its own id."""
+
+    def __init__(self, element: Register, suffix: str, taken: set[str]) -> None:
+        self.element = element
+        self._suffix = suffix
+        self._taken = taken
+        self._registers: dict[int, Register] = {}
+        self.exprs: dict[int, tuple[Expr, Expr]] = {}  # with the original, so that its id stays its own
+
+    def register(self, name: str, kind: DType, fixed: bool = False) -> Register:
+        """Make a register of the element."""
+        return new_register(name + self._suffix, kind, self._taken, fixed=fixed)
+
+    def statement(self, statement: Statement) -> Statement:
+        """Return a statement for this element."""
+        if isinstance(statement, Declare):
+            value = self.expr(statement.value)
+            old = statement.register
+            new = self.register(old.name, old.dtype, old.fixed)
+            if old.precise:
+                new = replace(new, precise=True)
+            self._registers[id(old)] = new
+            return Declare(new, value, statement.loc)
+        if isinstance(statement, Store):
+            return replace(statement, place=self.place(statement.place), value=self.expr(statement.value))
+        if isinstance(statement, ImageStore):
+            coordinate, value = self.expr(statement.coordinate), self.expr(statement.value)
+            return replace(statement, coordinate=coordinate, value=value)
+        if isinstance(statement, If):
+            branches = tuple(
+                (self.expr(condition), self.block(body)) for condition, body in statement.branches
+            )
+            orelse = None if statement.orelse is None else self.block(statement.orelse)
+            return replace(statement, branches=branches, orelse=orelse)
+        if isinstance(statement, Switch):
+            cases = tuple((values, self.block(body)) for values, body in statement.cases)
+            default = None if statement.default is None else self.block(statement.default)
+            return replace(statement, value=self.expr(statement.value), cases=cases, default=default)
+        if isinstance(statement, Scope):
+            return replace(statement, body=self.block(statement.body))
+        return statement
+
+    def block(self, block: Block) -> Block:
+        """Return statements for this element."""
+        return tuple(map(self.statement, block))
+
+    def place(self, expr: Expr) -> Expr:
+        """Return a place that is stored to for this element."""
+        return self.expr(expr)
+
+    def expr(self, root: Expr) -> Expr:
+        """Return an expression for this element; what has nothing of the element stays the same object."""
+        stack = [root]
+        while stack:
+            expr = stack[-1]
+            if id(expr) in self.exprs:
+                stack.pop()
+                continue
+            pending = [arg for arg in expr.args if id(arg) not in self.exprs]
+            if pending and not is_id_x(expr):
+                stack.extend(pending)
+                continue
+            self.exprs[id(expr)] = (self.replaced(expr), expr)
+            stack.pop()
+        return self.exprs[id(root)][0]
+
+    def replaced(self, expr: Expr) -> Expr:
+        """Return an expression whose operands have been replaced for this element."""
+        if is_id_x(expr):
+            return read(self.element)
+        if _is_id(expr):
+            axes = (id_part(Builtin.GLOBAL_INVOCATION_ID, axis) for axis in "yz")
+            return Expr(Op.CONSTRUCT, uvec3, (read(self.element), *axes), loc=expr.loc)
+        if expr.op is Op.REGISTER:
+            new = self._registers.get(id(expr.value))
+            return expr if new is None else replace(expr, value=new)
+        args = tuple(self.exprs[id(arg)][0] for arg in expr.args)
+        if all(new is old for new, old in zip(args, expr.args, strict=True)):
+            return expr
+        return replace(expr, args=args, axes=())
+
+
+# ---- small expressions
+
+
+def new_register(
+    name: str, kind: DType, taken: set[str], *, counter: bool = False, fixed: bool = True
+) -> Register:
+    """Make a register whose name nothing else has."""
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return Register(name, kind, counter, fixed and not counter)
+
+
+def id_part(builtin: Builtin, axis: str) -> Expr:
+    """Component of an id or a size."""
+    return part_of(Expr(Op.BUILTIN, uvec3, value=builtin), axis)
+
+
+def part_of(vector: Expr, axis: str) -> Expr:
+    """Component of a vector of uint32."""
+    return Expr(Op.COMPONENT, uint32, (vector,), axis)
+
+
+def binary(operator: str, left: Expr, right: Expr) -> Expr:
+    """Combine two values of uint32."""
+    return Expr(Op.BINARY, uint32, (left, right), operator)
+
+
+def compare(operator: str, left: Expr, right: Expr) -> Expr:
+    """Compare two values."""
+    return Expr(Op.COMPARE, bool_, (left, right), operator)
+
+
+def logical(operator: str, *operands: Expr) -> Expr:
+    """Join conditions; one is itself."""
+    return Expr(Op.LOGICAL, bool_, operands, operator) if len(operands) > 1 else operands[0]

@@ -1,0 +1,167 @@
+"""What an observed kernel writes besides its results: the words of its diagnostics buffer and what they mean.
+
+The buffer holds uint32 words: a head, then a ring of messages, filled by one atomic addition for each. A
+message is a header (site + 1, or 0 where there is no more room), the launch number, the global invocation id
+(x, y, z) and the words of its values. The head also takes the first violation of a check.
+"""
+
+import re
+
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.record import record
+from vkdispatch.ir.location import Loc
+from vkdispatch.passes.messages import word_count
+
+# Words of the head: the end of the ring so far, how many messages there were, how many violations, the most
+# rounds of a loop, then the first violation: its site, launch number, invocation, index (low, high) and
+# length (and of a wide kernel its high word); of an image the texel (x, y, z) and the size of the image; of
+# several axes the index and the size along each.
+CURSOR, MESSAGES, VIOLATIONS, ROUNDS, SITE, LAUNCH, INVOCATION, INDEX, LENGTH = 0, 1, 2, 3, 4, 5, 6, 9, 11
+HEAD_WORDS = 16
+MESSAGE_HEAD_WORDS = 5
+
+
+@record
+class Checks:
+    """What a kernel checks on the device.
+
+    `rounds` is how many rounds a while loop may take; None leaves that to the device.
+    """
+
+    bounds: bool = False
+    nan: bool = False
+    loops: bool = False
+    rounds: int | None = None
+    asserts: bool = False
+
+    def __bool__(self) -> bool:
+        return self.bounds or self.nan or self.loops or self.asserts
+
+
+_CHECK = r"(bounds|nan|loops|asserts)(?:=(\d+))?"
+
+
+def parse_checks(value: object, what: str = "check") -> Checks:
+    """Understand what was given for `check`.
+
+    Parameters
+    ----------
+    value
+        False or None (nothing), True (bounds, loops and asserts), or any of "bounds", "nan", "loops",
+        "asserts" in a text with commas or in a set; "loops=5000" also says how many rounds.
+    what
+        How it is called in messages.
+
+    Raises
+    ------
+    TypeError, ValueError
+        `value` is none of these.
+    """
+    if value is None or value is False:
+        return Checks()
+    if value is True:
+        return Checks(bounds=True, loops=True, asserts=True)
+    names: list[object]
+    if isinstance(value, str):
+        names = [name.strip() for name in value.split(",") if name.strip()]
+        if value.strip() in ("0", "1"):
+            return parse_checks(value.strip() == "1")
+    else:
+        try:
+            names = list(value)  # type: ignore[call-overload]
+        except TypeError:
+            raise ArgumentTypeError(f"{what}: {_wanted(value)}") from None
+    rounds = None
+    known = set()
+    for name in names:
+        found = re.fullmatch(_CHECK, name) if isinstance(name, str) else None
+        if found is None or (found[2] and (found[1] != "loops" or not 0 < int(found[2]) < 1 << 32)):
+            raise ArgumentValueError(f"{what}: {_wanted(value)}")
+        known.add(found[1])
+        rounds = int(found[2]) if found[2] else rounds
+    return Checks("bounds" in known, "nan" in known, "loops" in known, rounds, "asserts" in known)
+
+
+def _wanted(value: object) -> str:
+    known = '"bounds", "nan", "loops", "loops=<most rounds>", "asserts"'
+    return f"expected a bool, or any of {known}; got {value!r}"
+
+
+# ---- sites: places in a kernel that report something ---------------------------------------------
+
+
+@record
+class PrintSite:
+    """A print: its format and the types of its values."""
+
+    format: str
+    style: str
+    kinds: tuple[DType, ...]
+    loc: Loc | None
+
+    @property
+    def words(self) -> int:
+        """Words of a message, its head included."""
+        return MESSAGE_HEAD_WORDS + sum(map(word_count, self.kinds))
+
+
+@record
+class BoundsSite:
+    """An access by index.
+
+    `what` names what is indexed; `resource` is its position among the bound resources, or None. `signed`
+    says how the words of the index are to be read, `bits` how many of them there are.
+    """
+
+    what: str
+    resource: int | None
+    signed: bool
+    bits: int
+    loc: Loc | None
+
+
+@record
+class AxesSite:
+    """An access by an index for each of so many axes; as `BoundsSite`."""
+
+    what: str
+    resource: int | None
+    axes: int
+    loc: Loc | None
+
+
+@record
+class TexelSite:
+    """An access to a texel of an image by so many coordinates."""
+
+    what: str
+    coordinates: int
+    loc: Loc | None
+
+
+@record
+class NanSite:
+    """A place that takes a floating value; `indexed` if it is an element of something."""
+
+    what: str
+    indexed: bool
+    loc: Loc | None
+
+
+@record
+class LoopSite:
+    """A while loop."""
+
+    loc: Loc | None
+
+
+@record
+class AssertSite:
+    """An assert, and what it says where its condition does not hold."""
+
+    message: str
+    loc: Loc | None
+
+
+Site = PrintSite | BoundsSite | AxesSite | TexelSite | NanSite | LoopSite | AssertSite

@@ -1,0 +1,563 @@
+"""Several kernels over the same invocations as one, which keeps in registers what passes between them.
+
+Every invocation runs the kernels one after the other. That is the same as running them as dispatches in a row
+if an element that one kernel writes and another one touches is touched by one invocation alone; who calls
+`fuse` has seen to that, and says which elements are the same *place*. The values of places live in registers:
+loaded where first needed, stored where last changed. Around loops, and where branches meet that disagree,
+memory is brought up to date: it is always right to go through memory, as an invocation sees its own writes.
+"""
+
+from collections.abc import Iterable, Sequence
+from enum import Enum, auto
+
+from vkdispatch.analyses.contents import evaluated, nodes
+from vkdispatch.analyses.layout import GROUP_COUNT
+from vkdispatch.base.dtype import (
+    component_count,
+    component_type,
+    float32,
+    float64,
+    is_float_dtype,
+    is_scalar,
+    to_vector,
+    uint32,
+    uvec2,
+    uvec3,
+)
+from vkdispatch.base.record import record, replace
+from vkdispatch.ir import (
+    Argument,
+    Block,
+    Break,
+    Comment,
+    Continue,
+    Declare,
+    Expr,
+    For,
+    If,
+    ImageBinding,
+    Kernel,
+    Op,
+    Register,
+    Return,
+    Scope,
+    ShaderFlags,
+    Statement,
+    Storage,
+    Store,
+    Switch,
+    Value,
+    While,
+    blocks_of,
+    expressions_of,
+    root_of,
+    walk,
+)
+from vkdispatch.ir.names import legal_name
+from vkdispatch.passes.places import Part, places_of, without_stores
+from vkdispatch.passes.reports import components, zero
+
+_EXEC_COUNT = "exec_count"
+_ZERO = "zero"
+
+
+@record(eq=False)
+class Fused:
+    """A chain as one kernel.
+
+    Attributes
+    ----------
+    kernel
+        Its resources are those that are still touched.
+    resources
+        Their numbers, as the parts have them, in the order of binding.
+    members
+        For each part the new names of its arguments, shapes and execution size left out.
+    shapes
+        The names of the arguments that take buffers' shapes, by number.
+    """
+
+    kernel: Kernel
+    resources: tuple[int, ...]
+    members: tuple[dict[str, str], ...]
+    shapes: dict[int, str]
+
+
+def fuse(name: str, parts: Sequence[Part], discarded: frozenset[int] = frozenset()) -> Fused:
+    """Make one kernel of several.
+
+    Parameters
+    ----------
+    name
+        What the new kernel is called.
+    parts
+        The kernels in order. Only the last one may have returns left.
+    discarded
+        Numbers of buffers whose contents nobody will look at: what is stored there is left out if the new
+        kernel does not load it.
+    """
+    numbers = sorted({number for part in parts for number in part.resources})
+    chain, body = _chained(parts, numbers, discarded)
+    kept = chain.still_used(body, numbers)
+    if kept != numbers:
+        chain, body = _chained(parts, kept, discarded)
+    return chain.finished(name, kept, body)
+
+
+def _chained(
+    parts: Sequence[Part], bound: Sequence[int], discarded: frozenset[int]
+) -> "tuple[_Chain, Block]":
+    """Run through all parts; `bound` has the numbers of the resources in the order of binding."""
+    chain = _Chain(parts, bound)
+    body: list[Statement] = []
+    ended = False
+    for position, part in enumerate(parts):
+        chain.begin(position, body)
+        body.append(Comment(part.element.kernel.name, preceding_new_line=position > 0))
+        ended = chain.run(part.element.kernel.body, body)
+    if not ended:
+        chain.store_all(body)
+    return chain, without_stores((*chain.prelude, *body), discarded, chain.resources)
+
+
+class _State(Enum):
+    """What is known of a place's register; a place without a state has to be loaded."""
+
+    CLEAN = auto()  # it holds what memory holds
+    CHANGED = auto()  # memory is out of date
+
+
+class _Chain:
+    """The kernel being made. State is what is known of the places at the current point of the program."""
+
+    def __init__(self, parts: Sequence[Part], bound: Sequence[int]) -> None:
+        self._parts = parts
+        self._taken = {_EXEC_COUNT, GROUP_COUNT, _ZERO}
+        self.resources: dict[int, Storage | ImageBinding] = {}
+        self._exec_count = Argument(_EXEC_COUNT, uvec3)
+        self._zero = Argument(_ZERO, uint32)
+        self._uses_zero = False
+        self._arguments: list[Argument] = []
+        self._members: list[dict[str, str]] = []
+        self._shapes: dict[int, Argument] = {}
+        # what is not bound is not used either, whatever its index
+        order = {number: position for position, number in enumerate(bound)}
+        for part in parts:
+            for number, resource in zip(part.resources, part.element.kernel.resources, strict=True):
+                index = order.get(number, len(order))
+                self.resources.setdefault(number, replace(resource, index=index))
+        # how the writer calls them
+        self._taken.update(f"{kind}{index}" for kind in ("buf", "tex", "img") for index in range(len(order)))
+        self._shape_names()
+        self._places = places_of(parts)
+        self.prelude: list[Statement] = []
+        self._states: dict[int, _State] = {}
+        self._depth = 0
+        # places that the loops around the current point store to, or the part reads back: memory has them
+        self._in_memory: frozenset[int] = frozenset()
+        self._position = 0
+        self._substitutes: dict[int, Value] = {}
+        self._steady: dict[int, Expr] = {}
+        self._place_of: dict[int, int] = {}
+
+    def _shape_names(self) -> None:
+        """Give each buffer whose shape is used one argument for it."""
+        found = {number: argument for part in self._parts for argument, number in part.shapes}
+        for number, argument in sorted(found.items(), key=lambda item: item[0]):
+            name = self._claim(f"{self.resources[number].name}_shape")
+            self._shapes[number] = replace(argument, name=name)
+
+    def _claim(self, wanted: str) -> str:
+        name, copies = wanted, 1
+        while name in self._taken:
+            copies += 1
+            name = f"{wanted.rstrip('_')}_{copies}"
+        self._taken.add(name)
+        return name
+
+    # -- parts
+
+    def begin(self, position: int, out: list[Statement]) -> None:
+        """Go on with another part: give what it names new names."""
+        part = self._parts[position]
+        kernel = part.element.kernel
+        self._position = position
+        self._substitutes, self._steady = {}, {}
+        shapes = {id(argument): number for argument, number in part.shapes}
+        members: dict[str, str] = {}
+        for argument in kernel.arguments:
+            if argument is kernel.exec_count:
+                new = self._exec_count
+            elif id(argument) in shapes:
+                new = self._shapes[shapes[id(argument)]]
+            else:
+                new = replace(argument, name=self._claim(argument.name))
+                self._arguments.append(new)
+                members[argument.name] = new.name
+            self._substitutes[id(argument)] = new
+        self._members.append(members)
+        for number, resource in zip(part.resources, kernel.resources, strict=True):
+            self._substitutes[id(resource)] = self.resources[number]
+        for statement in walk(kernel.body):
+            register = statement.counter if isinstance(statement, For) else None
+            register = statement.register if isinstance(statement, Declare) else register
+            if register is not None and id(register) not in self._substitutes:
+                new_register = replace(register, name=self._claim(register.name))
+                self._substitutes[id(register)] = new_register
+        self._place_of = {
+            id(element): place
+            for element, place in zip(part.element.elements, part.places, strict=True)
+            if place is not None
+        }
+        for element, place in zip(part.element.elements, part.places, strict=True):
+            if place is not None and self._places[place].element is None:
+                self._places[place].element = self._in_memory_words(element)
+        self._in_memory = self._read_back()
+        self.store_all(out, self._in_memory)
+        for place in self._in_memory:
+            self._states.pop(place, None)
+
+    def _in_memory_words(self, element: Expr) -> Expr:
+        """Rewrite an element so that it can be reached from anywhere: without the part's registers."""
+        definitions = self._parts[self._position].element.definitions
+        known: dict[int, Expr] = {}
+
+        def expanded(expr: Expr) -> Expr:
+            if id(expr) not in known:
+                if isinstance(expr.value, Register):
+                    known[id(expr)] = expanded(definitions[expr.value])
+                else:
+                    args = tuple(map(expanded, expr.args))
+                    value = self._substitutes.get(id(expr.value), expr.value)
+                    known[id(expr)] = Expr(expr.op, expr.dtype, args, value, expr.loc)
+            return known[id(expr)]
+
+        return expanded(element)
+
+    def still_used(self, body: Block, numbers: Sequence[int]) -> list[int]:
+        """Return the numbers of the resources that a program mentions."""
+        used = {
+            id(expr.value)
+            for statement in walk(body)
+            for expr in nodes(expressions_of(statement))
+            if expr.value is not None
+        }
+        return [
+            number
+            for number in numbers
+            if id(self.resources[number]) in used or id(self._shapes.get(number)) in used
+        ]
+
+    def finished(self, name: str, numbers: Sequence[int], body: Block) -> Fused:
+        """Return the kernel; `numbers` are those of its resources."""
+        shapes = {number: shape for number, shape in self._shapes.items() if number in numbers}
+        arguments = [*self._arguments, *shapes.values()]
+        if self._uses_zero:
+            arguments.append(self._zero)
+        flags = ShaderFlags.NONE
+        for part in self._parts:
+            flags |= part.element.kernel.flags
+        kernel = Kernel(
+            name,
+            (*arguments, self._exec_count),
+            tuple(self.resources[number] for number in numbers),
+            (),
+            body,
+            self._exec_count,
+            flags,
+        )
+        names = {number: shape.name for number, shape in shapes.items()}
+        return Fused(kernel, tuple(numbers), tuple(self._members), names)
+
+    # -- expressions
+
+    def _in_new_words(self, root: Expr) -> Expr:
+        """Rewrite an expression; its places become registers, which are loaded by now."""
+        local: dict[int, Expr] = {}
+        stack = [root]
+        while stack:
+            expr = stack[-1]
+            if id(expr) in self._steady or id(expr) in local:
+                stack.pop()
+                continue
+            pending = [arg for arg in expr.args if id(arg) not in self._steady and id(arg) not in local]
+            if pending:
+                stack.extend(reversed(pending))
+                continue
+            stack.pop()
+            args = tuple(self._steady.get(id(arg)) or local[id(arg)] for arg in expr.args)
+            value = self._substitutes.get(id(expr.value), expr.value)
+            known = self._steady if all(id(arg) in self._steady for arg in expr.args) else local
+            place = self._place_of.get(id(expr))
+            if place is not None and place in self._states:
+                local[id(expr)] = self._register(place)
+            else:
+                if place is not None:
+                    known = local
+                known[id(expr)] = Expr(expr.op, expr.dtype, args, value, expr.loc)
+        return self._steady.get(id(root)) or local[id(root)]
+
+    def _rewritten(self, roots: Iterable[Expr], out: list[Statement]) -> None:
+        """Load the places that expressions read, so that `_in_new_words` finds them in registers."""
+        for expr in nodes(roots):
+            place = self._place_of.get(id(expr))
+            if place is not None:
+                self._load(place, out)
+
+    def _register(self, place: int) -> Expr:
+        register = self._places[place].register
+        assert register is not None
+        return Expr(Op.REGISTER, register.dtype, (), register)
+
+    # -- places
+
+    def _load(self, place: int, out: list[Statement]) -> None:
+        if place in self._states or place in self._in_memory:
+            return
+        element = self._places[place].element
+        assert element is not None
+        self._assign(place, element, out)
+        self._states[place] = _State.CLEAN
+
+    def _assign(self, place: int, value: Expr, out: list[Statement]) -> None:
+        """Give a place's register a value, and declare it if it has none."""
+        known = self._places[place]
+        if known.register is not None:
+            out.append(Store(self._register(place), value, None, value.loc))
+            return
+        known.register = Register(self._claim(legal_name(known.label)), known.kind)
+        if self._depth == 0:
+            out.append(Declare(known.register, value, value.loc))
+            return
+        self.prelude.append(Declare(known.register, zero(known.kind)))
+        out.append(Store(self._register(place), value, None, value.loc))
+
+    def _store(self, place: int, out: list[Statement]) -> None:
+        """Bring memory up to date."""
+        element = self._places[place].element
+        assert element is not None
+        out.append(Store(element, self._register(place), None, element.loc))
+
+    def store_all(self, out: list[Statement], places: Iterable[int] | None = None) -> None:
+        """Bring memory up to date with all registers, or those of some places."""
+        for place in sorted(self._states if places is None else places):
+            if self._states.get(place) is _State.CHANGED:
+                self._store(place, out)
+                self._states[place] = _State.CLEAN
+
+    # -- statements
+
+    def run(self, block: Block, out: list[Statement]) -> bool:
+        """Rewrite statements; returns whether the block always leaves before its end."""
+        return any(self._statement(statement, out) for statement in block)
+
+    def _nested(self, block: Block) -> tuple[list[Statement], bool]:
+        out: list[Statement] = []
+        self._depth += 1
+        left = self.run(block, out)
+        self._depth -= 1
+        return out, left
+
+    def _statement(self, statement: Statement, out: list[Statement]) -> bool:
+        if isinstance(statement, Store):
+            self._stored(statement, out)
+        elif isinstance(statement, Declare):
+            self._rewritten((statement.value,), out)
+            register = self._substitutes[id(statement.register)]
+            assert isinstance(register, Register)
+            out.append(Declare(register, self._in_new_words(statement.value), statement.loc))
+        elif isinstance(statement, If):
+            conditions = [condition for condition, _ in statement.branches]
+            self._rewritten(conditions, out)
+            new = tuple(map(self._in_new_words, conditions))
+            blocks, ended = self._branches(blocks_of(statement), statement.orelse is not None)
+            pairs = tuple(zip(new, blocks, strict=False))
+            rest = blocks[-1] if len(blocks) > len(pairs) else None
+            out.append(If(pairs, rest, statement.loc))
+            return ended
+        elif isinstance(statement, Switch):
+            self._rewritten((statement.value,), out)
+            value = self._in_new_words(statement.value)
+            blocks, ended = self._branches(blocks_of(statement), statement.default is not None)
+            cases = tuple((values, body) for (values, _), body in zip(statement.cases, blocks, strict=False))
+            default = blocks[-1] if len(blocks) > len(cases) else None
+            out.append(Switch(value, cases, default, statement.loc))
+            return ended
+        elif isinstance(statement, (For, While)):
+            self._loop(statement, out)
+        elif isinstance(statement, Scope):
+            body, ended = self._nested(statement.body)
+            out.append(replace(statement, body=tuple(body)))
+            return ended
+        elif isinstance(statement, Return):
+            self.store_all(out)
+            out.append(statement)
+            return True
+        else:
+            out.append(statement)
+            return isinstance(statement, (Break, Continue))
+        return False
+
+    def _stored(self, statement: Store, out: list[Statement]) -> None:
+        root = root_of(statement.place)
+        place = self._place_of.get(id(root))
+        self._rewritten(evaluated(statement), out)
+        whole = root is statement.place and statement.operator is None
+        if place is not None and not whole:
+            self._load(place, out)
+        value = self._in_new_words(statement.value)
+        if place is None or place in self._in_memory:
+            out.append(Store(self._place_words(statement.place), value, statement.operator, statement.loc))
+            return
+        sealed = self._passes_on(place)
+        if whole:
+            at_once = sealed and (is_scalar(value.dtype) or component_type(value.dtype) is float32)
+            self._assign(place, self._sealed(value) if at_once else value, out)
+            sealed = sealed and not at_once
+        else:
+            target = self._place_words(statement.place)
+            out.append(Store(target, value, statement.operator, statement.loc))
+        if sealed:
+            out.append(Store(self._register(place), self._sealed(self._register(place))))
+        self._states[place] = _State.CHANGED
+
+    def _place_words(self, place: Expr) -> Expr:
+        """Rewrite what is stored to: an element in memory, a register, or a part of one of them."""
+        if place.op in (Op.INDEX, Op.COMPONENT):
+            base = self._place_words(place.args[0])
+            rest = tuple(map(self._in_new_words, place.args[1:]))
+            return Expr(place.op, place.dtype, (base, *rest), place.value, place.loc)
+        return self._in_new_words(place)
+
+    def _branches(self, bodies: Sequence[Block], complete: bool) -> tuple[list[Block], bool]:
+        """Rewrite blocks of which one runs, or none of them unless they are `complete`.
+
+        Returns them, with one more if memory has to be brought up to date where none runs; and whether none
+        of them comes to its end.
+        """
+        before = self._states
+        ways: list[tuple[list[Statement], bool, dict[int, _State]]] = []
+        for body in bodies:
+            self._states = dict(before)
+            out, ended = self._nested(body)
+            ways.append((out, ended, self._states))
+        if not complete:
+            ways.append(([], False, dict(before)))
+        open_ways = [(out, states) for out, ended, states in ways if not ended]
+        self._states = self._joined(before, open_ways)
+        blocks = [tuple(out) for out, _, _ in ways]
+        if not complete and not blocks[-1]:
+            blocks.pop()
+        return blocks, not open_ways
+
+    def _joined(
+        self, before: dict[int, _State], ways: Sequence[tuple[list[Statement], dict[int, _State]]]
+    ) -> dict[int, _State]:
+        if not ways:
+            return before
+        joined: dict[int, _State] = {}
+        for place in range(len(self._places)):
+            states = {known.get(place) for _, known in ways}
+            if len(states) == 1:
+                (state,) = states
+            elif None not in states and before.get(place) is _State.CHANGED:
+                state = _State.CHANGED
+            else:
+                for out, known in ways:
+                    if known.get(place) is _State.CHANGED:
+                        self._store(place, out)
+                state = None if None in states else _State.CLEAN
+            if state is not None:
+                joined[place] = state
+        return joined
+
+    def _loop(self, statement: For | While, out: list[Statement]) -> None:
+        touched, stored = self._touched(statement)
+        around = self._in_memory
+        self.store_all(out, stored)
+        for place in stored:
+            self._states.pop(place, None)
+        self._in_memory = around | stored
+        for place in sorted(touched - stored):
+            self._load(place, out)
+        known = dict(self._states)
+        heads = expressions_of(statement)
+        self._rewritten(heads, out)
+        new = tuple(map(self._in_new_words, heads))
+        body = tuple(self._nested(statement.body)[0])
+        if isinstance(statement, While):
+            out.append(While(new[0], body, statement.loc, statement.rolled))
+        else:
+            counter = self._substitutes[id(statement.counter)]
+            assert isinstance(counter, Register)
+            start, stop, step = new
+            out.append(For(counter, start, stop, step, body, statement.loc))
+        # every way out has left registers as they were, and memory up to date
+        self._states = known
+        self._in_memory = around
+
+    def _touched(self, loop: Statement) -> tuple[set[int], frozenset[int]]:
+        touched: set[int] = set()
+        stored: set[int] = set()
+        for statement in walk((loop,)):
+            for expr in nodes(expressions_of(statement)):
+                place = self._place_of.get(id(expr))
+                if place is not None:
+                    touched.add(place)
+            if isinstance(statement, Store):
+                place = self._place_of.get(id(root_of(statement.place)))
+                if place is not None:
+                    stored.add(place)
+        return touched, frozenset(stored)
+
+    # -- floating-point numbers
+
+    def _passes_on(self, place: int) -> bool:
+        """Whether the value that is stored now is a float that a later kernel reads.
+
+        Compilers take a product and a sum together, or `a + b - a` for `b`: within a kernel, as they may.
+        What goes through memory they leave alone, so they must not see through what is passed on instead.
+        """
+        known = self._places[place]
+        return is_float_dtype(known.kind) and any(reader > self._position for reader in known.readers)
+
+    def _read_back(self) -> frozenset[int]:
+        """Find floats that the part reads after having stored to them.
+
+        Only the driver knows whether memory lies between for the kernel alone, so it is asked again.
+        """
+        stored: set[int] = set()
+        found: set[int] = set()
+        for statement in walk(self._parts[self._position].element.kernel.body):
+            read = {self._place_of.get(id(expr)) for expr in nodes(evaluated(statement))}
+            target = None
+            if isinstance(statement, Store):
+                target = self._place_of.get(id(root_of(statement.place)))
+                if statement.operator is not None:
+                    read.add(target)
+            found.update(place for place in read if place in stored)
+            if target is not None:
+                stored.add(target)
+        return frozenset(place for place in found if is_float_dtype(self._places[place].kind))
+
+    def _sealed(self, value: Expr) -> Expr:
+        """Return a value in a way that no compiler sees through: its bits, changed by an argument of zero."""
+        self._uses_zero = True
+        kind = value.dtype
+        mask = Expr(Op.ARGUMENT, uint32, (), self._zero)
+        if component_type(kind) is float32:
+            words = to_vector(uint32, component_count(kind))
+            bits = Expr(Op.CALL, words, (value,), "floatBitsToUint")
+            return Expr(
+                Op.CALL, kind, (Expr(Op.BINARY, words, (bits, mask), "^"),), "uintBitsToFloat", value.loc
+            )
+        parts = tuple(
+            Expr(
+                Op.CALL,
+                float64,
+                (Expr(Op.BINARY, uvec2, (Expr(Op.CALL, uvec2, (part,), "unpackDouble2x32"), mask), "^"),),
+                "packDouble2x32",
+            )
+            for part in components(value)
+        )
+        return parts[0] if is_scalar(kind) else Expr(Op.CONSTRUCT, kind, parts, None, value.loc)

@@ -1,0 +1,192 @@
+"""What a print shows: its format, and the values that come back from the device as Python shows them."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from vkdispatch.base.dtype import (
+    DType,
+    bool_,
+    component_count,
+    component_type,
+    float16,
+    float32,
+    float64,
+    int64,
+    is_complex,
+    is_float_dtype,
+    is_matrix,
+    is_scalar,
+    is_signed_dtype,
+    uint64,
+)
+from vkdispatch.base.host_numpy import np
+from vkdispatch.ir.numbers import digits, rounded
+
+PERCENT, BRACES = "%", "{}"
+
+# A conversion of C's printf, with Vulkan's %v3f for vectors; Python knows no length modifiers but h, l and L.
+_CONVERSION = (
+    r"%(?P<flags>[-+ #0]*)(?P<width>\d*)(?P<precision>\.\d*)?(?:v(?P<copies>[234]))?"
+    r"(?:hh|ll|[hlLqjzt])?(?P<type>[diouxXeEfFgGcrs%])"
+)
+
+
+class _Single(float):
+    """A float16 or float32, shown with as few digits as tell it from its neighbours."""
+
+    __slots__ = ("_text",)
+
+    def __new__(cls, value: float, kind: DType) -> "_Single":
+        """Round to the narrow type, and keep its digits."""
+        made = super().__new__(cls, rounded(float(value), kind))
+        made._text = digits(float(made), kind)
+        return made
+
+    _text: str
+
+    def __repr__(self) -> str:
+        return self._text
+
+    def __format__(self, spec: str) -> str:
+        return self._text if not spec else super().__format__(spec)
+
+
+class _Complex(complex):
+    """A complex number, shown with the digits of its parts' type."""
+
+    _text: str
+
+    @classmethod
+    def of(cls, real: float, imag: float) -> "_Complex":
+        """Make one of its parts."""
+        made = cls(float(real), float(imag))
+        shown = [text[:-2] if text.endswith(".0") else text for text in (str(real), str(imag))]
+        sign = "" if shown[1].startswith("-") else "+"
+        # as Python does: 2j, but (-0+2j)
+        made._text = f"{shown[1]}j" if shown[0] == "0" else f"({shown[0]}{sign}{shown[1]}j)"
+        return made
+
+    def __repr__(self) -> str:
+        return self._text
+
+    def __format__(self, spec: str) -> str:
+        return self._text if not spec else super().__format__(spec)
+
+
+class _Parts(tuple[Any, ...]):
+    """Components of a vector or columns of a matrix; a format counts for each of them."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"({', '.join(map(repr, self))})"
+
+    def __format__(self, spec: str) -> str:
+        return f"({', '.join(format(part, spec) for part in self)})"
+
+
+def host_value(kind: DType, components: Any) -> Any:
+    """Make what Python formats of the scalar components (list or array) of a value of type `kind`, in order.
+
+    Scalars become bool, int or float, complex values complex, vectors tuples, matrices tuples of what the
+    kernel calls `m[0]`, `m[1]`...
+    """
+    if is_matrix(kind):
+        assert kind.child_type is not None
+        size = component_count(kind.child_type)
+        columns = (components[start : start + size] for start in range(0, len(components), size))
+        return _Parts(host_value(kind.child_type, column) for column in columns)
+    scalars = [_host_scalar(component_type(kind), each) for each in components]
+    if is_complex(kind):
+        return _Complex.of(*scalars)
+    return scalars[0] if is_scalar(kind) else _Parts(scalars)
+
+
+def _host_scalar(kind: DType, value: Any) -> bool | int | float:
+    if kind is bool_:
+        return bool(value)
+    if kind is float16 or kind is float32:
+        return _Single(value, kind)
+    return float(value) if is_float_dtype(kind) else int(value)
+
+
+# ---- words ---------------------------------------------------------------------------------------
+
+
+def word_count(kind: DType) -> int:
+    """32-bit words that a printed value of this type takes."""
+    return component_count(kind) * (2 if component_type(kind).item_size == 8 else 1)
+
+
+def value_of_words(kind: DType, words: "np.ndarray[Any, Any]") -> Any:
+    """Make what Python formats of the words that the device wrote for a value.
+
+    A component takes a word, low and high word if it has 64 bits; what has 16 bits comes widened.
+    """
+    scalar = component_type(kind)
+    if scalar is float64:
+        return host_value(kind, words.view(np.float64))
+    if scalar in (int64, uint64):
+        return host_value(kind, words.view(np.int64 if scalar is int64 else np.uint64))
+    if is_float_dtype(scalar):
+        return host_value(kind, words.view(np.float32))
+    return host_value(kind, words.view(np.int32) if is_signed_dtype(scalar) else words)
+
+
+# ---- formats -------------------------------------------------------------------------------------
+
+
+class FormatError(ValueError):
+    """A format does not go with its values."""
+
+
+def parse_format(text: str) -> tuple[str, str, list[str]]:
+    """Understand a format of printf: returns it in Python's spelling, its style, and its conversions.
+
+    A text with % conversions has that style; any other the style of `str.format`, whose conversions are not
+    listed. Raises FormatError for a % that starts no conversion.
+    """
+    found = list(re.finditer(_CONVERSION, text))
+    if not found:
+        if "%" in text and "{" not in text:
+            raise FormatError(f"{text!r} has a % that starts no conversion; write %% for the sign")
+        return text, BRACES, []
+    rest = re.sub(_CONVERSION, "", text)
+    if "%" in rest:
+        raise FormatError(f"{text!r} has a % that starts no conversion; write %% for the sign")
+    conversions = [each["type"] for each in found for _ in range(int(each["copies"] or 1))]
+    return (
+        re.sub(_CONVERSION, _python_conversion, text),
+        PERCENT,
+        [each for each in conversions if each != "%"],
+    )
+
+
+def _python_conversion(found: "re.Match[str]") -> str:
+    letter = {"u": "d", "i": "d"}.get(found["type"], found["type"])
+    if letter == "%":
+        return "%%"
+    one = f"%{found['flags']}{found['width']}{found['precision'] or ''}{letter}"
+    return ", ".join([one] * int(found["copies"] or 1))
+
+
+def check_format(text: str, style: str, kinds: Sequence[DType]) -> None:
+    """Raise FormatError where values of these types cannot be shown by a format."""
+    try:
+        _formatted(text, style, [host_value(kind, [1] * component_count(kind)) for kind in kinds])
+    except (TypeError, ValueError, LookupError, AttributeError) as error:
+        types = ", ".join(kind.name for kind in kinds) or "nothing"
+        raise FormatError(f"{text!r} does not format {types}: {error}") from None
+
+
+def message_text(text: str, style: str, values: Sequence[Any]) -> str:
+    """Format values as Python does. A value that cannot be formatted is shown beside its format instead."""
+    try:
+        return _formatted(text, style, values)
+    except (TypeError, ValueError, OverflowError, LookupError) as error:
+        return f"{text!r} cannot show {tuple(values)!r}: {error}\n"
+
+
+def _formatted(text: str, style: str, values: Sequence[Any]) -> str:
+    return text % tuple(values) if style == PERCENT else text.format(*values)

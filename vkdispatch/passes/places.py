@@ -1,0 +1,117 @@
+"""Elements of buffers that every invocation has for itself: who reads and writes them, what they hold."""
+
+from collections.abc import Sequence
+
+from vkdispatch.analyses.contents import evaluated, nodes
+from vkdispatch.base.dtype import DType, component_type, compute_type, is_matrix
+from vkdispatch.base.record import record
+from vkdispatch.ir import (
+    Argument,
+    Block,
+    Expr,
+    ImageBinding,
+    Op,
+    Register,
+    Statement,
+    Storage,
+    Store,
+    blocks_of,
+    root_of,
+    walk,
+    with_blocks,
+)
+from vkdispatch.passes.elementwise import Elementwise
+
+
+@record
+class Part:
+    """A kernel of a chain.
+
+    Attributes
+    ----------
+    element
+        The kernel.
+    resources
+        For each of its resources the number of what is bound there: the same number, the same thing.
+    places
+        For each of `element.elements` the number of the place it is, or None if it is left to memory.
+    shapes
+        (argument, number) of what takes the shape of a buffer.
+    """
+
+    element: Elementwise
+    resources: tuple[int, ...]
+    places: tuple[int | None, ...]
+    shapes: tuple[tuple[Argument, int], ...]
+
+
+def is_kept_in_registers(kind: DType) -> bool:
+    """Whether elements of a buffer come back from memory as they were: no conversion, no rounding."""
+    # a matrix has no simple way to be rounded
+    return component_type(kind).item_size >= 4 and compute_type(kind) is kind and not is_matrix(kind)
+
+
+@record(eq=False, frozen=False)
+class Place:
+    """An element that every invocation has for itself.
+
+    `element` is how memory has it, in the words of the first part that reaches it; `register` is made when it
+    is first used.
+    """
+
+    storage: int
+    kind: DType
+    label: str
+    readers: set[int]
+    writers: set[int]
+    element: Expr | None = None
+    register: Register | None = None
+
+
+def places_of(parts: Sequence[Part]) -> list[Place]:
+    """Collect the places of a chain, by number."""
+    places: dict[int, Place] = {}
+    for position, part in enumerate(parts):
+        for element, number in zip(part.element.elements, part.places, strict=True):
+            if number is None:
+                continue
+            storage = element.value
+            assert isinstance(storage, Storage)
+            resource = part.resources[storage.index]
+            place = places.setdefault(number, Place(resource, element.dtype, storage.label, set(), set()))
+            read = part.element.written.get(id(element))
+            if read is not None:
+                place.writers.add(position)
+            if read is None or read:
+                place.readers.add(position)
+    return [places[number] for number in range(len(places))]
+
+
+def without_stores(
+    body: Block, discarded: frozenset[int], resources: dict[int, Storage | ImageBinding]
+) -> Block:
+    """Leave out stores to discarded buffers that nothing loads from."""
+    loaded = {
+        id(expr.value)
+        for statement in walk(body)
+        for expr in nodes(evaluated(statement))
+        if expr.op is Op.ELEMENT
+    }
+    dead = {
+        id(resources[number])
+        for number in discarded
+        if number in resources and id(resources[number]) not in loaded
+    }
+    return _pruned(body, dead) if dead else body
+
+
+def _pruned(block: Block, dead: set[int]) -> Block:
+    out: list[Statement] = []
+    for statement in block:
+        if isinstance(statement, Store):
+            root = root_of(statement.place)
+            if root.op is Op.ELEMENT and id(root.value) in dead:
+                continue
+        inner = tuple(_pruned(body, dead) for body in blocks_of(statement))
+        out.append(with_blocks(statement, inner) if inner else statement)
+    return tuple(out)

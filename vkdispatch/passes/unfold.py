@@ -1,0 +1,290 @@
+"""Large conditional expressions as if statements.
+
+What `a if c else b`, `and`, `or`, `elif` and `while` evaluate only if it matters cannot be computed in
+advance, so that it is written out wherever it is used: a value used twice in a value used twice doubles each
+time. Inside the branch of an if statement, or at the head of a loop, such values get names.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from vkdispatch.analyses.contents import PURE, contents
+from vkdispatch.base.dtype import DType, bool_
+from vkdispatch.base.record import replace
+from vkdispatch.ir import (
+    Assert,
+    Block,
+    Break,
+    Declare,
+    Expr,
+    For,
+    If,
+    ImageStore,
+    Kernel,
+    MatrixLoad,
+    MatrixStore,
+    Op,
+    Print,
+    Register,
+    Statement,
+    Store,
+    Switch,
+    While,
+    blocks_of,
+    expressions_of,
+    with_blocks,
+)
+from vkdispatch.ir.expressions import construct, literal
+from vkdispatch.ir.location import Loc
+
+_CONDITIONAL = (Op.SELECT, Op.LOGICAL)
+# Operations, as written out, from which on operands are too large, and where these repeat few of them.
+_LARGE = 2048
+_REPETITIVE = 512
+_REPEATS = 4
+
+
+def unfold_conditionals(kernel: Kernel, new_name: Callable[[], str]) -> Kernel:
+    """Return a kernel whose large conditional expressions are if statements.
+
+    `new_name` makes names that nothing else in the kernel has.
+    """
+    found = contents(kernel)
+    late = [condition for statement in found.statements for condition in _late(statement)]
+    if not late and not any(expr.op in _CONDITIONAL for expr in found.evaluated):
+        return kernel
+    sizes = _Sizes()
+    if not any(map(sizes.holds_large, found.evaluated)) and not any(map(sizes.is_large_operand, late)):
+        return kernel
+    return replace(kernel, body=_Unfolding(sizes, new_name).block(kernel.body))
+
+
+def _late(statement: Statement) -> tuple[Expr, ...]:
+    """Conditions that are not evaluated where the statement begins."""
+    if isinstance(statement, While):
+        return (statement.condition,)
+    return expressions_of(statement)[1:] if isinstance(statement, If) else ()
+
+
+class _Sizes:
+    """Sizes of expressions as written out, by identity, and which hold a large conditional."""
+
+    def __init__(self) -> None:
+        # of what has the same value everywhere, which is named wherever it is used twice, the size is 1
+        self._sizes: dict[int, int] = {}
+        self._pure: set[int] = set()
+        self._large: set[int] = set()
+        self._holding: set[int] = set()
+
+    def holds_large(self, root: Expr) -> bool:
+        """Whether an expression is, or has in it, a large conditional."""
+        stack = [root]
+        while stack:
+            expr = stack[-1]
+            if id(expr) in self._sizes:
+                stack.pop()
+                continue
+            pending = [arg for arg in expr.args if id(arg) not in self._sizes]
+            if pending:
+                stack += pending
+                continue
+            self._measure(expr)
+            stack.pop()
+        return id(root) in self._holding
+
+    def is_large(self, expr: Expr) -> bool:
+        """Whether an expression that was measured is a large conditional."""
+        return id(expr) in self._large
+
+    def is_large_operand(self, expr: Expr) -> bool:
+        """Whether an expression that nothing can be computed in front of is too large, or holds what is."""
+        return self.holds_large(expr) or self._is_too_large((expr,))
+
+    def _measure(self, expr: Expr) -> None:
+        args = expr.args
+        size = 1
+        if expr.op in PURE and self._pure.issuperset(map(id, args)):
+            self._pure.add(id(expr))
+        else:
+            size += sum([self._sizes[id(arg)] for arg in args])
+            if not self._holding.isdisjoint(map(id, args)):
+                self._holding.add(id(expr))
+            if expr.op in _CONDITIONAL and self._is_too_large(args[1:]):
+                self._large.add(id(expr))
+                self._holding.add(id(expr))
+                size = 1
+        self._sizes[id(expr)] = size
+
+    def _is_too_large(self, operands: Sequence[Expr]) -> bool:
+        if not self._holding.isdisjoint(map(id, operands)):
+            # what is computed in front of this expression would be so whether or not it matters
+            return True
+        size = sum([self._sizes[id(operand)] for operand in operands])
+        if size >= _LARGE:
+            return True
+        if size < _REPETITIVE:
+            return False
+        distinct: set[int] = set()
+        stack = list(operands)
+        while stack and len(distinct) * _REPEATS <= size:
+            expr = stack.pop()
+            if id(expr) not in distinct:
+                distinct.add(id(expr))
+                if id(expr) not in self._pure and id(expr) not in self._large:
+                    stack += expr.args
+        return not stack
+
+
+class _Unfolding:
+    """Rewrites blocks."""
+
+    def __init__(self, sizes: _Sizes, new_name: Callable[[], str]) -> None:
+        self._sizes = sizes
+        self._new_name = new_name
+        # new expressions by the identity of the old ones, as far as they hold where statements are added
+        self._values: dict[int, Expr] = {}
+        self._precise = False
+
+    def block(self, block: Block) -> Block:
+        """Rewrite a block."""
+        out: list[Statement] = []
+        for statement in block:
+            with self._inside():
+                # what registers and memory hold may have changed
+                self._values = {}
+                self._statement(statement, out)
+        return tuple(out)
+
+    @contextmanager
+    def _inside(self) -> Iterator[None]:
+        before = self._values
+        self._values = dict(before)
+        try:
+            yield
+        finally:
+            self._values = before
+
+    def _statement(self, statement: Statement, out: list[Statement]) -> None:
+        if isinstance(statement, If):
+            self._if(statement, out)
+            return
+        if isinstance(statement, While):
+            out.append(self._while(statement))
+            return
+        if any(map(self._sizes.holds_large, expressions_of(statement))):
+            if isinstance(statement, Assert):
+                inside: list[Statement] = list(self.block(statement.body))
+                condition = self._value(statement.condition, inside)
+                out.append(replace(statement, body=tuple(inside), condition=condition))
+                return
+            self._precise = isinstance(statement, Declare) and statement.register.precise
+            statement = _with_values(statement, lambda expr: self._value(expr, out))
+        blocks = blocks_of(statement)
+        out.append(with_blocks(statement, tuple(map(self.block, blocks))) if blocks else statement)
+
+    def _if(self, statement: If, out: list[Statement]) -> None:
+        done: list[tuple[Expr, Block]] = []
+        for position, (condition, body) in enumerate(statement.branches):
+            if position and self._sizes.is_large_operand(condition):
+                # evaluated only if the conditions before did not hold
+                nested: list[Statement] = []
+                with self._inside():
+                    self._if(replace(statement, branches=statement.branches[position:]), nested)
+                out.append(If(tuple(done), tuple(nested), statement.loc))
+                return
+            done.append((self._value(condition, out), self.block(body)))
+        orelse = None if statement.orelse is None else self.block(statement.orelse)
+        out.append(replace(statement, branches=tuple(done), orelse=orelse))
+
+    def _while(self, statement: While) -> While:
+        if not self._sizes.is_large_operand(statement.condition):
+            return replace(statement, body=self.block(statement.body))
+        loc = statement.loc
+        head: list[Statement] = []
+        value = self._value(statement.condition, head)
+        head.append(If(((_not(value), (Break(loc),)),), None, loc))
+        return While(literal(True, bool_), (*head, *self.block(statement.body)), loc, statement.rolled)
+
+    # -- expressions
+
+    def _value(self, root: Expr, out: list[Statement]) -> Expr:
+        """Rewrite an expression; `out` gets the statements that compute its large conditionals."""
+        stack = [root] if self._sizes.holds_large(root) else []
+        while stack:
+            expr = stack[-1]
+            if id(expr) in self._values:
+                stack.pop()
+                continue
+            large = self._sizes.is_large(expr)
+            operands = expr.args[:1] if large else expr.args
+            pending = [
+                arg for arg in operands if self._sizes.holds_large(arg) and id(arg) not in self._values
+            ]
+            if pending:
+                stack += reversed(pending)
+                continue
+            stack.pop()
+            self._values[id(expr)] = (
+                self._unfolded(expr, out) if large else replace(expr, args=tuple(map(self._new, expr.args)))
+            )
+        return self._new(root)
+
+    def _new(self, expr: Expr) -> Expr:
+        return self._values.get(id(expr), expr)
+
+    def _unfolded(self, expr: Expr, out: list[Statement]) -> Expr:
+        """Compute a conditional expression in a register."""
+        loc = expr.loc
+        register = Register(self._new_name(), expr.dtype, precise=self._precise)
+        result = Expr(Op.REGISTER, expr.dtype, (), register, loc)
+        first = self._new(expr.args[0])
+        if expr.op is Op.SELECT:
+            out.append(Declare(register, _zero(expr.dtype), loc))
+            arms = [self._stored(result, arg, loc) for arg in expr.args[1:]]
+            out.append(If(((first, arms[0]),), arms[1], loc))
+            return result
+        out.append(Declare(register, first, loc))
+        for arg in expr.args[1:]:
+            condition = result if expr.value == "&&" else _not(result)
+            out.append(If(((condition, self._stored(result, arg, loc)),), None, loc))
+        return result
+
+    def _stored(self, place: Expr, value: Expr, loc: Loc | None) -> Block:
+        inside: list[Statement] = []
+        with self._inside():
+            inside.append(Store(place, self._value(value, inside), None, loc))
+        return tuple(inside)
+
+
+def _with_values(statement: Statement, change: Callable[[Expr], Expr]) -> Statement:
+    """Return a statement with other expressions in place of those that it evaluates once, and before it."""
+    if isinstance(statement, Declare):
+        return replace(statement, value=change(statement.value))
+    if isinstance(statement, Store):
+        return replace(statement, place=change(statement.place), value=change(statement.value))
+    if isinstance(statement, ImageStore):
+        return replace(statement, coordinate=change(statement.coordinate), value=change(statement.value))
+    if isinstance(statement, MatrixLoad):
+        window = tuple(map(change, statement.window))
+        return replace(
+            statement, source=change(statement.source), stride=change(statement.stride), window=window
+        )
+    if isinstance(statement, MatrixStore):
+        window = tuple(map(change, statement.window))
+        place, value = change(statement.place), change(statement.value)
+        return replace(statement, place=place, value=value, stride=change(statement.stride), window=window)
+    if isinstance(statement, For):
+        return replace(statement, start=change(statement.start))
+    if isinstance(statement, Switch):
+        return replace(statement, value=change(statement.value))
+    if isinstance(statement, Print):
+        return replace(statement, args=tuple(map(change, statement.args)))
+    return statement
+
+
+def _not(value: Expr) -> Expr:
+    return Expr(Op.UNARY, bool_, (value,), "!", value.loc)
+
+
+def _zero(kind: DType) -> Expr:
+    return literal(False, bool_) if kind is bool_ else construct(kind, ())
