@@ -7,7 +7,7 @@ import sys
 import weakref
 from _thread import RLock, _local
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from vkdispatch.base.aliases import names_elsewhere
 from vkdispatch.base.choosing import as_int as as_int
@@ -42,6 +42,15 @@ if TYPE_CHECKING:
 
 _Kept = TypeVar("_Kept")
 _OLD_ADDRESSES = "VK_EXT_buffer_device_address"
+
+
+class Owned(Protocol):
+    """An object of a context, as far as the context knows it: a `vkdispatch.base.handle.Handle`."""
+
+    _handle: int
+
+    def destroy(self) -> None:
+        """Release the device memory of the object."""
 
 
 class Context(Unshared, Listed):
@@ -185,7 +194,7 @@ class Context(Unshared, Listed):
         self.device_infos = infos
         self.queue_families = families
         # Of all objects of the context; each leaves by itself, without a call of Python's.
-        self._handles: set[weakref.ref[Handle]] = set()
+        self._handles: set[weakref.ref[Owned]] = set()
         self._forget = self._handles.discard
         # What the layers above keep for their next calls, by names of their own, and for each kernel and the
         # like. Whatever refers to a context without being the user's is here: it would not end otherwise.
@@ -257,12 +266,12 @@ class Context(Unshared, Listed):
 
     @property
     @internal
-    def handles_dict(self) -> "dict[int, Handle]":
+    def handles_dict(self) -> dict[int, Owned]:
         """The objects of this context, by number."""
         alive = (handle() for handle in self._handles.copy())
         return {handle._handle: handle for handle in alive if handle is not None}
 
-    def _disown(self, handle: "Handle") -> None:
+    def _disown(self, handle: Owned) -> None:
         """Leave an object alone when the context ends."""
         self._handles.discard(weakref.ref(handle))
 
@@ -403,93 +412,6 @@ class Context(Unshared, Listed):
 
 def _force_staging() -> bool:
     return read_switch("VKDISPATCH_FORCE_STAGING")
-
-
-class Handle(Unshared, Listed):
-    """A device object. Children hold their parents alive; destroying a parent destroys its children first.
-
-    An object that nobody holds any more has no children, and its native part frees itself: there is no need
-    of a `__del__`.
-
-    Attributes
-    ----------
-    context
-        The context that the object belongs to.
-    destroyed
-        Whether its device memory was released.
-    """
-
-    context: Context
-    _handle: int
-    destroyed: bool = True
-    parents: dict[int, "Handle"]
-    # Made on first use: most buffers never have children.
-    _children: "weakref.WeakValueDictionary[int, Handle] | None" = None
-
-    def __init__(self, context: Context | None = None) -> None:
-        if context is None:
-            context = get_context()
-        self.context = context
-        self._handle = native.take_number()
-        self.parents = {}
-        self.destroyed = False
-        context._handles.add(weakref.ref(self, context._forget))
-
-    @property
-    @internal
-    def children_dict(self) -> "weakref.WeakValueDictionary[int, Handle]":
-        """The objects that cannot outlive this one, by number."""
-        if self._children is None:
-            self._children = weakref.WeakValueDictionary()
-        return self._children
-
-    @internal
-    def register_parent(self, parent: "Handle") -> None:
-        """Make this object end with `parent`, and keep `parent` alive until then."""
-        if parent._handle not in self.parents:
-            self.parents[parent._handle] = parent
-            parent.children_dict[self._handle] = self
-
-    @internal
-    def clear_parents(self) -> None:
-        """Undo every `register_parent`."""
-        for parent in self.parents.values():
-            parent.children_dict.pop(self._handle, None)
-        self.parents = {}
-
-    def destroy(self) -> None:
-        """Give the device memory back as soon as the device is done with it. Never blocks. Idempotent."""
-        if self.destroyed:
-            return
-        self.destroyed = True
-        if self._children:
-            for child in list(self._children.values()):
-                child.destroy()
-        self.clear_parents()
-        self._release()
-
-    @property
-    def _memory_handle(self) -> int:
-        """The number of the object that owns the memory."""
-        return self._handle
-
-    def _release(self) -> None:
-        """Destroy the native object."""
-
-    def _described(self, what: str) -> str:
-        """Return what `repr` says of an object: its class and number, what it is, and where."""
-        state = "destroyed" if self.destroyed else f"on {self.context._devices}"
-        if self.context.closed:
-            state = "its context is closed"
-        return f"<vd.{type(self).__name__} {self._handle}: {what}, {state}>"
-
-    @internal
-    def require_alive(self) -> None:
-        """Raise UsageError, or DeviceLostError where that is why, when this object was destroyed."""
-        if self.destroyed and self.context.lost and not self.context._left:
-            raise self.context._loss(f"make this {type(self).__name__} again in another one")
-        if self.destroyed:
-            raise UsageError(f"this {type(self).__name__} was destroyed; make a new one")
 
 
 def _smallest(sizes: Iterable[tuple[int, int, int]]) -> tuple[int, int, int]:
@@ -775,11 +697,6 @@ def is_current(context: Context) -> bool:
     return context is (_chosen.context or _context)
 
 
-def context_of(values: Iterable[object]) -> Context | None:
-    """Return the context of the first buffer, image or graph among these."""
-    return next((value.context for value in values if isinstance(value, Handle)), None)
-
-
 def elsewhere(what: str, context: Context) -> VkDispatchError:
     """Return the error for an object of this context, called `what`, that should belong to another one."""
     if context.usable:
@@ -893,6 +810,7 @@ if not TYPE_CHECKING:
         {
             "base.choosing": "select_queue_families",
             "base.dummy_context": "set_dummy_context_params",
+            "base.handle": "Handle",
             "base.signal": "Signal",
         },
     )

@@ -12,7 +12,6 @@ from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import (
     Context,
     as_int,
-    context_of,
     elsewhere,
     get_context,
     is_current,
@@ -20,6 +19,7 @@ from vkdispatch.base.context import (
 )
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.base.handle import context_of
 from vkdispatch.base.init import is_dummy
 from vkdispatch.codegen import Buffer as BufferAnnotation
 from vkdispatch.codegen import ShaderSource

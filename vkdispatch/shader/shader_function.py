@@ -15,7 +15,6 @@ from vkdispatch.base.context import (
     Context,
     as_int,
     checked_queue,
-    context_of,
     elsewhere,
     get_context,
     is_context_initialized,
@@ -23,6 +22,7 @@ from vkdispatch.base.context import (
     use_context,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError, VkDispatchError
+from vkdispatch.base.handle import context_of
 from vkdispatch.base.init import is_dummy
 from vkdispatch.base.listing import Listed
 from vkdispatch.base.record import replace
