@@ -1,22 +1,17 @@
 """What a recorded launch tells of its kernel, so that graphs can fuse it with others."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 from vkdispatch.base.record import record
 from vkdispatch.codegen import ShaderDescription
 from vkdispatch.codegen.layout import ArgumentLayout
-from vkdispatch.execution_pipeline.optimization import Fusion, Launch
 from vkdispatch.shader.launch_size import Extent
 from vkdispatch.shader.parameters import BufferSlot, ImageSlot, Slot
-
-# Makes a callable kernel of a description, for a workgroup size or None.
-MakeKernel = Callable[[ShaderDescription, Extent | None], Callable[..., None]]
-FindFusions = Callable[[Sequence[Launch], Mapping[int, int], frozenset[int]], list[Fusion]]
 
 
 @record(eq=False)
 class FusibleKernel:
-    """A kernel as it was recorded; see `Fusible` in `execution_pipeline.optimization`.
+    """A kernel as it was recorded: what there is to know before its launches are fused with others.
 
     Attributes
     ----------
@@ -30,10 +25,6 @@ class FusibleKernel:
         The workgroup size that its user asked for.
     most_buffers
         How many a kernel may bind.
-    make
-        Makes kernels like it.
-    find
-        Finds chains of such kernels.
     """
 
     description: ShaderDescription
@@ -41,14 +32,6 @@ class FusibleKernel:
     resources: tuple[int, ...]
     local_size: Extent | None
     most_buffers: int
-    make: MakeKernel
-    find: FindFusions
-
-    def fuse(
-        self, launches: Sequence[Launch], uses: Mapping[int, int], discarded: frozenset[int]
-    ) -> list[Fusion]:
-        """Find chains among launches in a row; see `Fusible`."""
-        return self.find(launches, uses, discarded)
 
 
 def bound_resources(description: ShaderDescription, slots: Sequence[Slot]) -> tuple[int, ...]:

@@ -1,9 +1,9 @@
-"""Chains of recorded launches that one kernel can do: found, proven, and made into that kernel."""
+"""Chains of recorded launches that one kernel can do: found, proven, and described as that kernel."""
 
 import functools
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,9 +19,8 @@ from vkdispatch.codegen.elementwise import Elementwise, decided, decisions, elem
 from vkdispatch.codegen.fuse import fuse
 from vkdispatch.codegen.ir import Argument, Storage
 from vkdispatch.codegen.places import Part, is_kept_in_registers
-from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.execution_pipeline.optimization import Fusion, Launch
-from vkdispatch.shader.fusible import FusibleKernel, MakeKernel
+from vkdispatch.execution_pipeline.optimization import Launch
+from vkdispatch.shader.fusible import FusibleKernel
 from vkdispatch.shader.parameters import zero_of
 
 # Larger kernels take long to compile, and run out of registers.
@@ -32,15 +31,13 @@ _MOST_BUFFERS = 64
 _LONGEST_NAME = 80
 
 
-def find_fusions(
+def find_chains(
     launches: Sequence[Launch], uses: Mapping[int, int], discarded: frozenset[int]
-) -> list[Fusion]:
-    """Find chains among launches in a row; see `Fusible` in `execution_pipeline.optimization`."""
+) -> "list[FusedChain]":
+    """Find chains among launches in a row; see `Fusible.fuse` in `execution_pipeline.optimization`."""
     most = min([_MOST_BUFFERS, *(launch.kernel.most_buffers for launch in launches)])
     return [
-        chain.fusion(first, uses, discarded)
-        for first, chain in _chains(launches, most)
-        if len(chain.links) > 1
+        chain.fuse(first, uses, discarded) for first, chain in _chains(launches, most) if len(chain.links) > 1
     ]
 
 
@@ -253,8 +250,8 @@ class _Chain:
         self._uses, self._keys, self._size, self._bytes = uses, keys, size, argument_bytes
         return True
 
-    def fusion(self, first: int, uses: Mapping[int, int], discarded: frozenset[int]) -> Fusion:
-        """Make the kernel that does the work of the chain, whose first launch has the number `first`."""
+    def fuse(self, first: int, uses: Mapping[int, int], discarded: frozenset[int]) -> "FusedChain":
+        """Describe the kernel that does the work of the chain, whose first launch has the number `first`."""
         numbers = {key: number for number, key in enumerate(self._keys)}
         places = self._places(numbers)
         parts = tuple(_part(link, numbers, places) for link in self.links)
@@ -275,21 +272,20 @@ class _Chain:
         planar = frozenset(
             number for link in self.links for number, is_planar in _planar(link, numbers) if is_planar
         )
-        made = _made(
-            _joined_name(names),
+        fused = _fuse_parts(
+            _join_names(names),
             parts,
             unread,
             planar,
             sizes.pop() if len(sizes) == 1 else None,
             kernel.description.backend,
-            kernel.make,
         )
         handles = {
             numbers[key]: link.bound[position] for link in self.links for position, key in link.keys.items()
         }
-        resources = tuple(handles[number] for number in made.resources)
-        launch = _FusedLaunch(made, resources, self.links[0].extent)
-        return Fusion(first, len(self.links), launch, tuple(self._values(made)))
+        resources = tuple(handles[number] for number in fused.resources)
+        extent, values = self.links[0].extent, tuple(self._values(fused))
+        return FusedChain(first, len(self.links), fused, resources, extent, values)
 
     def _places(self, numbers: Mapping[_Key, int]) -> dict[tuple[int, Form], int]:
         """Give numbers to the elements that every invocation has for itself and several launches touch."""
@@ -310,8 +306,8 @@ class _Chain:
         shared = [place for place, links in touched.items() if len(links) > 1]
         return {place: number for number, place in enumerate(shared)}
 
-    def _values(self, made: "_Made") -> Iterator[tuple[int, int, int, str]]:
-        for position, (link, members) in enumerate(zip(self.links, made.members, strict=True)):
+    def _values(self, fused: "FusedKernel") -> Iterator[tuple[int, int, int, str]]:
+        for position, (link, members) in enumerate(zip(self.links, fused.members, strict=True)):
             layout = link.kernel.layout
             for argument in link.reach.element.kernel.arguments:
                 if argument.name in members:
@@ -359,7 +355,7 @@ def _planar(link: _Link, numbers: Mapping[_Key, int]) -> Iterator[tuple[int, boo
             yield numbers[keys[info.binding]], info.planar
 
 
-def _joined_name(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     """Join kernels' names: "a+b*3+c", or "a+...+c (17)" where that is long."""
     runs = [(name, len(list(group))) for name, group in itertools.groupby(names)]
     text = "+".join(name if count == 1 else f"{name}*{count}" for name, count in runs)
@@ -370,39 +366,60 @@ def _joined_name(names: Sequence[str]) -> str:
 
 
 @record(eq=False)
-class _Made:
-    """A fused kernel: what to call, with which resources and values; what became of the parts' members."""
+class FusedKernel:
+    """A kernel that does the work of several.
 
-    call: Callable[..., None]
+    Attributes
+    ----------
+    description, local_size
+        The kernel, and its workgroup size if the user of one of the several asked for one.
+    resources
+        For each of its resources, which one of the chain it is.
+    zeros
+        Values for the rest of its arguments, to be replaced when it is recorded.
+    members
+        For each of the several: by argument, the member that the argument became.
+    """
+
+    description: ShaderDescription
+    local_size: Extent | None
     resources: tuple[int, ...]
     zeros: tuple[Any, ...]
     members: tuple[dict[str, str], ...]
 
 
 @record(eq=False)
-class _FusedLaunch:
-    """A launch of a fused kernel, to be recorded."""
+class FusedChain:
+    """Launches in a row, and the one launch that can replace them.
 
-    made: _Made
+    Attributes
+    ----------
+    first, count
+        Which of the launches.
+    kernel, resources, extent
+        What to launch instead, with which buffers and samplers, over how many invocations.
+    values
+        See `Fusion` in `execution_pipeline.optimization`.
+    """
+
+    first: int
+    count: int
+    kernel: FusedKernel
     resources: tuple[Handle, ...]
     extent: Extent
-
-    def record(self, graph: CommandGraph) -> None:
-        """Record it; the values come from the launches it stands for."""
-        self.made.call(*self.resources, *self.made.zeros, graph=graph, exec_size=self.extent)
+    values: tuple[tuple[int, int, int, str], ...]
 
 
-# The same chain is compiled once.
+# The same chain is compiled once: its description is one object.
 @functools.lru_cache(maxsize=256)
-def _made(
+def _fuse_parts(
     name: str,
     parts: tuple[Part, ...],
     unread: frozenset[int],
     planar: frozenset[int],
     local_size: Extent | None,
     backend: Any,
-    make: MakeKernel,
-) -> _Made:
+) -> FusedKernel:
     fused = fuse(name, parts, unread)
     kernel = fused.kernel
     infos = []
@@ -441,4 +458,4 @@ def _made(
     )
     description = ShaderDescription(kernel, tuple(infos), backend)
     zeros = tuple(zero_of(argument.dtype) for argument in values)
-    return _Made(make(description, local_size), fused.resources, zeros, fused.members)
+    return FusedKernel(description, local_size, fused.resources, zeros, fused.members)

@@ -1,6 +1,7 @@
 """A kernel that can be called: built on first use, bound once, launched with one native call."""
 
 import copy
+import functools
 import sys
 import threading
 import weakref
@@ -59,6 +60,7 @@ from vkdispatch.shader.variants import UNCOARSENED, Coarsening, choose_coarsenin
 
 if TYPE_CHECKING:
     from vkdispatch.shader.calling import Call, Function
+    from vkdispatch.shader.fusion import FusedChain, FusedKernel
 else:
     Call, Function = Generic, TypeVar("Function")
 
@@ -645,14 +647,12 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             # Fusing reads recorded arguments as the plain form has them.
             return kernel
         if observation is None:
-            fusible = FusibleKernel(
+            fusible = _RecordedKernel(
                 self._launched,
                 kernel.layout,
                 bound_resources(self._launched, slots),
                 self._local_size,
                 min(info.max_bound_storage_buffers for info in context.device_infos),
-                _make_unchecked,
-                _find_fusions,
             )
             return replace(kernel, fusible=fusible)
         if state.diagnostics is None:
@@ -756,18 +756,41 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         printer.text(f"<kernel {self.name}({', '.join(self._names)}){where}{shown}, {state}>")
 
 
-def _make_unchecked(description: ShaderDescription, local_size: Extent | None) -> ShaderFunction:
-    """Make the kernel that is launched in the place of several."""
-    return ShaderFunction(description, local_size, check=False)
+class _RecordedKernel(FusibleKernel):
+    """What graphs keep of a kernel; see `Fusible` in `execution_pipeline.optimization`."""
+
+    __slots__ = ()
+
+    def fuse(
+        self, launches: Sequence[Launch], uses: Mapping[int, int], discarded: frozenset[int]
+    ) -> list[Fusion]:
+        """Find chains among launches in a row; see `Fusible`."""
+        # imported by those who use it, as most programs do not
+        from vkdispatch.shader.fusion import find_chains
+
+        return [
+            Fusion(chain.first, chain.count, _FusedLaunch(chain), chain.values)
+            for chain in find_chains(launches, uses, discarded)
+        ]
 
 
-def _find_fusions(
-    launches: Sequence[Launch], uses: Mapping[int, int], discarded: frozenset[int]
-) -> list[Fusion]:
-    # imported by those who use it, as most programs do not
-    from vkdispatch.shader.fusion import find_fusions
+class _FusedLaunch:
+    """The launch that replaces a chain of them; see `Chained` in `execution_pipeline.optimization`."""
 
-    return find_fusions(launches, uses, discarded)
+    def __init__(self, chain: "FusedChain") -> None:
+        self._chain = chain
+
+    def record(self, graph: CommandGraph) -> None:
+        """Record it; its values come from the launches that it replaces."""
+        chain = self._chain
+        run = _function_of(chain.kernel)
+        run(*chain.resources, *chain.kernel.zeros, graph=graph, exec_size=chain.extent)
+
+
+# The same chain is compiled once.
+@functools.lru_cache(maxsize=256)
+def _function_of(kernel: "FusedKernel") -> ShaderFunction:
+    return ShaderFunction(kernel.description, kernel.local_size, check=False)
 
 
 def make_shader_function(
