@@ -43,7 +43,7 @@ class CommandList(Handle):
     def record_compute_plan(
         self, plan: ComputePlan, descriptor_set: DescriptorSet, blocks: Sequence[int]
     ) -> None:
-        """Append a dispatch of `blocks` (x, y, z) workgroups.
+        """Append a dispatch of `blocks` (x, y, z) workgroups; a graph gives it push constants of zeros.
 
         Raises
         ------
@@ -68,12 +68,17 @@ class CommandList(Handle):
         if len(plan.binding_list) != len(descriptor_set.compute_plan.binding_list):
             raise ArgumentValueError("descriptor_set: it was made for a plan with other bindings")
         groups = self._checked_blocks(blocks)
-        try:
-            self._native.record(plan._native, descriptor_set.bindings(), groups, plan.pc_size)
-        except ValueError as error:
-            raise ArgumentValueError(f"{plan.shader_name!r}: {error}") from None
-        self.register_parent(plan)
-        self.register_parent(descriptor_set)
+        bindings = descriptor_set.bindings()
+
+        def record() -> None:
+            try:
+                self._native.record(plan._native, bindings, groups, plan.pc_size)
+            except ValueError as error:
+                raise ArgumentValueError(f"{plan.shader_name!r}: {error}") from None
+            self.register_parent(plan)
+            self.register_parent(descriptor_set)
+
+        self._append(record, tuple(descriptor_set.parents.values()))
 
     def _checked_blocks(self, blocks: Sequence[int]) -> tuple[int, int, int]:
         try:
@@ -126,8 +131,8 @@ class CommandList(Handle):
         """Return the ticks that the last submit to a queue noted; it is done, the caller has seen to that."""
         return self._native.timestamps(queue_index)
 
-    def _append(self, record: Callable[[], None]) -> None:
-        """Append what has no arguments."""
+    def _append(self, record: Callable[[], object], resources: Sequence[Handle] = ()) -> None:
+        """Append a command with `record`. Graphs note which `resources` a dispatch binds."""
         record()
 
     def reset(self) -> None:

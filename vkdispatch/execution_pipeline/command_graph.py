@@ -33,9 +33,55 @@ class Recorder(Protocol):
     """A launcher, as far as graphs use it; `Launcher` in `vkdispatch_native` is one."""
 
     def record(
-        self, commands: Any, arguments: tuple[Any, ...], limit: Any, limit_is_groups: bool
-    ) -> tuple[int, bytes] | None:
+        self, commands: Any, arguments: Any, limit: Any, limit_is_groups: bool, /
+    ) -> "tuple[int, bytes | bytearray] | None":
         """Append a dispatch; return where its arguments lie in an instance, and their bytes."""
+
+
+class Recordable(Protocol):
+    """A compiled kernel, as far as graphs record it; `BuiltKernel` in `vkdispatch.shader.launcher` is one."""
+
+    @property
+    def plan(self) -> ComputePlan:
+        """What is dispatched. The graph ends with it."""
+
+    @property
+    def launcher(self) -> Recorder:
+        """What binds and packs its arguments."""
+
+    @property
+    def fusible(self) -> Fusible | None:
+        """What `optimize` may do with its dispatches; None leaves them as they are."""
+
+
+@record
+class BoundPlan:
+    """A plan with its bindings, recorded in place of a kernel; its arguments are bytes, its limit workgroups.
+
+    `bindings` has one for each of the plan's, except that of a block of arguments at `uniform_binding`.
+    """
+
+    plan: ComputePlan
+    bindings: Sequence[Binding]
+    uniform_binding: int = -1
+
+    @property
+    def launcher(self) -> "BoundPlan":
+        """The plan itself: there is nothing left to bind."""
+        return self
+
+    @property
+    def fusible(self) -> None:
+        """None: what the plan does is unknown."""
+
+    def record(
+        self, commands: Any, arguments: "bytes | bytearray", groups: Any, limit_is_groups: bool, /
+    ) -> "tuple[int, bytes | bytearray]":
+        """Append a dispatch of `groups` workgroups along x, y and z; see `Recorder`."""
+        offset = commands.record(
+            self.plan._native, self.bindings, groups, len(arguments), self.uniform_binding
+        )
+        return offset, arguments
 
 
 class Described(Protocol):
@@ -156,43 +202,38 @@ class CommandGraph(CommandList):
         # What `optimize` needs of each dispatch, in order.
         self._recorded = Recording()
 
-    @internal
-    def record_launch(
+    def _append_dispatch(
         self,
-        launcher: Recorder,
-        plan: ComputePlan,
-        arguments: tuple[Any, ...],
+        kernel: Recordable,
+        arguments: Any,
         limit: Any,
         limit_is_groups: bool,
-        resources: Sequence[Handle],
+        resources: Sequence[Handle] = (),
         variables: Mapping[str, Iterable[tuple[int, DType]]] | None = None,
         probe: "tuple[int, Probe] | None" = None,
-        kernel: Fusible | None = None,
     ) -> bool:
-        """Append a dispatch of a launcher; the entry of `ShaderFunction`.
+        """Append a dispatch; all that record kernels do it here.
 
         Parameters
         ----------
         arguments
-            One value per slot of the launcher.
+            One value per slot of the kernel's launcher; of a `BoundPlan`, the bytes.
         limit
             Invocations, or workgroups if `limit_is_groups`, as `Launcher.launch`.
         resources
-            The buffers, images and samplers among `arguments`.
+            The buffers, images and samplers that it binds. The graph ends with them.
         variables
             Per bound name, (byte offset in the dispatch's arguments, dtype) of each use.
         probe
             Of an observed kernel: where in the dispatch's arguments its launch number (uint32) lies, and what
             its reports mean. `resources` then have the buffer of `diagnostics`.
-        kernel
-            What `optimize` may do with it; None leaves it as it is.
 
         Returns
         -------
         False, with nothing recorded, where the launcher refuses its arguments.
         """
         with self._lock:
-            recorded = launcher.record(self._native, arguments, limit, limit_is_groups)
+            recorded = kernel.launcher.record(self._native, arguments, limit, limit_is_groups)
             if recorded is None:
                 return False
             offset, block = recorded
@@ -200,8 +241,8 @@ class CommandGraph(CommandList):
                 self._instance += block
             else:
                 self._keep_block(offset, block)
-            self._recorded.add(kernel, resources, offset)
-            parents = self.parents
+            self._recorded.add(kernel.fusible, resources, offset)
+            plan, parents = kernel.plan, self.parents
             if plan._handle not in parents:
                 self.register_parent(plan)
             for parent in resources:
@@ -302,57 +343,21 @@ class CommandGraph(CommandList):
                 raise ArgumentValueError(
                     f"{shader_description.name}: pc_values: {variable!r} was bound by another graph"
                 )
-        with self._lock:
-            bindings = descriptors.bindings(uniform_binding)
-            offset = self._native.record(plan._native, bindings, groups, len(block), uniform_binding)
-            self._keep_block(offset, block)
-            self._recorded.add(None, tuple(descriptors.parents.values()), offset)
-            self.register_parent(plan)
+        bound = BoundPlan(plan, descriptors.bindings(uniform_binding), uniform_binding)
+        slots: dict[str, list[tuple[int, DType]]] = {}
+        for variable, slot in variables:
+            slots.setdefault(variable.name, []).append((slot.offset, slot.kind))
+        with self.recording_together():
+            self._append_dispatch(bound, block, groups, True, tuple(descriptors.parents.values()), slots)
             self.register_parent(descriptors)
             self.recorded_descriptor_sets.append(descriptors)
-            for variable, slot in variables:
-                self._slots.setdefault(variable.name, []).append(_Slot(offset + slot.offset, slot.kind))
             self.uniform_values.update({(shader_uuid, name): value for name, value in values.items()})
-            if self.submit_on_record:
-                self.submit()
 
-    @internal
-    def record_compute_plan(
-        self, plan: ComputePlan, descriptor_set: DescriptorSet, blocks: Sequence[int]
-    ) -> None:
-        """Append a dispatch, as `CommandList`; its push constants are zeros."""
+    def _append(self, record: Callable[[], object], resources: Sequence[Handle] = ()) -> None:
         with self._lock:
             offset = self.get_instance_size()
-            super().record_compute_plan(plan, descriptor_set, blocks)
-            self._recorded.add(None, tuple(descriptor_set.parents.values()), offset)
-
-    @internal
-    def record_bindings(
-        self, plan: ComputePlan, bindings: Sequence[Binding], groups: tuple[int, int, int], arguments: bytes
-    ) -> None:
-        """Append a dispatch with all that it needs at hand; the caller has checked it.
-
-        Parameters
-        ----------
-        plan
-            It is kept alive, but the graph does not end with it.
-        bindings
-            One for each of the plan's.
-        groups
-            Workgroups along x, y and z.
-        arguments
-            As many bytes as the plan has of push constants.
-        """
-        with self._lock:
-            offset = self._native.record(plan._native, bindings, groups, len(arguments))
-            if arguments:
-                self._keep_block(offset, arguments)
-            self._recorded.add(None, (), offset)
-
-    def _append(self, record: Callable[[], None]) -> None:
-        with self._lock:
             super()._append(record)
-            self._recorded.add(None, (), self._native.instance_size)
+            self._recorded.add(None, resources, offset)
 
     @internal
     def start(self, queue_index: int) -> int:

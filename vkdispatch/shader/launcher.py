@@ -70,7 +70,7 @@ class BuiltKernel:
         """Launch a checked call, or record it. False: the launcher refused, and nothing happened.
 
         `queue` is for a launch; `probe` goes with the recording of an observed kernel, see
-        `CommandGraph.record_launch`.
+        `CommandGraph._append_dispatch`.
         """
         if graph is None:
             return self.launcher.launch(call.slots, extent, in_groups, queue)
@@ -78,17 +78,7 @@ class BuiltKernel:
             name: [(self.layout.offset_of(slot.member), slot.kind) for slot in slots]
             for name, slots in call.variables.items()
         }
-        return graph.record_launch(
-            self.launcher,
-            self.plan,
-            call.slots,
-            extent,
-            in_groups,
-            call.resources,
-            variables,
-            probe,
-            self.fusible,
-        )
+        return graph._append_dispatch(self, call.slots, extent, in_groups, call.resources, variables, probe)
 
 
 class FastPath:
@@ -159,17 +149,7 @@ class FastPath:
                 return False
             resources = self._resources(values)
             for kernel in self._kernels:
-                if graph.record_launch(
-                    kernel.launcher,
-                    kernel.plan,
-                    values,
-                    limit,
-                    self._in_groups,
-                    resources,
-                    None,
-                    None,
-                    kernel.fusible,
-                ):
+                if graph._append_dispatch(kernel, values, limit, self._in_groups, resources):
                     return True
             return False
         except VulkanError:

@@ -63,6 +63,7 @@ class _Pass:
     buffers: tuple[int, ...]
     words: tuple[int, ...]
     groups: tuple[int, int, int]
+    fusible: None = None
 
 
 class Program:
@@ -158,9 +159,7 @@ class Program:
         with graph.recording_together():
             for step in self._passes:
                 bound = tuple(buffers[number] for number in step.buffers)
-                if not graph.record_launch(
-                    step.launcher, step.plan, (*bound, *step.words), step.groups, True, bound
-                ):
+                if not graph._append_dispatch(step, (*bound, *step.words), step.groups, True, bound):
                     raise self._refusal(given)
 
     def _refusal(self, given: Mapping[int, Buffer[Any]]) -> Exception:
