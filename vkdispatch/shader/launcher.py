@@ -39,7 +39,7 @@ from vkdispatch.execution_pipeline.optimization import Fusible
 from vkdispatch.shader.features import missing_operation, waiting_in_loops
 from vkdispatch.shader.launch_size import Extent, LaunchSize
 from vkdispatch.shader.parameters import MOST_NARROW, BufferSlot, CheckedCall, ImageSlot, Slot, packer
-from vkdispatch.shader.variants import UNCOARSENED, Coarsening, can_pack, lacking, spanned
+from vkdispatch.shader.variants import UNCOARSENED, Coarsening, can_pack, find_lacks, spanned
 
 _COMPILER_LINE = r"ERROR: (?P<file>.*?):(?P<line>\d+): (?P<text>.*)"
 
@@ -210,11 +210,11 @@ def build_kernel(
         The compiler or the driver refused the kernel.
     """
     check_local_size(who, local_size, context)
-    lacks = lacking(description.kernel, context)
+    lacks = find_lacks(description.kernel, context)
     check_shared_memory(who, description, context, lacks)
     # addresses are integers of 64 bits
     variant = replace(variant, lacks=lacks - {INT64} if variant.addressed else lacks)
-    check_features(who, description, context)
+    check_features(who, description, context, lacks)
     source = description.shader_source(local_size, variant)
     layout = description.layout(variant)
     uniform_binding = 0 if layout.uniform else -1
@@ -316,12 +316,14 @@ _FEATURES: tuple[tuple[tuple[DType, ...], str, str], ...] = (
 )
 
 
-def check_features(who: str, description: ShaderDescription, context: Context) -> None:
-    """Raise UnsupportedError if a device lacks what the kernel uses, before the driver sees it."""
+def check_features(who: str, description: ShaderDescription, context: Context, lacks: frozenset[str]) -> None:
+    """Raise UnsupportedError if a device lacks what the kernel uses, before the driver sees it.
+
+    `lacks` is what `find_lacks` found for the kernel: its form for these devices does without that.
+    """
     kernel = description.kernel
     usage_ = usage(kernel)
     used = {dtype.component_type(kind) for kind in usage_.dtypes}
-    lacks = lacking(kernel, context)
     if not can_pack(kernel, lacks):
         names = ", ".join(sorted(lacks - REPLACED))
         raise UnsupportedError(

@@ -87,7 +87,7 @@ def can_address(context: Context) -> bool:
     )
 
 
-def lacking(kernel: Kernel, context: Context) -> frozenset[str]:
+def find_lacks(kernel: Kernel, context: Context) -> frozenset[str]:
     """Return the features of what a kernel uses that its form for these devices does without."""
     used = usage(kernel)
     wanted = {STORAGE[size] for size in map(_scalar_size, used.stored) if size in STORAGE}
