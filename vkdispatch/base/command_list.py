@@ -4,7 +4,7 @@ import operator
 from collections.abc import Callable, Sequence
 
 from vkdispatch.base.compute_plan import ComputePlan
-from vkdispatch.base.context import Context, as_int, checked_queue, elsewhere
+from vkdispatch.base.context import Context, as_int, parse_queue, wrong_context
 from vkdispatch.base.cuda_capture import require_cuda
 from vkdispatch.base.descriptor_set import DescriptorSet
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
@@ -64,10 +64,10 @@ class CommandList(Handle):
         plan.require_alive()
         for name, given in (("plan", plan), ("descriptor_set", descriptor_set)):
             if given.context is not self.context:
-                raise elsewhere(f"{name}: it", given.context)
+                raise wrong_context(f"{name}: it", given.context)
         if len(plan.binding_list) != len(descriptor_set.compute_plan.binding_list):
             raise ArgumentValueError("descriptor_set: it was made for a plan with other bindings")
-        groups = self._checked_blocks(blocks)
+        groups = self._parse_blocks(blocks)
         bindings = descriptor_set.bindings()
 
         def record() -> None:
@@ -80,7 +80,7 @@ class CommandList(Handle):
 
         self._append(record, tuple(descriptor_set.parents.values()))
 
-    def _checked_blocks(self, blocks: Sequence[int]) -> tuple[int, int, int]:
+    def _parse_blocks(self, blocks: Sequence[int]) -> tuple[int, int, int]:
         try:
             x, y, z = (operator.index(count) for count in blocks)
         except (TypeError, ValueError):
@@ -175,7 +175,7 @@ class CommandList(Handle):
         size = self.get_instance_size()
         if instance_count is None:
             instance_count = max(len(payload) // size, 1) if size else 1
-        self._submit_rows(payload, checked_instances(instance_count), queue_index)
+        self._submit_rows(payload, parse_instances(instance_count), queue_index)
 
     def _submit_rows(
         self, rows: "bytes | bytearray | memoryview", instance_count: int, queue_index: int
@@ -186,7 +186,7 @@ class CommandList(Handle):
                 f"data: expected {instance_count} instances of {size} bytes, got {len(rows)} bytes"
             )
         if queue_index not in (ALL_QUEUES, ANY_QUEUE):
-            queue_index = checked_queue(queue_index, self.context, "queue_index")
+            queue_index = parse_queue(queue_index, self.context, "queue_index")
         if self._native.length:
             self._native.submit(queue_index, rows, instance_count)
 
@@ -196,7 +196,7 @@ class CommandList(Handle):
             commands.destroy()
 
 
-def checked_instances(instance_count: object) -> int:
+def parse_instances(instance_count: object) -> int:
     """Return an instance count as an int. Raises ValueError if it is not a positive int."""
     count = as_int(instance_count)
     if count is None or count < 1:

@@ -552,9 +552,9 @@ def _take_lost(elsewhere: bool) -> Context | None:
 def _extension_names(extensions: object) -> list[str]:
     if isinstance(extensions, tuple) and not extensions:
         return []
-    from vkdispatch.base.interop import checked_names
+    from vkdispatch.base.interop import parse_names
 
-    return checked_names("extensions", extensions)
+    return parse_names("extensions", extensions)
 
 
 def _refuse_extensions(names: Sequence[str], devices: Iterable[DeviceInfo]) -> None:
@@ -697,7 +697,7 @@ def is_current(context: Context) -> bool:
     return context is (_chosen.context or _context)
 
 
-def elsewhere(what: str, context: Context) -> VkDispatchError:
+def wrong_context(what: str, context: Context) -> VkDispatchError:
     """Return the error for an object of this context, called `what`, that should belong to another one."""
     if context.usable:
         return UsageError(f"{what} belongs to another context; what is used together must be made in one")
@@ -756,12 +756,12 @@ def queue_wait_idle(queue_index: int | None = None, context: Context | None = No
         `queue_index` is not a queue of the context.
     """
     context = context or get_context()
-    queue = -1 if queue_index is None else checked_queue(queue_index, context, "queue_index")
+    queue = -1 if queue_index is None else parse_queue(queue_index, context, "queue_index")
     if context._engine is not None:
         context._engine.wait_idle(queue)
 
 
-def checked_queue(queue_index: object, context: Context, argument: str) -> int:
+def parse_queue(queue_index: object, context: Context, argument: str) -> int:
     """Return `queue_index` when it is a queue of the context.
 
     Raises

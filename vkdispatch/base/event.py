@@ -8,7 +8,7 @@ from _thread import allocate_lock
 from collections.abc import Callable, Generator
 from typing import Any, Generic, TypeVar
 
-from vkdispatch.base.context import Context, checked_queue, elsewhere, get_context
+from vkdispatch.base.context import Context, get_context, parse_queue, wrong_context
 from vkdispatch.base.errors import (
     ArgumentTypeError,
     WaitTimeoutError,
@@ -16,7 +16,7 @@ from vkdispatch.base.errors import (
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.listing import Listed
 from vkdispatch.base.logging import log_error
-from vkdispatch.base.timeouts import checked_timeout
+from vkdispatch.base.timeouts import parse_timeout
 from vkdispatch.base.unshared import Unshared
 
 Array = np.ndarray[Any, Any]
@@ -55,7 +55,7 @@ class _Moment(Unshared, Listed, Generic[_T]):
         VkDispatchError
             The work failed, such as with OutOfDeviceMemoryError or DeviceLostError.
         """
-        return self._reached(checked_timeout(timeout))
+        return self._reached(parse_timeout(timeout))
 
     def add_done_callback(self, callback: "Callable[[Any], object]") -> None:
         """Call `callback` with this object once the work is done, soon and in a thread of vkdispatch's.
@@ -209,7 +209,7 @@ def record_event(queue_index: int | None = None) -> Event:
         There is no such queue.
     """
     context = get_context()
-    queue = -1 if queue_index is None else checked_queue(queue_index, context, "queue_index")
+    queue = -1 if queue_index is None else parse_queue(queue_index, context, "queue_index")
     return Event(context, context._native.work_given(queue))
 
 
@@ -238,9 +238,9 @@ def wait_event(event: Event, queue_index: int | None = None) -> None:
     if not isinstance(event, _Moment):
         raise ArgumentTypeError(f"event: expected what vd.record_event() returns, got {type(event).__name__}")
     context = get_context()
-    queue = -1 if queue_index is None else checked_queue(queue_index, context, "queue_index")
+    queue = -1 if queue_index is None else parse_queue(queue_index, context, "queue_index")
     if event._context is not context:
-        raise elsewhere("event: it", event._context)
+        raise wrong_context("event: it", event._context)
     context._native.follow(event._points, queue)
 
 

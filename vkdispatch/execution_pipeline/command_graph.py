@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Protocol
 
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE, CommandList, Rows, checked_instances
+from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE, CommandList, Rows, parse_instances
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.descriptor_set import Binding, DescriptorSet
@@ -328,7 +328,7 @@ class CommandGraph(CommandList):
         layout = shader_description.layout()
         shapes = {info.shape_name: info.buffer.shader_shape for info in bound_buffers if info.shape_name}
         values = {**(uniform_values or {}), **(pc_values or {}), **shapes}
-        block, variables = _filled(shader_description.name, layout, exec_limits, values)
+        block, variables = _pack_members(shader_description.name, layout, exec_limits, values)
         uniform_binding = list(shader_description.binding_type_list).index(3) if layout.uniform else -1
         descriptors = DescriptorSet(plan)
         for info in bound_buffers:
@@ -337,7 +337,7 @@ class CommandGraph(CommandList):
             )
         for image in bound_samplers:
             descriptors.bind_sampler(image.sampler, image.binding, image.read_access, image.write_access)
-        groups = self._checked_blocks(blocks)
+        groups = self._parse_blocks(blocks)
         for variable, _ in variables:
             if variable.graph is not self:
                 raise ArgumentValueError(
@@ -440,7 +440,7 @@ class CommandGraph(CommandList):
                 self.truncate(count)
                 raise
             self._relocate(moves, self._instance)
-            self._relocate(Moves.together(arranged), bytearray(self.get_instance_size()))
+            self._relocate(Moves.pack(arranged), bytearray(self.get_instance_size()))
             ends = accumulate((size for _, size in arranged), initial=0)
             self._recorded = Recording(
                 (*recorded[number][:2], end) for number, end in zip(order, ends, strict=False)
@@ -452,8 +452,8 @@ class CommandGraph(CommandList):
         moves.copy(self._instance, target)
         self._instance = target
         for name, slots in self._slots.items():
-            self._slots[name] = [_Slot(moves.followed(slot.offset), slot.kind) for slot in slots]
-        self._probes = [(moves.followed(offset), probe) for offset, probe in self._probes]
+            self._slots[name] = [_Slot(moves.follow(slot.offset), slot.kind) for slot in slots]
+        self._probes = [(moves.follow(offset), probe) for offset, probe in self._probes]
 
     def __repr__(self) -> str:
         try:
@@ -541,7 +541,7 @@ class CommandGraph(CommandList):
             A checked kernel violated a check; everything has been run.
         """
         self.require_alive()
-        instances = 1 if instance_count is None else checked_instances(instance_count)
+        instances = 1 if instance_count is None else parse_instances(instance_count)
         with self._lock:
             self._check_set()
             rows = self._rows(instances)
@@ -613,7 +613,7 @@ class CommandGraph(CommandList):
         self.require_alive()
         with self._lock:
             self._check_set()
-            self._rows(checked_instances(instance_count))
+            self._rows(parse_instances(instance_count))
 
     @internal
     def prepare_for_cuda_graph_capture(self, instance_count: int | None = None) -> None:
@@ -671,7 +671,7 @@ def _handles_of(temporaries: Iterable[Buffer[Any]]) -> frozenset[int]:
     return frozenset(handles)
 
 
-def _filled(
+def _pack_members(
     who: str, layout: "ArgumentLayout", exec_limits: Sequence[int], values: Mapping[str, object]
 ) -> tuple[bytearray, list[tuple[BoundVariable, _Slot]]]:
     """Return a dispatch's argument bytes, and where bound variables go in them."""

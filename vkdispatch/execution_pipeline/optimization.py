@@ -239,7 +239,7 @@ class Moves:
         self._sources = [move.source for move in self._moves]
 
     @classmethod
-    def together(cls, stretches: Sequence[tuple[int, int]]) -> "Moves":
+    def pack(cls, stretches: Sequence[tuple[int, int]]) -> "Moves":
         """Put (offset, size) stretches one after another."""
         moves, end = [], 0
         for offset, size in stretches:
@@ -247,7 +247,7 @@ class Moves:
             end += size
         return cls(moves)
 
-    def followed(self, offset: int) -> int:
+    def follow(self, offset: int) -> int:
         """Return where a byte is then; one that nobody moves stays."""
         position = bisect_right(self._sources, offset) - 1
         if position < 0:

@@ -12,10 +12,10 @@ from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import (
     Context,
     as_int,
-    elsewhere,
     get_context,
     is_current,
     use_context,
+    wrong_context,
 )
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
@@ -33,7 +33,7 @@ from vkdispatch.reduce.layouts import find_shape, read_axes
 from vkdispatch.reduce.operations import ReduceOp, check_identity, check_operation
 from vkdispatch.reduce.planning import Planner
 from vkdispatch.shader.map import MappingFunction, check_elements
-from vkdispatch.shader.parameters import WrongBufferError, given
+from vkdispatch.shader.parameters import WrongBufferError, describe
 from vkdispatch.shader.references import Home, Referenced
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -166,7 +166,7 @@ class ReduceFunction(Referenced):
         context = context_of(args)
         if context is not None and not is_current(context):
             if not context.usable:
-                raise elsewhere(f"{self.name}: argument 1: the buffer", context)
+                raise wrong_context(f"{self.name}: argument 1: the buffer", context)
             with use_context(context):
                 return self(*args, graph=graph)
         x = self._operand(args)
@@ -191,7 +191,7 @@ class ReduceFunction(Referenced):
             )
         if not isinstance(args[0], Buffer):
             raise WrongBufferError(
-                f"{self.name}: argument 1: expected a vd.Buffer, got {given(args[0])}; make one with "
+                f"{self.name}: argument 1: expected a vd.Buffer, got {describe(args[0])}; make one with "
                 "vd.asbuffer(...)"
             )
         for position, (annotation, argument) in enumerate(zip(self.input_types, args, strict=True), 1):

@@ -146,7 +146,7 @@ def remember(context: Context, description: ShaderDescription, extent: Extent, s
     disk_cache.store("measured", _key(context, description, extent), str(size).encode())
 
 
-def remembered(context: Context, description: ShaderDescription, extent: Extent) -> int | None:
+def recall(context: Context, description: ShaderDescription, extent: Extent) -> int | None:
     """Return the workgroup size that `remember` was given for such a launch, or None."""
     stored = disk_cache.load("measured", _key(context, description, extent))
     # Whatever the file says is one of these, or nothing.

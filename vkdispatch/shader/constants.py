@@ -14,7 +14,7 @@ from vkdispatch.shader.parameters import CheckedCall
 _lock = threading.Lock()
 
 
-def uploaded(constants: Sequence[ConstantArray], context: Context) -> tuple[Buffer[Any], ...]:
+def upload_constants(constants: Sequence[ConstantArray], context: Context) -> tuple[Buffer[Any], ...]:
     """Return the buffers of constant arrays, made and written where there are none yet. Any thread may ask.
 
     Raises
@@ -36,9 +36,9 @@ def _buffer_of(constant: ConstantArray, context: Context) -> Buffer[Any]:
         return made
 
 
-def with_constants(call: CheckedCall, constants: Sequence[ConstantArray], context: Context) -> CheckedCall:
+def add_constants(call: CheckedCall, constants: Sequence[ConstantArray], context: Context) -> CheckedCall:
     """Add what the caller of a kernel did not give: its constant arrays."""
     if not constants:
         return call
-    buffers = uploaded(constants, context)
+    buffers = upload_constants(constants, context)
     return replace(call, slots=(*call.slots, *buffers), resources=(*call.resources, *buffers))

@@ -69,7 +69,7 @@ def _elementwise(description: ShaderDescription) -> Elementwise | None:
 
 
 @functools.lru_cache(maxsize=1024)
-def _decided(description: ShaderDescription, known: tuple[bool | None, ...]) -> Elementwise | None:
+def _decide(description: ShaderDescription, known: tuple[bool | None, ...]) -> Elementwise | None:
     return decided(description.kernel, known)
 
 
@@ -82,7 +82,7 @@ def _reach(
     assert whole is not None
     known = dict(zip(whole.deciding, values, strict=True))
     answers = decisions(whole, Space(extent, known.get, whole.definitions))
-    element = _decided(description, answers)
+    element = _decide(description, answers)
     if element is None:
         return None
     space = Space(extent, known.get, element.definitions)
@@ -102,7 +102,7 @@ class _Use:
     kinds: set[Any] = field(factory=set)
     forms: set[Form | None] = field(factory=set)
 
-    def joined(self, other: "_Use") -> "_Use":
+    def join(self, other: "_Use") -> "_Use":
         """Return what both do together."""
         return _Use(
             self.links + other.links,
@@ -230,7 +230,7 @@ class _Chain:
         """Take a launch into the chain, if the proof holds for it."""
         uses, keys = dict(self._uses), self._keys | dict.fromkeys(link.keys.values())
         for handle, use in link.uses.items():
-            uses[handle] = uses[handle].joined(use) if handle in uses else use
+            uses[handle] = uses[handle].join(use) if handle in uses else use
             if not uses[handle].is_apart(link.reach.space):
                 return False
         element = link.reach.element

@@ -39,7 +39,7 @@ from vkdispatch.execution_pipeline.optimization import Fusible
 from vkdispatch.shader.features import missing_operation, waiting_in_loops
 from vkdispatch.shader.launch_size import Extent, LaunchSize
 from vkdispatch.shader.parameters import MOST_NARROW, BufferSlot, CheckedCall, ImageSlot, Slot, packer
-from vkdispatch.shader.variants import UNCOARSENED, Coarsening, can_pack, find_lacks, spanned
+from vkdispatch.shader.variants import UNCOARSENED, Coarsening, can_pack, count_elements, find_lacks
 
 _COMPILER_LINE = r"ERROR: (?P<file>.*?):(?P<line>\d+): (?P<text>.*)"
 
@@ -220,7 +220,7 @@ def build_kernel(
     uniform_binding = 0 if layout.uniform else -1
     try:
         pc_size = 0 if layout.uniform else layout.size
-        plan = _compiled(who, source, description, variant, pc_size, place)
+        plan = _compile(who, source, description, variant, pc_size, place)
         places = description.places(variant)
         return bind_kernel(context, plan, slots, layout, uniform_binding, source, variant, coarsening, places)
     except ValueError as error:
@@ -264,7 +264,7 @@ def bind_kernel(
         uniform_binding,
         -1 if layout.exec_offset is None else layout.exec_offset,
         -1 if layout.group_count_offset is None else layout.group_count_offset,
-        spanned(source.local_size, variant),
+        count_elements(source.local_size, variant),
         context.max_workgroup_count,
         packer(slots),
         coarsening.elements * source.local_size[0],
@@ -377,7 +377,7 @@ def _unsupported(who: str, device: DeviceInfo, what: str) -> UnsupportedError:
     )
 
 
-def _compiled(
+def _compile(
     who: str,
     source: ShaderSource,
     description: ShaderDescription,
@@ -394,7 +394,7 @@ def _compiled(
     except ShaderBuildError as error:
         log = error.compiler_log or ""
         raise ShaderBuildError(
-            f"{who}: the GLSL does not compile:\n{explained_log(source, log)}",
+            f"{who}: the GLSL does not compile:\n{explain_log(source, log)}",
             shader_source=source.numbered(),
             compiler_log=log,
         ) from error
@@ -406,7 +406,7 @@ def _compiled(
         ) from error
 
 
-def explained_log(source: ShaderSource, log: str) -> str:
+def explain_log(source: ShaderSource, log: str) -> str:
     """Return a compiler's messages, each with the user's line, a caret, and the GLSL that it is about."""
     lines: list[str] = []
     for message in filter(None, map(str.strip, log.splitlines())):

@@ -114,8 +114,8 @@ class KernelMethod(Referenced):
 
     def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
         if self._of_class:
-            return self._bound(type(instance) if owner is None else owner)
-        return self if instance is None else self._bound(instance)
+            return self._kernel_of(type(instance) if owner is None else owner)
+        return self if instance is None else self._kernel_of(instance)
 
     def _home(self) -> Home | None:
         return home_of(self._function)
@@ -129,7 +129,7 @@ class KernelMethod(Referenced):
         Raises TypeError if that is no instance of the class.
         """
         if args and self._owner is not None and isinstance(args[0], self._owner):
-            self._bound(args[0])(*args[1:], **kwargs)
+            self._kernel_of(args[0])(*args[1:], **kwargs)
             return
         raise ArgumentTypeError(self._explanation())
 
@@ -145,7 +145,7 @@ class KernelMethod(Referenced):
             f"kernel only as an attribute of an instance; annotate {first!r} to make it an argument"
         )
 
-    def _bound(self, instance: Any) -> ShaderFunction:
+    def _kernel_of(self, instance: Any) -> ShaderFunction:
         if is_tracing():
             raise located(
                 UsageError,
@@ -284,10 +284,10 @@ def _state_of(instance: Any, names: tuple[str, ...], of_class: frozenset[str]) -
     own: dict[str, Any] = {} if is_class else getattr(instance, "__dict__", {})
     found = [(name, own[name]) for name in names if name in own]
     found += [(name, getattr(instance, name, None)) for name in of_class if name not in own]
-    return tuple([(name, _frozen(value, 0)) for name, value in found])
+    return tuple([(name, _freeze(value, 0)) for name, value in found])
 
 
-def _frozen(value: Any, depth: int) -> Any:
+def _freeze(value: Any, depth: int) -> Any:
     """Return something hashable that is equal for equal numbers, texts, arrays, and containers of them.
 
     Other objects are equal to themselves.
@@ -303,13 +303,13 @@ def _frozen(value: Any, depth: int) -> Any:
         return (kind, value.dtype.str, value.shape, value.tobytes())
     if depth < _DEEPEST and (not isinstance(value, Sized) or len(value) <= _MOST_ITEMS):
         if kind in (tuple, list):
-            return (kind, *(_frozen(each, depth + 1) for each in value))
+            return (kind, *(_freeze(each, depth + 1) for each in value))
         if kind in (set, frozenset):
-            return (kind, frozenset(_frozen(each, depth + 1) for each in value))
+            return (kind, frozenset(_freeze(each, depth + 1) for each in value))
         if kind is dict:
-            items = (_frozen(each, depth + 1) for pair in value.items() for each in pair)
+            items = (_freeze(each, depth + 1) for pair in value.items() for each in pair)
             return (kind, *items)
         if hasattr(kind, "__dataclass_fields__"):
             fields = (getattr(value, name, None) for name in kind.__dataclass_fields__)
-            return (kind, *(_frozen(each, depth + 1) for each in fields))
+            return (kind, *(_freeze(each, depth + 1) for each in fields))
     return _Same(value)

@@ -24,7 +24,7 @@ from vkdispatch.base.surroundings import surround
 from vkdispatch.codegen import ShaderDescription, ShaderSource
 from vkdispatch.codegen.diagnostics import Checks
 from vkdispatch.codegen.variant import Variant
-from vkdispatch.shader.launch_size import Extent, checked_local_size
+from vkdispatch.shader.launch_size import Extent, parse_local_size
 from vkdispatch.shader.launcher import BuiltKernel, bind_kernel, check_local_size
 from vkdispatch.shader.raw_arguments import RawArgument, read_arguments
 from vkdispatch.shader.raw_interface import RawDescription, describe
@@ -116,13 +116,13 @@ class RawKernel(ShaderFunction):
 
     _traced = False
 
-    def _observed(self, checks: Checks) -> None:
+    def _observe(self, checks: Checks) -> None:
         """Return None: there is no program to add checks to."""
 
     def _coarsening_on(self, context: Context, state: object) -> Coarsening:
         return UNCOARSENED
 
-    def _compiled(self, context: Context, state: object, local_size: Extent, variant: Variant) -> BuiltKernel:
+    def _compile(self, context: Context, state: object, local_size: Extent, variant: Variant) -> BuiltKernel:
         who, description = self._who, self._raw
         if variant.folded:
             raise ArgumentValueError(
@@ -199,9 +199,9 @@ def glsl_kernel(
     """
     if not isinstance(source, str):
         raise ArgumentTypeError(f"source: expected GLSL text, got {type(source).__name__}")
-    name = _checked_name(name, "glsl_kernel")
+    name = _parse_name(name, "glsl_kernel")
     read = read_arguments(arguments)
-    size = checked_local_size(local_size)
+    size = parse_local_size(local_size)
     surroundings = surround(name, source, include, defines, confined=bool(untrusted))
     if untrusted:
         from vkdispatch.base.untrusted import compile_untrusted  # which few programs need
@@ -256,9 +256,9 @@ def spirv_kernel(
     """
     if not isinstance(entry_point, str):
         raise ArgumentTypeError(f"entry_point: expected text, got {entry_point!r}")
-    name = _checked_name(name, entry_point)
+    name = _parse_name(name, entry_point)
     read = read_arguments(arguments)
-    size = checked_local_size(local_size)
+    size = parse_local_size(local_size)
     module = read_module(spirv, f"{name}: spirv")
     check_types(module, f"{name}: spirv")
     validate(module.words.tobytes(), f"{name}: spirv")
@@ -290,7 +290,7 @@ def _restore(
     return RawKernel(code, exec_size, workgroups, origin)
 
 
-def _checked_name(name: object, default: str) -> str:
+def _parse_name(name: object, default: str) -> str:
     if name is None:
         return default
     if not isinstance(name, str) or not name:

@@ -60,7 +60,7 @@ def _name_of(item: object, home: Home | None, described: str) -> Home:
             f"{described} cannot be pickled: it was made of no function that a module has by name"
         )
     module, qualified = home
-    if _reached(module, qualified) is item:
+    if _look_up(module, qualified) is item:
         return home
     # it may have another name than its function, as in `scaled = vd.map(multiply)`
     for name, value in list(vars(sys.modules.get(module, object)).items()):
@@ -73,7 +73,7 @@ def _name_of(item: object, home: Home | None, described: str) -> Home:
     )
 
 
-def _reached(module: str, qualified: str) -> object:
+def _look_up(module: str, qualified: str) -> object:
     """Return what a loaded module has under a name, None for nothing."""
     found: Any = sys.modules.get(module)
     for part in qualified.split("."):
@@ -90,7 +90,7 @@ def _find(module: str, qualified: str) -> Any:
         The module has no such name here.
     """
     import_module(module)
-    found = _reached(module, qualified)
+    found = _look_up(module, qualified)
     if found is None:
         raise UnpicklableError(
             f"a pickle refers to {module}.{qualified}, which this process does not have; define it at the "

@@ -15,12 +15,12 @@ from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import (
     Context,
     as_int,
-    checked_queue,
-    elsewhere,
     get_context,
     is_context_initialized,
     is_current,
+    parse_queue,
     use_context,
+    wrong_context,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError, VkDispatchError
 from vkdispatch.base.handle import context_of
@@ -37,9 +37,9 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics
 from vkdispatch.execution_pipeline.kernel_facts import KernelFacts, describe
 from vkdispatch.execution_pipeline.optimization import Fusion, Launch
-from vkdispatch.shader.constants import uploaded, with_constants
+from vkdispatch.shader.constants import add_constants, upload_constants
 from vkdispatch.shader.fusible import FusibleKernel, bound_resources
-from vkdispatch.shader.launch_size import Extent, LaunchSize, checked_local_size, parse_launch_size
+from vkdispatch.shader.launch_size import Extent, LaunchSize, parse_launch_size, parse_local_size
 from vkdispatch.shader.launcher import (
     BuiltKernel,
     FastPath,
@@ -128,7 +128,7 @@ class _Owner:
     __slots__ = ("__weakref__",)
 
 
-def _nothing() -> None:
+def _no_referent() -> None:
     """Stand in for a weak reference."""
 
 
@@ -188,10 +188,10 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         self._origin = origin
         self._who = f"{self.name} ({origin})" if origin else self.name
         self._auto = isinstance(local_size, str) and local_size == "auto"
-        self._local_size = None if self._auto else checked_local_size(local_size)
+        self._local_size = None if self._auto else parse_local_size(local_size)
         self._tells_groups = self._local_size is None and depends_on_workgroups(shader_description.kernel)
         self.check = check
-        self._observation = self._observed(checks_of(check))
+        self._observation = self._observe(checks_of(check))
         if self._auto:
             self._require_free_groups()
         # What is launched: the kernel itself, unless it has something to report.
@@ -206,8 +206,8 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         self._lock = threading.RLock()
         self._owner = _Owner()
         # Weak references: to the state in use last, and to the path of plain calls there.
-        self._latest: Callable[[], _State | None] = _nothing
-        self._fast: Callable[[], FastPath | None] = _nothing
+        self._latest: Callable[[], _State | None] = _no_referent
+        self._fast: Callable[[], FastPath | None] = _no_referent
         expect_kernels()
 
     # Its IR tells all that it does, and can be written in whatever form a launch needs.
@@ -243,7 +243,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             )
         return instance, name
 
-    def _observed(self, checks: Checks) -> Observation | None:
+    def _observe(self, checks: Checks) -> Observation | None:
         return observe(self.shader_description, checks)
 
     def _decorated_size(self) -> LaunchSize | None:
@@ -269,7 +269,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
     def _show(self, state: _State) -> None:
         with self._lock:
             self._latest = ref(state)
-            self._fast = _nothing if state.fast is None else ref(state.fast)
+            self._fast = _no_referent if state.fast is None else ref(state.fast)
 
     # -- calling
 
@@ -328,7 +328,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             raise UsageError(f"{self._who}: kernels do not run on the dummy backend; see get_src()")
         queue = ALL_QUEUES
         if "queue_index" in kwargs and "queue_index" not in self._names:
-            queue = self._checked_queue(kwargs.pop("queue_index"), graph)
+            queue = self._parse_queue(kwargs.pop("queue_index"), graph)
         size, named = self._size_of_call(kwargs)
         values = bind_values(self._who, self._parameters, args, named)
         # Named and omitted arguments are in order now: most such calls need no further look either.
@@ -341,7 +341,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         if graph is not None:
             self._check_graph(graph, context)
         call = check_values(self._who, self._parameters, values, context, graph)
-        call = with_constants(call, self._constants, context)
+        call = add_constants(call, self._constants, context)
         extent = self._extent(size, values)
         if self._auto and not state.searched:
             state = self._recall(extent, context)
@@ -374,7 +374,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         observation = observation.form(variant)
         return observation.run(self._who, kernel, diagnostics, call, extent, in_groups, graph, queue)
 
-    def _checked_queue(self, queue_index: object, graph: CommandGraph | None) -> int:
+    def _parse_queue(self, queue_index: object, graph: CommandGraph | None) -> int:
         if queue_index is None:
             return ALL_QUEUES
         if graph is not None:
@@ -384,7 +384,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             )
         if as_int(queue_index) == ANY_QUEUE:
             return ANY_QUEUE
-        return checked_queue(queue_index, get_context(), f"{self._who}: queue_index")
+        return parse_queue(queue_index, get_context(), f"{self._who}: queue_index")
 
     def _size_of_call(self, kwargs: dict[str, Any]) -> tuple[LaunchSize, dict[str, Any]]:
         """Return the launch size of a call, and the keyword arguments that are the kernel's own."""
@@ -406,7 +406,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
     def _check_graph(self, graph: CommandGraph, context: Context) -> None:
         graph.require_alive()
         if graph.context is not context:
-            raise elsewhere(f"{self._who}: graph: it", graph.context)
+            raise wrong_context(f"{self._who}: graph: it", graph.context)
 
     def _extent(self, size: LaunchSize, values: tuple[Any, ...]) -> Extent:
         try:
@@ -499,9 +499,9 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             state = self._enter(context)
             if state.searched:
                 return state
-            from vkdispatch.shader.autotune import remembered
+            from vkdispatch.shader.autotune import recall
 
-            best = remembered(context, self.shader_description, extent)
+            best = recall(context, self.shader_description, extent)
             return self._restart(context, None if best is None else (best, 1, 1))
 
     # -- without a device
@@ -548,7 +548,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             The kernel holds GLSL text.
         """
         # The interpreter is imported by those who use it: that takes as long as all of the rest.
-        from vkdispatch.shader.interpretation import checked, host_resources, interpret_call
+        from vkdispatch.shader.interpretation import host_resources, interpret_call, parse_host_checks
 
         size, named = self._size_of_call(kwargs)
         parameters = read_parameters(self.shader_description)
@@ -566,7 +566,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             in_groups=size.in_groups,
             local_size=self._local_size or self._assumed_group(size.in_groups),
             subgroup_size=subgroup_size,
-            checks=checked(check),
+            checks=parse_host_checks(check),
             races=races,
         )
 
@@ -621,7 +621,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         with self._lock:
             kernel = state.built.get((local_size, variant))
             if kernel is None:
-                kernel = self._compiled(context, state, local_size, variant)
+                kernel = self._compile(context, state, local_size, variant)
                 counted = self._launched.kernel if self._traced else None
                 facts = (self.name, self._origin, local_size, counted, kernel.layout, self.internal)
                 describe(kernel.plan, KernelFacts(*facts))
@@ -629,7 +629,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
                 self._adopt(kernel, local_size, variant, context, state)
             return kernel
 
-    def _compiled(self, context: Context, state: _State, local_size: Extent, variant: Variant) -> BuiltKernel:
+    def _compile(self, context: Context, state: _State, local_size: Extent, variant: Variant) -> BuiltKernel:
         observation = self._observation.form(variant) if self._observation is not None else None
         slots = self._slots if observation is None else observation.slots
         kernel = build_kernel(
@@ -670,7 +670,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             in_groups = option == "workgroups"
             if plain and local_size == self._group_for(in_groups, context, state):
                 if option not in state.fast_paths:
-                    constants = uploaded(self._constants, context)
+                    constants = upload_constants(self._constants, context)
                     state.fast_paths[option] = FastPath(self._slots, in_groups, constants)
                 state.fast_paths[option].add(kernel, variant)
         shown = state.primary is None or variant == PLAIN

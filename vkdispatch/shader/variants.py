@@ -206,11 +206,11 @@ def choose_variant(
         form = Variant(addressed=True, wide=True)
     if not in_groups and coarsening.takes(extent, local_size[0], wide=form.wide):
         form = replace(form, coarse=coarsening.elements, blocks=coarsening.blocks)
-    folded = _needs_folding(who, extent, in_groups, spanned(local_size, form), context, wide=form.wide)
+    folded = _needs_folding(who, extent, in_groups, count_elements(local_size, form), context, wide=form.wide)
     return replace(form, folded=folded)
 
 
-def spanned(local_size: Extent, variant: Variant) -> Extent:
+def count_elements(local_size: Extent, variant: Variant) -> Extent:
     """Return how many elements along each axis a workgroup does."""
     x, y, z = local_size
     return (x * variant.coarse, y, z)
