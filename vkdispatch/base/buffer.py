@@ -549,7 +549,7 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
 
     def __copy__(self) -> Self:
         self.require_alive()
-        made = type(self)(*self._made_of(), context=self.context)
+        made = type(self)(*self._list_arguments(), context=self.context)
         made._native.copy_from(self._native)
         return made
 
@@ -564,9 +564,9 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
             self._native.read_into(queue, memory, 0)
         if all(np.array_equal(octets, copies[0]) for octets in copies):
             del copies[1:]
-        return _restore, (type(self), self._made_of(), copies)
+        return _restore, (type(self), self._list_arguments(), copies)
 
-    def _made_of(self) -> tuple[Any, ...]:
+    def _list_arguments(self) -> tuple[Any, ...]:
         """Return the arguments that make such a buffer."""
         return self.shape, self.var_type
 

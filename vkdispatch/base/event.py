@@ -43,7 +43,7 @@ class _Moment(Unshared, Listed, Generic[_T]):
 
     def done(self) -> bool:
         """Return whether the work is done. Never waits."""
-        return self._reached(0.0)
+        return self._wait_until_reached(0.0)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the work is done, at most `timeout` seconds; return whether it is.
@@ -55,7 +55,7 @@ class _Moment(Unshared, Listed, Generic[_T]):
         VkDispatchError
             The work failed, such as with OutOfDeviceMemoryError or DeviceLostError.
         """
-        return self._reached(parse_timeout(timeout))
+        return self._wait_until_reached(parse_timeout(timeout))
 
     def add_done_callback(self, callback: "Callable[[Any], object]") -> None:
         """Call `callback` with this object once the work is done, soon and in a thread of vkdispatch's.
@@ -66,7 +66,7 @@ class _Moment(Unshared, Listed, Generic[_T]):
         """
         if not callable(callback):
             raise ArgumentTypeError(f"callback: expected a callable, got {type(callback).__name__}")
-        if self._settled():
+        if self._is_settled():
             callback(self)
             return
         with _watchers_lock:
@@ -100,7 +100,7 @@ class _Moment(Unshared, Listed, Generic[_T]):
     def _outcome(self) -> _T:
         raise NotImplementedError
 
-    def _settled(self) -> bool:
+    def _is_settled(self) -> bool:
         """Whether it is done, or has failed; whoever asks for the outcome learns why."""
         return self._state() != "pending"
 
@@ -110,7 +110,7 @@ class _Moment(Unshared, Listed, Generic[_T]):
         except Exception:
             return "failed"
 
-    def _reached(self, timeout: float | None, tells: bool = True) -> bool:
+    def _wait_until_reached(self, timeout: float | None, tells: bool = True) -> bool:
         """Wait. With `tells` and time to wait, errors that the device found until then are raised."""
         context = self._context
         if self._done and (timeout == 0 or not tells or context.closed):
@@ -144,7 +144,7 @@ class Event(_Moment[None]):
         return made
 
     def _outcome(self) -> None:
-        self._reached(None)
+        self._wait_until_reached(None)
 
     def __repr__(self) -> str:
         return f"<vd.Event, {self._state()}>"
@@ -187,7 +187,7 @@ class ReadFuture(_Moment[Array]):
         return self._outcome()
 
     def _outcome(self) -> Array:
-        self._reached(None)
+        self._wait_until_reached(None)
         with self._converting:
             if self._convert is not None:
                 self._array, self._convert = self._convert(self._array), None
@@ -286,7 +286,7 @@ class _Watcher:
                     return
                 watched = list(self._watched)
             _sleep_on(watched[0][0])
-            finished = [entry for entry in watched if entry[0]._settled()]
+            finished = [entry for entry in watched if entry[0]._is_settled()]
             with self._lock:
                 gone = {id(entry) for entry in finished}
                 self._watched = [entry for entry in self._watched if id(entry) not in gone]
@@ -302,7 +302,7 @@ class _Watcher:
 
 def _sleep_on(moment: "_Moment[Any]") -> None:
     with contextlib.suppress(Exception):  # whoever waits for it gets it, too
-        moment._reached(_LOOK_SECONDS, tells=False)
+        moment._wait_until_reached(_LOOK_SECONDS, tells=False)
 
 
 _watchers: "weakref.WeakKeyDictionary[Context, _Watcher]" = weakref.WeakKeyDictionary()

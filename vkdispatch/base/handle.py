@@ -81,7 +81,7 @@ class Handle(Unshared, Listed):
     def _release(self) -> None:
         """Destroy the native object."""
 
-    def _described(self, what: str) -> str:
+    def _describe(self, what: str) -> str:
         """Return what `repr` says of an object: its class and number, what it is, and where."""
         state = "destroyed" if self.destroyed else f"on {self.context._devices}"
         if self.context.closed:

@@ -298,9 +298,7 @@ class Image(Handle):
             memory.destroy()
 
     def __repr__(self) -> str:
-        return self._described(
-            f"{self._summary()}, {self.mip_levels} mip level{'s' * (self.mip_levels != 1)}"
-        )
+        return self._describe(f"{self._summary()}, {self.mip_levels} mip level{'s' * (self.mip_levels != 1)}")
 
 
 class Image1D(Image):
@@ -485,7 +483,7 @@ class Sampler(Handle):
         settings = self.settings
         found = f"{settings.min_filter.name.lower()}, {settings.address_mode.name.lower()}"
         image = self.image
-        return self._described(f"{type(image).__name__} {image._handle}, {image._summary()}, {found}")
+        return self._describe(f"{type(image).__name__} {image._handle}, {image._summary()}, {found}")
 
 
 def _as_bytes(texels: Array) -> Any:

@@ -94,7 +94,7 @@ class RFFTBuffer(Buffer[Any]):
         """Return the half spectrum; the same as `read`."""
         return self.read(index)
 
-    def _made_of(self) -> tuple[Any, ...]:
+    def _list_arguments(self) -> tuple[Any, ...]:
         return self.real_shape, self.var_type
 
     def _extents(self) -> tuple[str, ...]:

@@ -240,7 +240,7 @@ class CommandGraph(CommandList):
             if len(self._instance) == offset:
                 self._instance += block
             else:
-                self._keep_block(offset, block)
+                self._store_block(offset, block)
             self._recorded.add(kernel.fusible, resources, offset)
             plan, parents = kernel.plan, self.parents
             if plan._handle not in parents:
@@ -275,7 +275,7 @@ class CommandGraph(CommandList):
             if submits:
                 self.submit()
 
-    def _keep_block(self, offset: int, block: "bytes | bytearray") -> None:
+    def _store_block(self, offset: int, block: "bytes | bytearray") -> None:
         """Put the argument bytes of a dispatch where they lie in an instance."""
         missing = offset - len(self._instance)
         if missing > 0:
@@ -420,7 +420,7 @@ class CommandGraph(CommandList):
             The driver refused a fused kernel; the recording is as it was.
         """
         self.require_alive()
-        discarded = _handles_of(temporaries)
+        discarded = _find_handles(temporaries)
         with self._lock:
             count = self._native.length
             recorded = self._recorded.dispatches()
@@ -434,7 +434,7 @@ class CommandGraph(CommandList):
             try:
                 order = plan.record(self, count)
                 recorded = self._recorded.dispatches()
-                moves = plan.moves(recorded, order)
+                moves = plan.find_moves(recorded, order)
                 arranged = self._native.rearrange(order)
             except BaseException:
                 self.truncate(count)
@@ -459,9 +459,9 @@ class CommandGraph(CommandList):
         try:
             count = self.length
         except RuntimeError:
-            return self._described("no commands")
+            return self._describe("no commands")
         variables = "".join(f", variable {name!r}" for name in self._slots)
-        return self._described(f"{count} command{'s' * (count != 1)}{variables}")
+        return self._describe(f"{count} command{'s' * (count != 1)}{variables}")
 
     def bind_var(self, name: str) -> BoundVariable:
         """Return an object to pass as the argument of a `Var[...]` parameter; `set_var` gives it values.
@@ -544,7 +544,7 @@ class CommandGraph(CommandList):
         instances = 1 if instance_count is None else parse_instances(instance_count)
         with self._lock:
             self._check_set()
-            rows = self._rows(instances)
+            rows = self._pack_rows(instances)
             if self._probes:
                 self._submit_observed(rows, instances, queue_index)
             else:
@@ -586,7 +586,7 @@ class CommandGraph(CommandList):
         """Queue everything recorded on any one queue; see `submit`."""
         self.submit(instance_count, ANY_QUEUE)
 
-    def _rows(self, instances: int) -> Rows:
+    def _pack_rows(self, instances: int) -> Rows:
         """Return the argument bytes of all instances, bound values patched in."""
         self._complete_instance()
         size = len(self._instance)
@@ -613,7 +613,7 @@ class CommandGraph(CommandList):
         self.require_alive()
         with self._lock:
             self._check_set()
-            self._rows(parse_instances(instance_count))
+            self._pack_rows(parse_instances(instance_count))
 
     @internal
     def prepare_for_cuda_graph_capture(self, instance_count: int | None = None) -> None:
@@ -626,7 +626,7 @@ class CommandGraph(CommandList):
         """A copy of one instance's argument bytes, with the places of bound variables as its elements."""
         builder = BufferBuilder(usage=BufferUsage.PUSH_CONSTANT)
         with self._lock:
-            rows = self._rows(1)
+            rows = self._pack_rows(1)
             for name, slots in self._slots.items():
                 for position, slot in enumerate(slots):
                     place = slice(slot.offset, slot.offset + slot.kind.item_size)
@@ -658,7 +658,7 @@ class CommandGraph(CommandList):
             self._recorded = Recording()
 
 
-def _handles_of(temporaries: Iterable[Buffer[Any]]) -> frozenset[int]:
+def _find_handles(temporaries: Iterable[Buffer[Any]]) -> frozenset[int]:
     """Return the handles of buffers. Raises TypeError or RuntimeError if they are none."""
     if isinstance(temporaries, Buffer) or not isinstance(temporaries, Iterable):
         raise ArgumentTypeError(f"temporaries: expected a sequence of buffers, got {temporaries!r}")

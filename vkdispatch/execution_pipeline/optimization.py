@@ -160,7 +160,7 @@ class Plan:
             count += 1
         return order
 
-    def moves(self, recorded: Sequence[Recorded], order: Sequence[int]) -> "Moves":
+    def find_moves(self, recorded: Sequence[Recorded], order: Sequence[int]) -> "Moves":
         """Return where the arguments of fused dispatches go."""
         moves: list[Move] = []
         for step, number in zip(self.steps, order, strict=True):
@@ -210,7 +210,7 @@ def plan_fusions(
             continue
         while end < len(recorded) and recorded[end][0] is not None:
             end += 1
-        launches = [_launch(each, instance, bound) for each in recorded[start:end]]
+        launches = [_make_launch(each, instance, bound) for each in recorded[start:end]]
         position = 0
         for fusion in kernel.fuse(launches, uses, discarded):
             plan.steps.extend(range(start + position, start + fusion.first))
@@ -221,7 +221,7 @@ def plan_fusions(
     return plan
 
 
-def _launch(recorded: Recorded, instance: "bytes | bytearray", bound: Sequence[int]) -> Launch:
+def _make_launch(recorded: Recorded, instance: "bytes | bytearray", bound: Sequence[int]) -> Launch:
     kernel, resources, begin = recorded
     assert kernel is not None
     end = begin + kernel.layout.size

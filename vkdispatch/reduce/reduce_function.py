@@ -66,7 +66,7 @@ class ReduceFunction(Referenced):
     def _home(self) -> Home | None:
         return self._defined
 
-    def _described(self) -> str:
+    def _describe(self) -> str:
         return f"reduction {self.name!r}"
 
     def __init__(

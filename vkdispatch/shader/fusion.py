@@ -37,7 +37,7 @@ def find_chains(
     """Find chains among launches in a row; see `Fusible.fuse` in `execution_pipeline.optimization`."""
     most = min([_MOST_BUFFERS, *(launch.kernel.most_buffers for launch in launches)])
     return [
-        chain.fuse(first, uses, discarded) for first, chain in _chains(launches, most) if len(chain.links) > 1
+        chain.fuse(first, uses, discarded) for first, chain in _cut(launches, most) if len(chain.links) > 1
     ]
 
 
@@ -64,7 +64,7 @@ class _Reach:
 
 
 @functools.lru_cache(maxsize=1024)
-def _elementwise(description: ShaderDescription) -> Elementwise | None:
+def _analyze(description: ShaderDescription) -> Elementwise | None:
     return elementwise(description.kernel)
 
 
@@ -74,11 +74,11 @@ def _decide(description: ShaderDescription, known: tuple[bool | None, ...]) -> E
 
 
 @functools.lru_cache(maxsize=4096)
-def _reach(
+def _find_reach(
     description: ShaderDescription, extent: Extent, values: tuple[tuple[int, ...] | None, ...]
 ) -> _Reach | None:
     """Look at a kernel; `values` are those of the arguments that its indices and conditions are made of."""
-    whole = _elementwise(description)
+    whole = _analyze(description)
     assert whole is not None
     known = dict(zip(whole.deciding, values, strict=True))
     answers = decisions(whole, Space(extent, known.get, whole.definitions))
@@ -148,11 +148,11 @@ class _Link:
     uses: dict[int, _Use]
 
 
-def _link(launch: Launch) -> _Link | None:
+def _make_link(launch: Launch) -> _Link | None:
     kernel = launch.kernel
     if not isinstance(kernel, FusibleKernel):
         return None
-    whole = _elementwise(kernel.description)
+    whole = _analyze(kernel.description)
     exec_offset = kernel.layout.exec_offset
     if whole is None or exec_offset is None:
         return None
@@ -163,16 +163,16 @@ def _link(launch: Launch) -> _Link | None:
     x, y, z = (int(size) for size in sizes)
     if not x * y * z:
         return None
-    values = tuple(_integers(launch, argument, wide=wide) for argument in whole.deciding)
-    reach = _reach(kernel.description, (x, y, z), values)
+    values = tuple(_read_integers(launch, argument, wide=wide) for argument in whole.deciding)
+    reach = _find_reach(kernel.description, (x, y, z), values)
     if reach is None:
         return None
     bound = dict(zip(kernel.resources, launch.resources, strict=True))
-    keys = _keys(kernel, bound)
-    return _Link(launch, kernel, reach, (x, y, z), bound, keys, _uses(reach, bound))
+    keys = _find_keys(kernel, bound)
+    return _Link(launch, kernel, reach, (x, y, z), bound, keys, _find_uses(reach, bound))
 
 
-def _keys(kernel: FusibleKernel, bound: Mapping[int, Handle]) -> dict[int, _Key]:
+def _find_keys(kernel: FusibleKernel, bound: Mapping[int, Handle]) -> dict[int, _Key]:
     resources = kernel.description.kernel.resources
     keys: dict[int, _Key] = {}
     for position, handle in bound.items():
@@ -184,7 +184,7 @@ def _keys(kernel: FusibleKernel, bound: Mapping[int, Handle]) -> dict[int, _Key]
     return keys
 
 
-def _uses(reach: _Reach, bound: Mapping[int, Handle]) -> dict[int, _Use]:
+def _find_uses(reach: _Reach, bound: Mapping[int, Handle]) -> dict[int, _Use]:
     element = reach.element
     uses: dict[int, _Use] = {}
     for expr, form in zip(element.elements, reach.forms, strict=True):
@@ -197,7 +197,7 @@ def _uses(reach: _Reach, bound: Mapping[int, Handle]) -> dict[int, _Use]:
     return uses
 
 
-def _integers(launch: Launch, argument: Argument, *, wide: bool) -> tuple[int, ...] | None:
+def _read_integers(launch: Launch, argument: Argument, *, wide: bool) -> tuple[int, ...] | None:
     """Return the components of an argument, or None if a submit may change them or they are no integers."""
     kind = argument.dtype
     offset = launch.kernel.layout.offset_of(argument.name)
@@ -253,8 +253,8 @@ class _Chain:
     def fuse(self, first: int, uses: Mapping[int, int], discarded: frozenset[int]) -> "FusedChain":
         """Describe the kernel that does the work of the chain, whose first launch has the number `first`."""
         numbers = {key: number for number, key in enumerate(self._keys)}
-        places = self._places(numbers)
-        parts = tuple(_part(link, numbers, places) for link in self.links)
+        places = self._number_places(numbers)
+        parts = tuple(_make_part(link, numbers, places) for link in self.links)
         here: dict[int, int] = {}
         for link in self.links:
             for handle in {resource._memory_handle for resource in link.launch.resources}:
@@ -270,7 +270,7 @@ class _Chain:
         kernel = self.links[0].kernel
         sizes = {link.kernel.local_size for link in self.links} - {None}
         planar = frozenset(
-            number for link in self.links for number, is_planar in _planar(link, numbers) if is_planar
+            number for link in self.links for number, is_planar in _find_planar(link, numbers) if is_planar
         )
         fused = _fuse_parts(
             _join_names(names),
@@ -284,10 +284,10 @@ class _Chain:
             numbers[key]: link.bound[position] for link in self.links for position, key in link.keys.items()
         }
         resources = tuple(handles[number] for number in fused.resources)
-        extent, values = self.links[0].extent, tuple(self._values(fused))
+        extent, values = self.links[0].extent, tuple(self._list_values(fused))
         return FusedChain(first, len(self.links), fused, resources, extent, values)
 
-    def _places(self, numbers: Mapping[_Key, int]) -> dict[tuple[int, Form], int]:
+    def _number_places(self, numbers: Mapping[_Key, int]) -> dict[tuple[int, Form], int]:
         """Give numbers to the elements that every invocation has for itself and several launches touch."""
         touched: dict[tuple[int, Form], set[int]] = {}
         for position, link in enumerate(self.links):
@@ -306,7 +306,7 @@ class _Chain:
         shared = [place for place, links in touched.items() if len(links) > 1]
         return {place: number for number, place in enumerate(shared)}
 
-    def _values(self, fused: "FusedKernel") -> Iterator[tuple[int, int, int, str]]:
+    def _list_values(self, fused: "FusedKernel") -> Iterator[tuple[int, int, int, str]]:
         for position, (link, members) in enumerate(zip(self.links, fused.members, strict=True)):
             layout = link.kernel.layout
             for argument in link.reach.element.kernel.arguments:
@@ -315,11 +315,11 @@ class _Chain:
                     yield position, offset, argument.dtype.item_size, members[argument.name]
 
 
-def _chains(launches: Sequence[Launch], most_buffers: int) -> Iterator[tuple[int, _Chain]]:
+def _cut(launches: Sequence[Launch], most_buffers: int) -> Iterator[tuple[int, _Chain]]:
     """Cut launches in a row into chains, as long as possible; each with the number of its first launch."""
     chain, first = _Chain(most_buffers), 0
     for position, launch in enumerate(launches):
-        link = _link(launch)
+        link = _make_link(launch)
         if link is not None and chain.links and chain.add(link):
             continue
         if chain.links:
@@ -331,7 +331,7 @@ def _chains(launches: Sequence[Launch], most_buffers: int) -> Iterator[tuple[int
         yield first, chain
 
 
-def _part(link: _Link, numbers: Mapping[_Key, int], places: Mapping[tuple[int, Form], int]) -> Part:
+def _make_part(link: _Link, numbers: Mapping[_Key, int], places: Mapping[tuple[int, Form], int]) -> Part:
     element, keys = link.reach.element, link.keys
     arguments = {argument.name: argument for argument in element.kernel.arguments}
     of_resource = tuple(numbers[keys[position]] for position in range(len(element.kernel.resources)))
@@ -348,7 +348,7 @@ def _part(link: _Link, numbers: Mapping[_Key, int], places: Mapping[tuple[int, F
     return Part(element, of_resource, tuple(found), shapes)
 
 
-def _planar(link: _Link, numbers: Mapping[_Key, int]) -> Iterator[tuple[int, bool]]:
+def _find_planar(link: _Link, numbers: Mapping[_Key, int]) -> Iterator[tuple[int, bool]]:
     keys = link.keys
     for info in link.kernel.description.shader_arg_infos:
         if info.binding is not None:

@@ -38,7 +38,7 @@ from vkdispatch.execution_pipeline.diagnostics import Probe
 from vkdispatch.execution_pipeline.optimization import Fusible
 from vkdispatch.shader.features import missing_operation, waiting_in_loops
 from vkdispatch.shader.launch_size import Extent, LaunchSize
-from vkdispatch.shader.parameters import MOST_NARROW, BufferSlot, CheckedCall, ImageSlot, Slot, packer
+from vkdispatch.shader.parameters import MOST_NARROW, BufferSlot, CheckedCall, ImageSlot, Slot, make_packer
 from vkdispatch.shader.variants import UNCOARSENED, Coarsening, can_pack, count_elements, find_lacks
 
 _COMPILER_LINE = r"ERROR: (?P<file>.*?):(?P<line>\d+): (?P<text>.*)"
@@ -108,7 +108,7 @@ class FastPath:
         self._launch: Callable[[tuple[Any, ...], Any, bool, int], bool] = _refuse
         self._others: tuple[Callable[[tuple[Any, ...], Any, bool, int], bool], ...] = ()
         self._in_groups = in_groups
-        self._resources = _picker(
+        self._resources = _make_picker(
             [index for index, slot in enumerate(slots) if isinstance(slot, (BufferSlot, ImageSlot))]
         )
 
@@ -163,7 +163,7 @@ def _refuse(*_: object) -> bool:
     return False
 
 
-def _picker(positions: Sequence[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+def _make_picker(positions: Sequence[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
     """Return what takes some of the values of a call; of one or none, `itemgetter` makes no tuple."""
     if len(positions) > 1:
         return itemgetter(*positions)
@@ -257,7 +257,7 @@ def bind_kernel(
         context._native,
         plan._native,
         [
-            _native_slot(slot, layout.offset_of, places or {}, None if places is None else variant)
+            _make_native_slot(slot, layout.offset_of, places or {}, None if places is None else variant)
             for slot in slots
         ],
         layout.size,
@@ -266,7 +266,7 @@ def bind_kernel(
         -1 if layout.group_count_offset is None else layout.group_count_offset,
         count_elements(source.local_size, variant),
         context.max_workgroup_count,
-        packer(slots),
+        make_packer(slots),
         coarsening.elements * source.local_size[0],
         coarsening.least,
         variant.coarse > 1,
@@ -294,7 +294,7 @@ def check_shared_memory(
     """Raise ValueError if a workgroup has less shared memory than the kernel declares."""
     kernel = description.kernel
     arrays = guard_effects(kernel).shared if keeps_workgroups(kernel) else kernel.shared
-    size = sum(array.size * _shared_size(array.dtype, lacks) for array in arrays)
+    size = sum(array.size * _count_shared_bytes(array.dtype, lacks) for array in arrays)
     if size > context.max_shared_memory:
         raise ArgumentValueError(
             f"{who}: its shared buffers take {size} bytes; a workgroup on this device has "
@@ -302,7 +302,7 @@ def check_shared_memory(
         )
 
 
-def _shared_size(kind: DType, lacks: frozenset[str]) -> int:
+def _count_shared_bytes(kind: DType, lacks: frozenset[str]) -> int:
     """Bytes of a value in workgroup memory, where types that are lacking take whole words."""
     small = dtype.component_type(kind).item_size == 2 and emulates(kind, lacks)
     return kind.item_size * (2 if small else 1)
@@ -340,13 +340,13 @@ def check_features(who: str, description: ShaderDescription, context: Context, l
             raise UnsupportedError(f"{who}: the device {device.device_name!r} has no {missing}")
         for kinds, feature, name in _FEATURES:
             if used.intersection(kinds) and not getattr(device, feature) and not emulated.intersection(kinds):
-                error = _unsupported(who, device, name + _of_argument(description, kinds))
+                error = _make_unsupported(who, device, name + _name_argument(description, kinds))
                 error._dtypes = kinds
                 raise error
         images = [r.dtype for r in kernel.resources if isinstance(r, ImageBinding) and r.storage]
         pairs = any(dtype.component_count(kind) == 2 for kind in images)
         if pairs and not device.storage_image_extended_formats:
-            raise _unsupported(who, device, "storage images of two channels")
+            raise _make_unsupported(who, device, "storage images of two channels")
     if any(device.is_llvmpipe() for device in context.device_infos):
         _warn_of_waiting(kernel)
 
@@ -362,7 +362,7 @@ def _warn_of_waiting(kernel: Kernel) -> None:
             )
 
 
-def _of_argument(description: ShaderDescription, kinds: Sequence[DType]) -> str:
+def _name_argument(description: ShaderDescription, kinds: Sequence[DType]) -> str:
     """Name the first of a user's arguments that is of one of these types, or ""."""
     for info in description.shader_arg_infos:
         own = (*(() if info.dtype is None else (info.dtype,)), *info.member_dtypes)
@@ -371,7 +371,7 @@ def _of_argument(description: ShaderDescription, kinds: Sequence[DType]) -> str:
     return ""
 
 
-def _unsupported(who: str, device: DeviceInfo, what: str) -> UnsupportedError:
+def _make_unsupported(who: str, device: DeviceInfo, what: str) -> UnsupportedError:
     return UnsupportedError(
         f"{who}: the device {device.device_name!r} has no {what}; use another dtype or device"
     )
@@ -424,7 +424,7 @@ def explain_log(source: ShaderSource, log: str) -> str:
     return "\n".join(dict.fromkeys(filter(None, lines)))
 
 
-def _native_slot(
+def _make_native_slot(
     slot: Slot, offset_of: Callable[[str], int], places: Mapping[int, Place], variant: Variant | None
 ) -> native.ArgumentSlot:
     """Describe a slot to the launcher; without a variant a buffer may have any number of elements."""

@@ -85,7 +85,7 @@ class MappingFunction(Referenced, Listed):
     def _home(self) -> Home | None:
         return home_of(self.mapping_function)
 
-    def _described(self) -> str:
+    def _describe(self) -> str:
         return f"map {self.name!r}"
 
     def __repr__(self) -> str:

@@ -454,7 +454,7 @@ def zero_of(kind: DType) -> Any:
     return zero
 
 
-def packer(slots: Sequence[Slot]) -> Callable[[int, Any], bytes]:
+def make_packer(slots: Sequence[Slot]) -> Callable[[int, Any], bytes]:
     """Return the function by which a launcher packs what it cannot pack itself."""
 
     def pack_slot(position: int, value: Any) -> bytes:

@@ -24,7 +24,7 @@ class Referenced:
         """Return the module and the qualified name of the function that it was made of, where known."""
         raise NotImplementedError
 
-    def _described(self) -> str:
+    def _describe(self) -> str:
         """Return how messages call it."""
         raise NotImplementedError
 
@@ -35,7 +35,7 @@ class Referenced:
         return self
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        return _find, _name_of(self, self._home(), self._described())
+        return _find, _name_of(self, self._home(), self._describe())
 
     def __reduce_ex__(self, protocol: Any) -> str | tuple[Any, ...]:
         return self.__reduce__()

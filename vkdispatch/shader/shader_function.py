@@ -87,7 +87,7 @@ class _State:
     ----------
     tuned
         The workgroup size that was measured to be the best, if any.
-    searched
+    is_searched
         Whether anybody looked for one.
     built
         By workgroup size and variant.
@@ -104,15 +104,15 @@ class _State:
         "diagnostics",
         "fast",
         "fast_paths",
+        "is_searched",
         "primary",
-        "searched",
         "shown",
         "tuned",
     )
 
-    def __init__(self, tuned: Extent | None = None, *, searched: bool = False) -> None:
+    def __init__(self, tuned: Extent | None = None, *, is_searched: bool = False) -> None:
         self.tuned = tuned
-        self.searched = searched
+        self.is_searched = is_searched
         self.built: dict[tuple[Extent, Variant], BuiltKernel] = {}
         self.coarsening: Coarsening | None = None
         self.primary: BuiltKernel | None = None
@@ -189,7 +189,9 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         self._who = f"{self.name} ({origin})" if origin else self.name
         self._auto = isinstance(local_size, str) and local_size == "auto"
         self._local_size = None if self._auto else parse_local_size(local_size)
-        self._tells_groups = self._local_size is None and depends_on_workgroups(shader_description.kernel)
+        self._depends_on_groups = self._local_size is None and depends_on_workgroups(
+            shader_description.kernel
+        )
         self.check = check
         self._observation = self._observe(checks_of(check))
         if self._auto:
@@ -202,7 +204,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         self._constants: tuple[ConstantArray, ...] = tuple(
             parameter.default for parameter in read_constants(self._launched)
         )
-        self._size = self._decorated_size()
+        self._size = self._parse_decorated_size()
         self._lock = threading.RLock()
         self._owner = _Owner()
         # Weak references: to the state in use last, and to the path of plain calls there.
@@ -220,25 +222,25 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
     def _home(self) -> Home | None:
         return self._defined
 
-    def _described(self) -> str:
+    def _describe(self) -> str:
         return f"kernel {self._who}"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         if self._method is None:
             return self
-        instance, name = self._bound()
+        instance, name = self._take_apart()
         bound: Self = getattr(copy.deepcopy(instance, memo), name)
         return bound
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        return super().__reduce__() if self._method is None else (getattr, self._bound())
+        return super().__reduce__() if self._method is None else (getattr, self._take_apart())
 
-    def _bound(self) -> tuple[Any, str]:
+    def _take_apart(self) -> tuple[Any, str]:
         assert self._method is not None
         instance, name = self._method[0](), self._method[1]
         if instance is None:
             raise UnpicklableError(
-                f"{self._described()} cannot be copied or pickled: the instance that it is a method of is "
+                f"{self._describe()} cannot be copied or pickled: the instance that it is a method of is "
                 "gone; keep that"
             )
         return instance, name
@@ -246,7 +248,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
     def _observe(self, checks: Checks) -> Observation | None:
         return observe(self.shader_description, checks)
 
-    def _decorated_size(self) -> LaunchSize | None:
+    def _parse_decorated_size(self) -> LaunchSize | None:
         if self.exec_size is not None:
             return parse_launch_size("exec_size", self.exec_size, self._names)
         if self.workgroups is not None:
@@ -262,7 +264,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
 
     def _restart(self, context: Context, tuned: Extent | None) -> _State:
         """Drop what was built in a context, for another workgroup size."""
-        state = context._states[self._owner] = _State(tuned, searched=True)
+        state = context._states[self._owner] = _State(tuned, is_searched=True)
         self._show(state)
         return state
 
@@ -304,17 +306,17 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         fast, size = self._fast(), self._size
         if fast is not None and size is not None and not kwargs and fast.run(args, size, graph):
             return
-        self._call_checked(args, graph, kwargs)
+        self._check_and_call(args, graph, kwargs)
 
     if not TYPE_CHECKING:
         __call__ = _call
 
-    def _call_checked(self, args: tuple[Any, ...], graph: object, kwargs: dict[str, Any]) -> None:
+    def _check_and_call(self, args: tuple[Any, ...], graph: object, kwargs: dict[str, Any]) -> None:
         """Launch or record after looking at everything; says what is wrong, builds and folds where needed."""
         context = graph.context if isinstance(graph, CommandGraph) else context_of((*args, *kwargs.values()))
         if context is not None and not is_current(context) and context.usable:
             with use_context(context):
-                self._call_checked(args, graph, kwargs)
+                self._check_and_call(args, graph, kwargs)
             return
         if is_tracing():
             raise UsageError(
@@ -329,7 +331,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         queue = ALL_QUEUES
         if "queue_index" in kwargs and "queue_index" not in self._names:
             queue = self._parse_queue(kwargs.pop("queue_index"), graph)
-        size, named = self._size_of_call(kwargs)
+        size, named = self._read_size(kwargs)
         values = bind_values(self._who, self._parameters, args, named)
         # Named and omitted arguments are in order now: most such calls need no further look either.
         latest = self._latest()
@@ -342,16 +344,16 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             self._check_graph(graph, context)
         call = check_values(self._who, self._parameters, values, context, graph)
         call = add_constants(call, self._constants, context)
-        extent = self._extent(size, values)
-        if self._auto and not state.searched:
+        extent = self._compute_extent(size, values)
+        if self._auto and not state.is_searched:
             state = self._recall(extent, context)
-        local_size = self._group_for(size.in_groups, context, state)
-        coarsening = self._coarsening_on(context, state)
+        local_size = self._choose_group(size.in_groups, context, state)
+        coarsening = self._choose_coarsening(context, state)
         form = reach(self._who, self._slots, call.slots, context, own=self._traced)
         variant = choose_variant(
             self._who, extent, size.in_groups, local_size, coarsening, context, form, own=self._traced
         )
-        kernel = self._kernel(context, state, local_size, variant)
+        kernel = self._get_kernel(context, state, local_size, variant)
         for _ in range(_ATTEMPTS):
             if self._run(kernel, state.diagnostics, variant, call, extent, size.in_groups, graph, queue):
                 return
@@ -386,7 +388,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             return ANY_QUEUE
         return parse_queue(queue_index, get_context(), f"{self._who}: queue_index")
 
-    def _size_of_call(self, kwargs: dict[str, Any]) -> tuple[LaunchSize, dict[str, Any]]:
+    def _read_size(self, kwargs: dict[str, Any]) -> tuple[LaunchSize, dict[str, Any]]:
         """Return the launch size of a call, and the keyword arguments that are the kernel's own."""
         given = [option for option in _SIZE_OPTIONS if option in kwargs]
         if len(given) == 2:
@@ -408,7 +410,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         if graph.context is not context:
             raise wrong_context(f"{self._who}: graph: it", graph.context)
 
-    def _extent(self, size: LaunchSize, values: tuple[Any, ...]) -> Extent:
+    def _compute_extent(self, size: LaunchSize, values: tuple[Any, ...]) -> Extent:
         try:
             return size.extent(values)
         except Exception as error:
@@ -448,12 +450,12 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             There is no room for the copies.
         """
         # Imported by those who use it, as the interpreter is.
-        from vkdispatch.shader.autotune import fastest_size, remember
+        from vkdispatch.shader.autotune import find_fastest_size, remember
 
         self._require_free_groups()
         if "graph" in kwargs:
             raise ArgumentTypeError(f"{self._who}: autotune takes no graph: it launches by itself")
-        size, named = self._size_of_call(kwargs)
+        size, named = self._read_size(kwargs)
         if size.in_groups:
             raise UsageError(f"{self._who}: autotune needs an exec_size, not workgroups")
         if is_dummy():
@@ -461,14 +463,14 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         context = get_context()
         values = bind_values(self._who, self._parameters, args, named)
         check_values(self._who, self._parameters, values, context, None)
-        extent = self._extent(size, values)
+        extent = self._compute_extent(size, values)
 
         def trial(local_size: int) -> ShaderFunction:
             return ShaderFunction(
                 self.shader_description, (local_size, 1, 1), None, extent, origin=self._origin, check=False
             )
 
-        best = fastest_size(context, trial, self._parameters, values)
+        best = find_fastest_size(context, trial, self._parameters, values)
         remember(context, self.shader_description, extent, best)
         self._restart(context, (best, 1, 1))
         return best
@@ -485,7 +487,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             reason = f"has the local_size {self._local_size}; leave it out"
         elif self.workgroups is not None:
             reason = "is launched by workgroups; give an exec_size"
-        elif self._tells_groups:
+        elif self._depends_on_groups:
             reason = "may depend on the size of its workgroups (shared memory, barriers, their ids, raw code)"
         elif self._observation is not None:
             reason = "prints or is checked, which takes most of its time"
@@ -497,7 +499,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         """Take the workgroup size that was measured for such launches, in this process or another."""
         with self._lock:
             state = self._enter(context)
-            if state.searched:
+            if state.is_searched:
                 return state
             from vkdispatch.shader.autotune import recall
 
@@ -550,7 +552,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         # The interpreter is imported by those who use it: that takes as long as all of the rest.
         from vkdispatch.shader.interpretation import host_resources, interpret_call, parse_host_checks
 
-        size, named = self._size_of_call(kwargs)
+        size, named = self._read_size(kwargs)
         parameters = read_parameters(self.shader_description)
         values = bind_values(self._who, parameters, args, named)
         constants = read_constants(self.shader_description)
@@ -562,9 +564,9 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             self.shader_description,
             parameters,
             values,
-            self._extent(size, values[: len(values) - len(constants)]),
+            self._compute_extent(size, values[: len(values) - len(constants)]),
             in_groups=size.in_groups,
-            local_size=self._local_size or self._assumed_group(size.in_groups),
+            local_size=self._local_size or self._assume_group(size.in_groups),
             subgroup_size=subgroup_size,
             checks=parse_host_checks(check),
             races=races,
@@ -610,14 +612,16 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         """
         context = get_context()
         state = self._enter(context)
-        local_size = self._group_for(self._counts_groups, context, state)
+        local_size = self._choose_group(self._is_sized_in_groups, context, state)
         if context.runs:
-            self._kernel(context, state, local_size, PLAIN)
+            self._get_kernel(context, state, local_size, PLAIN)
         else:
             check_local_size(self._who, local_size, context)
             state.shown = self.shader_description.shader_source(local_size)
 
-    def _kernel(self, context: Context, state: _State, local_size: Extent, variant: Variant) -> BuiltKernel:
+    def _get_kernel(
+        self, context: Context, state: _State, local_size: Extent, variant: Variant
+    ) -> BuiltKernel:
         with self._lock:
             kernel = state.built.get((local_size, variant))
             if kernel is None:
@@ -639,7 +643,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             context,
             local_size,
             variant=variant,
-            coarsening=self._coarsening_on(context, state),
+            coarsening=self._choose_coarsening(context, state),
             observed=observation is not None,
             place=self._origin,
         )
@@ -668,19 +672,19 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         plain = self._observation is None and all(parameter.fields is None for parameter in self._parameters)
         for option in _SIZE_OPTIONS:
             in_groups = option == "workgroups"
-            if plain and local_size == self._group_for(in_groups, context, state):
+            if plain and local_size == self._choose_group(in_groups, context, state):
                 if option not in state.fast_paths:
                     constants = upload_constants(self._constants, context)
                     state.fast_paths[option] = FastPath(self._slots, in_groups, constants)
                 state.fast_paths[option].add(kernel, variant)
         shown = state.primary is None or variant == PLAIN
-        if local_size == self._group_for(self._counts_groups, context, state) and shown:
+        if local_size == self._choose_group(self._is_sized_in_groups, context, state) and shown:
             state.primary = kernel
             state.shown = kernel.source
             state.fast = state.fast_paths.get(self._size.option) if self._size else None
             self._show(state)
 
-    def _coarsening_on(self, context: Context, state: _State) -> Coarsening:
+    def _choose_coarsening(self, context: Context, state: _State) -> Coarsening:
         if state.coarsening is None:
             # What is reported is told of one invocation at a time.
             observed = self._observation is not None
@@ -689,10 +693,10 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         return state.coarsening
 
     @property
-    def _counts_groups(self) -> bool:
+    def _is_sized_in_groups(self) -> bool:
         return self._size is not None and self._size.in_groups
 
-    def _group_for(self, in_groups: bool, context: Context, state: _State) -> Extent:
+    def _choose_group(self, in_groups: bool, context: Context, state: _State) -> Extent:
         if self._local_size is not None:
             return self._local_size
         most = context.max_invocations_along_x
@@ -700,12 +704,12 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         # whoever reads the source on the dummy backend.
         if state.tuned is not None and not in_groups:
             return state.tuned
-        wanted = most if in_groups or self._tells_groups or not context.runs else _DEFAULT_GROUP
+        wanted = most if in_groups or self._depends_on_groups or not context.runs else _DEFAULT_GROUP
         return (min(wanted, most), 1, 1)
 
-    def _assumed_group(self, in_groups: bool) -> Extent:
+    def _assume_group(self, in_groups: bool) -> Extent:
         """Workgroup size while there is no device to ask."""
-        return (_USUAL_MOST if in_groups or self._tells_groups else _DEFAULT_GROUP, 1, 1)
+        return (_USUAL_MOST if in_groups or self._depends_on_groups else _DEFAULT_GROUP, 1, 1)
 
     # -- the generated code
 
@@ -725,10 +729,10 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         latest = self._latest()
         source = latest.shown if latest else None
         if source is None:
-            local_size = self._local_size or self._assumed_group(self._counts_groups)
+            local_size = self._local_size or self._assume_group(self._is_sized_in_groups)
             if is_context_initialized():
                 context = get_context()
-                local_size = self._group_for(self._counts_groups, context, self._enter(context))
+                local_size = self._choose_group(self._is_sized_in_groups, context, self._enter(context))
             source = self._launched.shader_source(local_size)
         numbered = get_shader_print_line_numbers() if line_numbers is None else line_numbers
         return source.numbered() if numbered else source
