@@ -1,4 +1,4 @@
-"""What a recorded launch tells of its kernel, so that graphs can fuse it with others."""
+"""The properties of recorded kernels that fusing their launches needs."""
 
 from collections.abc import Sequence
 
@@ -11,20 +11,20 @@ from vkdispatch.shader.parameters import BufferSlot, ImageSlot, Slot
 
 @record(eq=False)
 class FusibleKernel:
-    """A kernel as it was recorded: what there is to know before its launches are fused with others.
+    """A recorded kernel, with what fusing its launches needs.
 
     Attributes
     ----------
     description
         The kernel.
     layout
-        Where the arguments of the variant that was recorded lie.
+        The layout of the arguments of the recorded variant.
     resources
-        Positions, among the kernel's resources, of what a launch binds, in the order of its slots.
+        Positions among the kernel's resources of the bound buffers and images, in order of the slots.
     local_size
-        The workgroup size that its user asked for.
+        The workgroup size given by the user, or None.
     most_buffers
-        How many a kernel may bind.
+        The device's limit of storage buffers in a kernel.
     """
 
     description: ShaderDescription
@@ -35,6 +35,6 @@ class FusibleKernel:
 
 
 def bound_resources(description: ShaderDescription, slots: Sequence[Slot]) -> tuple[int, ...]:
-    """Return the positions, among a kernel's resources, of what its slots bind."""
+    """Return the positions among a kernel's resources of the buffers and images in its slots."""
     base = description.resource_binding_base
     return tuple(slot.binding - base for slot in slots if isinstance(slot, (BufferSlot, ImageSlot)))

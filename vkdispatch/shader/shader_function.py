@@ -65,11 +65,11 @@ else:
     Call, Function = Generic, TypeVar("Function")
 
 _SIZE_OPTIONS = ("exec_size", "workgroups")
-# Workgroups of this size suit GPUs and CPUs where the kernel neither says nor can tell. One that can tell
-# gets as many invocations as the device allows, as 0.1.0 gave it: almost everywhere the second number.
+# The default workgroup size: it suits GPUs and CPUs. Kernels whose results may depend on the workgroup size
+# get the largest that the device allows, as in 0.1.0; the second number is that limit on most devices.
 _DEFAULT_GROUP = 256
 _USUAL_MOST = 1024
-# A launch is refused, and tried again, when another thread destroyed something at that very moment.
+# A launch is retried when another thread destroys an argument while it is being launched.
 _ATTEMPTS = 100
 
 
@@ -81,20 +81,20 @@ class LaunchBounds:
 
 
 class _State:
-    """What a kernel has in a context, which holds it: the kernel itself keeps no context alive.
+    """The state of a kernel in one context. The context holds it, so that kernels keep no context alive.
 
     Attributes
     ----------
     tuned
-        The workgroup size that was measured to be the best, if any.
+        The fastest workgroup size found by measurement, or None.
     is_searched
-        Whether anybody looked for one.
+        Whether a measured size was looked up.
     built
-        By workgroup size and variant.
+        The compiled kernels, by workgroup size and variant.
     primary, shown
-        What the kernel's attributes show.
+        The compiled kernel and the source that the attributes `plan` and `source` of the kernel return.
     fast_paths, fast
-        By option of the launch size; that of the decorator's.
+        The fast path for each option of the launch size, and that for the decorator's option.
     """
 
     __slots__ = (
@@ -123,13 +123,13 @@ class _State:
 
 
 class _Owner:
-    """What contexts know a kernel by: kernels of a class's instances are several objects with one state."""
+    """The key of a kernel's state in contexts, shared by the kernel objects that stand for one method."""
 
     __slots__ = ("__weakref__",)
 
 
 def _no_referent() -> None:
-    """Stand in for a weak reference."""
+    """Return None, as a weak reference to an object that is gone does."""
 
 
 class ShaderFunction(Referenced, Listed, Call[Function]):
@@ -196,7 +196,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         self._observation = self._observe(checks_of(check))
         if self._auto:
             self._require_free_groups()
-        # What is launched: the kernel itself, unless it has something to report.
+        # The description that is launched: an instrumented one if the kernel prints or is checked.
         self._launched = self._observation.description if self._observation else shader_description
         self._parameters = read_parameters(self._launched)
         self._names = tuple(parameter.name for parameter in self._parameters)
@@ -207,15 +207,15 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         self._size = self._parse_decorated_size()
         self._lock = threading.RLock()
         self._owner = _Owner()
-        # Weak references: to the state in use last, and to the path of plain calls there.
+        # Weak references to the state used last and to its fast path.
         self._latest: Callable[[], _State | None] = _no_referent
         self._fast: Callable[[], FastPath | None] = _no_referent
         expect_kernels()
 
-    # Its IR tells all that it does, and can be written in whatever form a launch needs.
+    # Whether there is an IR, from which any variant can be generated; hand-written kernels have none.
     _traced = True
-    internal = False  # whether profiles leave it out, as it belongs to the package
-    # Where its function is defined; or the instance that it is a method of, and its name there.
+    internal = False  # whether the kernel is one of the package's own, which profiles leave out
+    # Where the function is defined, or for a method its instance and name.
     _defined: Home | None = None
     _method: "tuple[weakref.ref[Any], str] | None" = None
 
@@ -256,14 +256,14 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         return None
 
     def _enter(self, context: Context) -> _State:
-        """Return what the kernel has in a context, which its attributes show from now on."""
+        """Return the kernel's state in a context. The kernel's attributes describe that state from now on."""
         state = context._state_of(self._owner, _State)
         if self._latest() is not state:
             self._show(state)
         return state
 
     def _restart(self, context: Context, tuned: Extent | None) -> _State:
-        """Drop what was built in a context, for another workgroup size."""
+        """Drop what was built in a context, to use another workgroup size."""
         state = context._states[self._owner] = _State(tuned, is_searched=True)
         self._show(state)
         return state
@@ -298,9 +298,9 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         ShaderBuildError
             The kernel does not compile (first call).
         CheckError
-            A checked kernel violated a check. What it did right has been done, and nothing else.
+            A checked kernel violated a check. Only its valid operations took effect.
         """
-        # The fast path: all is bound, and the launcher refuses whatever is out of the ordinary.
+        # The fast path: the launcher refuses any call that needs more than packing its arguments.
         if graph is None:
             graph = current.chosen
         fast, size = self._fast(), self._size
@@ -312,7 +312,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         __call__ = _call
 
     def _check_and_call(self, args: tuple[Any, ...], graph: object, kwargs: dict[str, Any]) -> None:
-        """Launch or record after looking at everything; says what is wrong, builds and folds where needed."""
+        """Check all arguments, compile the kernel if necessary, and launch or record it."""
         context = graph.context if isinstance(graph, CommandGraph) else context_of((*args, *kwargs.values()))
         if context is not None and not is_current(context) and context.usable:
             with use_context(context):
@@ -333,7 +333,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             queue = self._parse_queue(kwargs.pop("queue_index"), graph)
         size, named = self._read_size(kwargs)
         values = bind_values(self._who, self._parameters, args, named)
-        # Named and omitted arguments are in order now: most such calls need no further look either.
+        # With keyword arguments and defaults resolved, most calls can take the fast path too.
         latest = self._latest()
         fast = None if latest is None else latest.fast_paths.get(size.option)
         if fast is not None and fast.run(values, size, graph, queue):
@@ -422,10 +422,10 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
     def autotune(self, *args: Any, **kwargs: Any) -> int:
         """Measure which workgroup size is the fastest for a call, and use it from now on.
 
-        Sizes from 32 to the most that the device takes are run several times each. What the kernel writes are
-        copies: the arguments stay as they are. The choice holds for all calls of this kernel with an
-        `exec_size`, and is kept on disk for the device, its driver, the kernel's code, and launches of about
-        as many invocations (up to the next power of two): kernels of `local_size="auto"` find it there.
+        Sizes from 32 to the device's limit are run several times each. The kernel writes to copies, so that
+        the arguments keep their contents. The choice applies to all calls of this kernel with an `exec_size`.
+        It is stored on disk for the device, its driver, the kernel's code and the number of invocations
+        (rounded up to a power of two), where kernels with `local_size="auto"` find it.
 
         Parameters
         ----------
@@ -449,7 +449,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         MemoryError
             There is no room for the copies.
         """
-        # Imported by those who use it, as the interpreter is.
+        # imported on first use, as the interpreter is
         from vkdispatch.shader.autotune import find_fastest_size, remember
 
         self._require_free_groups()
@@ -477,7 +477,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
 
     @property
     def _built(self) -> dict[tuple[Extent, Variant], BuiltKernel]:
-        """What was built in the context of the last use."""
+        """The compiled kernels in the context used last."""
         latest = self._latest()
         return latest.built if latest else {}
 
@@ -496,7 +496,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         raise UsageError(f"{self._who}: no workgroup size can be chosen by measurement: the kernel {reason}")
 
     def _recall(self, extent: Extent, context: Context) -> _State:
-        """Take the workgroup size that was measured for such launches, in this process or another."""
+        """Use the workgroup size that was measured for launches of this size, in any process."""
         with self._lock:
             state = self._enter(context)
             if state.is_searched:
@@ -549,7 +549,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         NotImplementedError
             The kernel holds GLSL text.
         """
-        # The interpreter is imported by those who use it: that takes as long as all of the rest.
+        # The interpreter is imported on first use: that takes as long as the rest of the package.
         from vkdispatch.shader.interpretation import host_resources, interpret_call, parse_host_checks
 
         size, named = self._read_size(kwargs)
@@ -601,12 +601,12 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
     def build(self) -> None:
         """Compile the kernel for the global context, unless that is done. Any thread may call it.
 
-        The dummy backend has nothing to compile for: the source is written, and no more.
+        On the dummy backend, only the source is generated.
 
         Raises
         ------
         ShaderBuildError
-            The compiler or the driver refused it. The context stays usable.
+            The compiler or the driver rejected the kernel. The context stays usable.
         UnsupportedError
             The device lacks a type that the kernel uses.
         """
@@ -648,7 +648,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             place=self._origin,
         )
         if observation is None and variant.addressed:
-            # Fusing reads recorded arguments as the plain form has them.
+            # fusing reads recorded arguments in the layout of the plain form
             return kernel
         if observation is None:
             fusible = _RecordedKernel(
@@ -666,7 +666,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
     def _adopt(
         self, kernel: BuiltKernel, local_size: Extent, variant: Variant, context: Context, state: _State
     ) -> None:
-        """Note for which calls a new kernel is the one to launch, and whether attributes show it."""
+        """Register a compiled kernel: on the fast paths that it serves, and for the attributes."""
         if variant.folded:
             return
         plain = self._observation is None and all(parameter.fields is None for parameter in self._parameters)
@@ -686,7 +686,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
 
     def _choose_coarsening(self, context: Context, state: _State) -> Coarsening:
         if state.coarsening is None:
-            # What is reported is told of one invocation at a time.
+            # prints and checks report single invocations
             observed = self._observation is not None
             kernel = self._launched.kernel
             state.coarsening = UNCOARSENED if observed else choose_coarsening(kernel, context)
@@ -700,15 +700,15 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         if self._local_size is not None:
             return self._local_size
         most = context.max_invocations_along_x
-        # Code that counts in workgroups knows how many invocations there are in one: all that fit. So does
-        # whoever reads the source on the dummy backend.
+        # Code that depends on the workgroup size gets the largest one, and so does the source on the dummy
+        # backend.
         if state.tuned is not None and not in_groups:
             return state.tuned
         wanted = most if in_groups or self._depends_on_groups or not context.runs else _DEFAULT_GROUP
         return (min(wanted, most), 1, 1)
 
     def _assume_group(self, in_groups: bool) -> Extent:
-        """Workgroup size while there is no device to ask."""
+        """Return the workgroup size to assume without a device."""
         return (_USUAL_MOST if in_groups or self._depends_on_groups else _DEFAULT_GROUP, 1, 1)
 
     # -- the generated code
@@ -745,7 +745,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         try:
             return repr(self.get_src())
         except VkDispatchError:
-            # where there is no device, or it refuses the kernel
+            # there is no device, or the kernel does not compile for it
             return repr(self.get_src(build=False))
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
@@ -769,7 +769,7 @@ class _RecordedKernel(FusibleKernel):
         self, launches: Sequence[Launch], uses: Mapping[int, int], discarded: frozenset[int]
     ) -> list[Fusion]:
         """Find chains among launches in a row; see `Fusible`."""
-        # imported by those who use it, as most programs do not
+        # imported on first use: most programs fuse nothing
         from vkdispatch.shader.fusion import find_chains
 
         return [
@@ -779,19 +779,19 @@ class _RecordedKernel(FusibleKernel):
 
 
 class _FusedLaunch:
-    """The launch that replaces a chain of them; see `Chained` in `execution_pipeline.optimization`."""
+    """The launch that replaces a chain of launches; see `Chained` in `execution_pipeline.optimization`."""
 
     def __init__(self, chain: "FusedChain") -> None:
         self._chain = chain
 
     def record(self, graph: CommandGraph) -> None:
-        """Record it; its values come from the launches that it replaces."""
+        """Record it with zeros as values; those of the launches that it replaces are copied later."""
         chain = self._chain
         run = _function_of(chain.kernel)
         run(*chain.resources, *chain.kernel.zeros, graph=graph, exec_size=chain.extent)
 
 
-# The same chain is compiled once.
+# equal chains share one kernel
 @functools.lru_cache(maxsize=256)
 def _function_of(kernel: "FusedKernel") -> ShaderFunction:
     return ShaderFunction(kernel.description, kernel.local_size, check=False)
