@@ -15,7 +15,7 @@ from vkdispatch.base.native_module import native
 ALL_QUEUES = -2
 ANY_QUEUE = -1
 Rows = bytes | bytearray | memoryview
-# What is copied from or to.
+# The source or target of a copy.
 Copied = native.Buffer | native.HostBlock
 
 
@@ -123,12 +123,12 @@ class CommandList(Handle):
 
     @internal
     def record_timestamp(self) -> None:
-        """Append a note of the device's time, when all that was recorded before is done; see `timestamps`."""
+        """Append a timestamp, taken when all that was recorded before is done; see `timestamps`."""
         self._append(self._native.record_timestamp)
 
     @internal
     def timestamps(self, queue_index: int = 0) -> list[int]:
-        """Return the ticks that the last submit to a queue noted; it is done, the caller has seen to that."""
+        """Return the timestamps, in ticks, of the last submit to a queue. The caller has waited for it."""
         return self._native.timestamps(queue_index)
 
     def _append(self, record: Callable[[], object], resources: Sequence[Handle] = ()) -> None:
@@ -157,7 +157,7 @@ class CommandList(Handle):
         queue_index
             -2 every queue, -1 any one queue, else that queue.
         instance_count
-            How often; None: as often as `data` suffices.
+            How many times to run the list; None: once per instance in `data`.
 
         Raises
         ------

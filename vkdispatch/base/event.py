@@ -77,7 +77,7 @@ class _Moment(Unshared, Listed, Generic[_T]):
 
     def __await__(self) -> Generator[Any, None, _T]:
         """Wait in an asyncio program, and return what `_outcome` has."""
-        # Whoever awaits has imported it; other programs need not wait for it.
+        # imported on first use: programs that await have it already
         import asyncio
 
         if not self.done():
@@ -89,7 +89,7 @@ class _Moment(Unshared, Listed, Generic[_T]):
                     waiter.set_result(None)
 
             def wake(_: object) -> None:
-                # The loop may have been closed, and whoever waited with it.
+                # the loop may be closed by now
                 with contextlib.suppress(RuntimeError):
                     loop.call_soon_threadsafe(finish)
 
@@ -101,7 +101,7 @@ class _Moment(Unshared, Listed, Generic[_T]):
         raise NotImplementedError
 
     def _is_settled(self) -> bool:
-        """Whether it is done, or has failed; whoever asks for the outcome learns why."""
+        """Whether the work is done or has failed."""
         return self._state() != "pending"
 
     def _state(self) -> str:
@@ -111,7 +111,7 @@ class _Moment(Unshared, Listed, Generic[_T]):
             return "failed"
 
     def _wait_until_reached(self, timeout: float | None, tells: bool = True) -> bool:
-        """Wait. With `tells` and time to wait, errors that the device found until then are raised."""
+        """Wait, and return whether the work is done. With `tells`, raise errors that the device found."""
         context = self._context
         if self._done and (timeout == 0 or not tells or context.closed):
             return True

@@ -13,8 +13,7 @@ from vkdispatch.base.unshared import Unshared
 class Handle(Unshared, Listed):
     """A device object. Children hold their parents alive; destroying a parent destroys its children first.
 
-    An object that nobody holds any more has no children, and its native part frees itself: there is no need
-    of a `__del__`.
+    An unreferenced object has no children, and its native part frees itself, so there is no `__del__`.
 
     Attributes
     ----------
@@ -28,7 +27,7 @@ class Handle(Unshared, Listed):
     _handle: int
     destroyed: bool = True
     parents: dict[int, "Handle"]
-    # Made on first use: most buffers never have children.
+    # made on first use, as most buffers have no children
     _children: "weakref.WeakValueDictionary[int, Handle] | None" = None
 
     def __init__(self, context: Context | None = None) -> None:
@@ -63,7 +62,7 @@ class Handle(Unshared, Listed):
         self.parents = {}
 
     def destroy(self) -> None:
-        """Give the device memory back as soon as the device is done with it. Never blocks. Idempotent."""
+        """Free the device memory as soon as the device has finished with it. Never blocks. Idempotent."""
         if self.destroyed:
             return
         self.destroyed = True
@@ -82,7 +81,7 @@ class Handle(Unshared, Listed):
         """Destroy the native object."""
 
     def _describe(self, what: str) -> str:
-        """Return what `repr` says of an object: its class and number, what it is, and where."""
+        """Return the text for `repr`: class and number, `what` it is, and its device."""
         state = "destroyed" if self.destroyed else f"on {self.context._devices}"
         if self.context.closed:
             state = "its context is closed"
