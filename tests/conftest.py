@@ -24,6 +24,7 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.shader.features import SUBGROUP_BITS
 from vkdispatch.shader.launcher import check_features
 from vkdispatch.shader.shader_function import ShaderFunction
+from vkdispatch.shader.variants import find_lacks
 
 _WARNING = 0x100
 _INTERPRETED = os.environ.get("VKDISPATCH_INTERPRET") == "1"
@@ -47,7 +48,8 @@ def _interpret(self: ShaderFunction, *args: Any, graph: CommandGraph | None = No
     if graph is None and current.chosen is None and type(self) is ShaderFunction:
         context = get_context()
         # kernels that the device would refuse are refused
-        check_features(self.name, self.shader_description, context)
+        description = self.shader_description
+        check_features(self.name, description, context, find_lacks(description.kernel, context))
         size = context.device_infos[0].sub_group_size
         check = True if self.check is None else self.check
         try:

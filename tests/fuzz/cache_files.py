@@ -115,7 +115,7 @@ class World:
         scale(data, 3.0)
         assert data.read(0).tolist() == [4.0 * i for i in range(100)]
         assert scale.shader_description is not None
-        choice = autotune.remembered(context, scale.shader_description, (100, 1, 1))
+        choice = autotune.recall(context, scale.shader_description, (100, 1, 1))
         assert choice in (None, _SIZE)
         if choice is None:
             autotune.remember(context, scale.shader_description, (100, 1, 1), _SIZE)

@@ -88,7 +88,7 @@ HIDDEN = {
         "handles_dict",
         "kept",
     ),
-    *("require_usable", "of_memory", "record_launch", "record_bindings", "recording_together"),
+    *("require_usable", "of_memory", "recording_together"),
     *("truncate", "pc_builder", "internal", "cuda_ptr", "owns_memory"),
 }
 

@@ -35,7 +35,7 @@ def make_scale(local_size: Any = None, factor: int = 2) -> vd.ShaderFunction:
 
 
 def allowed() -> list[int]:
-    return autotune.candidates(vd.get_context())
+    return autotune.list_candidates(vd.get_context())
 
 
 def test_candidates_are_powers_of_two_up_to_what_the_device_takes() -> None:
@@ -73,7 +73,7 @@ def test_the_fastest_wins_and_ties_go_to_256(
     def times(context: object, trials: dict[int, object], *_: object) -> dict[int, list[float]]:
         return {size: [9.0, seconds[size], 0.0] for size in seconds}
 
-    monkeypatch.setattr(autotune, "_times", times)
+    monkeypatch.setattr(autotune, "_measure", times)
     kernel = make_scale()
     assert kernel.autotune(vd.Buffer(64, f32), 1.0) == best
     kernel(vd.asbuffer(np.ones(64, np.float32)), 1.0)
@@ -82,7 +82,7 @@ def test_the_fastest_wins_and_ties_go_to_256(
 
 def test_remembered_in_later_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     data = vd.asbuffer(np.ones(COUNT, np.float32))
-    monkeypatch.setattr(autotune, "_times", lambda *_: {32: [2.0], 64: [1.0], 256: [3.0]})
+    monkeypatch.setattr(autotune, "_measure", lambda *_: {32: [2.0], 64: [1.0], 256: [3.0]})
     assert make_scale().autotune(data, 1.0) == 64
 
     def size_of(kernel: vd.ShaderFunction, buffer: Any) -> int:
@@ -107,7 +107,7 @@ def test_remembered_in_later_processes(
         "import numpy as np, vkdispatch as vd, vkdispatch.codegen as vc\n"
         "from vkdispatch.codegen.abbreviations import Buff, f32\n"
         "from vkdispatch.shader import autotune\n"
-        "autotune._times = lambda *_: {32: [1.0], 256: [3.0]}\n"
+        "autotune._measure = lambda *_: {32: [1.0], 256: [3.0]}\n"
         "@vd.shader('data.size', local_size='auto')\n"
         "def kernel(data: Buff[f32]):\n"
         "    data[vc.global_invocation_id().x] += 1\n"

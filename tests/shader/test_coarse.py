@@ -172,7 +172,7 @@ def test_workgroups_count_plain_groups() -> None:
 
     data = vd.asbuffer(np.zeros(100_000, np.float32))
     mark(data, workgroups=3)
-    local_x = mark._group_for(True, vd.get_context(), mark._latest())[0]
+    local_x = mark._choose_group(True, vd.get_context(), mark._latest())[0]
     assert int(data.read(0).sum()) == 3 * local_x
     assert built(mark) == {1}
 

@@ -322,7 +322,7 @@ def test_compiler_messages_lead_to_python() -> None:
     number, name = re.match(r'#line (\d+) "(.*)"', before[begin:]).groups()  # type: ignore[union-attr]
     assert name == loc.file and int(number) + before[begin:].count("\n") - 1 == loc.line
     log = f"ERROR: {loc.file}:{loc.line}: 'x' : unknown\nERROR: GLSL:1: no\nERROR: 2 errors.\n\n"
-    explained = launcher_module.explained_log(source, log)
+    explained = launcher_module.explain_log(source, log)
     assert explained.startswith(f"test_function.py:{loc.line}: 'x' : unknown\n    ")
     assert f"    GLSL: {text.strip()}\n" in explained
     assert "line 1 of the GLSL: no\n    GLSL: #version 450\nERROR: 2 errors." in explained

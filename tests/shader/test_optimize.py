@@ -939,8 +939,8 @@ def test_a_refused_kernel_leaves_the_recording_as_it_was(monkeypatch: pytest.Mon
             raise vd.ShaderBuildError("no", shader_source=None)
         return compile_(*args, **kwargs)
 
-    compile_ = vd.ShaderFunction._call_checked
-    monkeypatch.setattr(vd.ShaderFunction, "_call_checked", refuse)
+    compile_ = vd.ShaderFunction._check_and_call
+    monkeypatch.setattr(vd.ShaderFunction, "_check_and_call", refuse)
     with pytest.raises(vd.ShaderBuildError):
         graph.optimize()
     monkeypatch.undo()

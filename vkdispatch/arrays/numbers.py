@@ -7,7 +7,7 @@ import numpy as np
 
 from vkdispatch.base.context import as_int
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.shader.parameters import given
+from vkdispatch.shader.parameters import describe
 
 Number = bool | int | float | complex | np.generic
 
@@ -46,7 +46,7 @@ def parse_int(
     """
     number = as_int(value)
     if number is None:
-        raise ArgumentTypeError(f"{name}: expected {wanted}, got {given(value)}")
+        raise ArgumentTypeError(f"{name}: expected {wanted}, got {describe(value)}")
     if (least is not None and number < least) or (most is not None and number > most):
         limits = f"from {least} on" if most is None else f"from {least} to {most}"
         raise ArgumentValueError(f"{name}: expected an int {limits}{note}, got {number}")
@@ -61,7 +61,7 @@ def is_number(value: object) -> TypeGuard[float]:
 def parse_number(value: Any, name: str) -> float:
     """Return a finite number as a float. Raises TypeError or ValueError for other values."""
     if not is_number(value):
-        raise ArgumentTypeError(f"{name}: expected a number, got {given(value)}")
+        raise ArgumentTypeError(f"{name}: expected a number, got {describe(value)}")
     number = float(value)
     if not math.isfinite(number):
         raise ArgumentValueError(f"{name}: expected a finite number, got {number}")

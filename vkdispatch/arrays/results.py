@@ -6,7 +6,7 @@ from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.shader.parameters import given
+from vkdispatch.shader.parameters import describe
 
 
 def prepare_result(
@@ -26,7 +26,7 @@ def prepare_result(
     if out is None:
         return function_buffer(shape, kind, context=context)
     if not isinstance(out, Buffer):
-        raise ArgumentTypeError(f"{name}: expected a vd.Buffer, got {given(out)}")
+        raise ArgumentTypeError(f"{name}: expected a vd.Buffer, got {describe(out)}")
     out.require_alive()
     if out.shape != shape or out.var_type is not kind:
         raise ArgumentValueError(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVa
 
 from vkdispatch.base import dtype
 from vkdispatch.base.aliases import names_elsewhere
-from vkdispatch.base.context import Context, as_int, checked_queue
+from vkdispatch.base.context import Context, as_int, parse_queue
 from vkdispatch.base.cuda_capture import require_cuda
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import (
@@ -32,7 +32,7 @@ from vkdispatch.base.host_protocols import HostProtocols
 from vkdispatch.base.listing import internal
 from vkdispatch.base.native_module import native
 from vkdispatch.base.pinned import pinned_array
-from vkdispatch.base.showing import described_buffer
+from vkdispatch.base.showing import describe_buffer
 from vkdispatch.base.signal import Signal
 from vkdispatch.base.structures import is_dataclass, structure_from_numpy, structure_of
 
@@ -207,7 +207,7 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
             The buffer was destroyed.
         """
         self.require_alive()
-        kind = checked_dtype(var_type)
+        kind = parse_dtype(var_type)
         shape = self.shape
         if kind.item_size != self.var_type.item_size:
             octets = (shape[-1] if shape else 1) * self.var_type.item_size
@@ -248,11 +248,11 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
             There is no such queue.
         """
         self.require_alive()
-        start = checked_queue(source, self.context, "source")
+        start = parse_queue(source, self.context, "source")
         if target is None:
             ends = [queue for queue in range(self.context.queue_count) if queue != start]
         else:
-            ends = [checked_queue(target, self.context, "target")]
+            ends = [parse_queue(target, self.context, "target")]
         for end in ends:
             self._native.copy_between(start, end)
 
@@ -296,7 +296,7 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
             the buffer is read-only.
         """
         queue = self._writable_queue(index)
-        self._native.write(queue, self._checked_bytes(data, casting))
+        self._native.write(queue, self._parse_bytes(data, casting))
 
     def write_async(
         self,
@@ -329,15 +329,15 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
             There is no pinned memory left for the data.
         """
         queue = self._writable_queue(index)
-        return Event._of(self.context, self._native.write_async(queue, self._checked_bytes(data, casting)))
+        return Event._of(self.context, self._native.write_async(queue, self._parse_bytes(data, casting)))
 
     def _writable_queue(self, index: int | None) -> int:
         self.require_alive()
         if not self.is_writable:
             raise ArgumentValueError("the buffer is read-only memory of another library")
-        return -1 if index is None else checked_queue(index, self.context, "index")
+        return -1 if index is None else parse_queue(index, self.context, "index")
 
-    def _checked_bytes(self, data: object, casting: str) -> Any:
+    def _parse_bytes(self, data: object, casting: str) -> Any:
         usual = DIRECT.get(self.var_type)
         if (
             usual is not None
@@ -398,7 +398,7 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
             queues = range(self.context.queue_count)
             shape = (len(queues), *shape)
         else:
-            queues = (checked_queue(index, self.context, "index"),)
+            queues = (parse_queue(index, self.context, "index"),)
         host = fresh_array(shape, component) if out is None else check_out(out, shape, component)
         if host.size:
             offset = start * self.var_type.item_size
@@ -435,7 +435,7 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
             There is no pinned memory left.
         """
         self.require_alive()
-        queue = checked_queue(index, self.context, "index")
+        queue = parse_queue(index, self.context, "index")
         shape, component = layout_in_memory(self.var_type, self.shape)
         if out is None:
             host = pinned_array(self.context, queue, shape, component)
@@ -490,7 +490,7 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
         flat = as_int(start)
         if flat is None:
             raise ArgumentTypeError(f"start: expected an int, got {start!r}")
-        first, _ = self._checked_range(flat, flat + size // self.var_type.item_size)
+        first, _ = self._parse_range(flat, flat + size // self.var_type.item_size)
         if size:
             self._native.write(queue, octets, first * self.var_type.item_size)
 
@@ -518,10 +518,10 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
             They are no range of the buffer's elements, there is no such queue, or `out` does not match.
         """
         self.require_alive()
-        start, stop = self._checked_range(start, stop)
+        start, stop = self._parse_range(start, stop)
         return self._read(start, (stop - start,), index, out)
 
-    def _checked_range(self, start: int, stop: int) -> tuple[int, int]:
+    def _parse_range(self, start: int, stop: int) -> tuple[int, int]:
         try:
             first, last = operator.index(start), operator.index(stop)
         except TypeError:
@@ -549,7 +549,7 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
 
     def __copy__(self) -> Self:
         self.require_alive()
-        made = type(self)(*self._made_of(), context=self.context)
+        made = type(self)(*self._list_arguments(), context=self.context)
         made._native.copy_from(self._native)
         return made
 
@@ -564,9 +564,9 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
             self._native.read_into(queue, memory, 0)
         if all(np.array_equal(octets, copies[0]) for octets in copies):
             del copies[1:]
-        return _restore, (type(self), self._made_of(), copies)
+        return _restore, (type(self), self._list_arguments(), copies)
 
-    def _made_of(self) -> tuple[Any, ...]:
+    def _list_arguments(self) -> tuple[Any, ...]:
         """Return the arguments that make such a buffer."""
         return self.shape, self.var_type
 
@@ -575,7 +575,7 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
         return (f"shape={self.shape}",)
 
     def __repr__(self) -> str:
-        return described_buffer(self)
+        return describe_buffer(self)
 
 
 def _restore(cls: type[Buffer[Any]], arguments: tuple[Any, ...], copies: "list[Array]") -> Buffer[Any]:
@@ -610,8 +610,8 @@ def function_buffer(
 
 def layout_of(shape: Shape, var_type: "DType | np.dtype[Any]") -> Layout:
     """Return what a buffer of this shape and dtype is like: see `Buffer._of_result`. Raises as `Buffer`."""
-    kind = checked_dtype(var_type)
-    axes = checked_shape(shape)
+    kind = parse_dtype(var_type)
+    axes = parse_shape(shape)
     size = math.prod(axes)
     octets = size * kind.item_size
     if octets > _MAX_BYTES:
@@ -619,7 +619,7 @@ def layout_of(shape: Shape, var_type: "DType | np.dtype[Any]") -> Layout:
     return kind, axes, size, octets, axes + _PADDING[len(axes)] + (size,)
 
 
-def checked_dtype(value: object, name: str = "var_type") -> DType:
+def parse_dtype(value: object, name: str = "var_type") -> DType:
     """Return a dtype that memory can hold, from a dtype or a NumPy dtype; `name` is what messages call it.
 
     Raises
@@ -644,7 +644,7 @@ def checked_dtype(value: object, name: str = "var_type") -> DType:
     raise ArgumentTypeError(f"{name}: expected a vkdispatch dtype such as vd.float32, got {value!r}")
 
 
-def checked_shape(shape: object) -> tuple[int, ...]:
+def parse_shape(shape: object) -> tuple[int, ...]:
     """Return a shape as a tuple of ints.
 
     Raises

@@ -138,12 +138,12 @@ def choose_families(
             f"queue_counts: {len(device_ids)} devices need as many counts, got {len(counts)}"
         )
     return [
-        select_queue_families(index, _checked_count(count))
+        select_queue_families(index, _parse_count(count))
         for index, count in zip(device_ids, counts, strict=True)
     ]
 
 
-def _checked_count(value: object) -> int:
+def _parse_count(value: object) -> int:
     count = as_int(value)
     if count is None or not 1 <= count <= _MAX_QUEUES:
         raise ArgumentValueError(f"queue_count: expected 1 to {_MAX_QUEUES} queues, got {value!r}")
@@ -203,7 +203,7 @@ def select_queue_families(device_index: int, queue_count: int | None = None) -> 
     compute, graphics = _compute_family(device), _graphics_family(device)
     if queue_count is None:
         queue_count = 1 if compute == graphics else (3 if device.is_nvidia() else 2)
-    queue_count = _checked_count(queue_count)
+    queue_count = _parse_count(queue_count)
     if device.is_nvidia():
         return [graphics if position == 1 else compute for position in range(queue_count)]
     return [graphics if position % 2 else compute for position in range(queue_count)]

@@ -4,7 +4,7 @@ import operator
 from collections.abc import Callable, Sequence
 
 from vkdispatch.base.compute_plan import ComputePlan
-from vkdispatch.base.context import Context, as_int, checked_queue, elsewhere
+from vkdispatch.base.context import Context, as_int, parse_queue, wrong_context
 from vkdispatch.base.cuda_capture import require_cuda
 from vkdispatch.base.descriptor_set import DescriptorSet
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
@@ -15,7 +15,7 @@ from vkdispatch.base.native_module import native
 ALL_QUEUES = -2
 ANY_QUEUE = -1
 Rows = bytes | bytearray | memoryview
-# What is copied from or to.
+# The source or target of a copy.
 Copied = native.Buffer | native.HostBlock
 
 
@@ -43,7 +43,7 @@ class CommandList(Handle):
     def record_compute_plan(
         self, plan: ComputePlan, descriptor_set: DescriptorSet, blocks: Sequence[int]
     ) -> None:
-        """Append a dispatch of `blocks` (x, y, z) workgroups.
+        """Append a dispatch of `blocks` (x, y, z) workgroups; a graph gives it push constants of zeros.
 
         Raises
         ------
@@ -64,18 +64,23 @@ class CommandList(Handle):
         plan.require_alive()
         for name, given in (("plan", plan), ("descriptor_set", descriptor_set)):
             if given.context is not self.context:
-                raise elsewhere(f"{name}: it", given.context)
+                raise wrong_context(f"{name}: it", given.context)
         if len(plan.binding_list) != len(descriptor_set.compute_plan.binding_list):
             raise ArgumentValueError("descriptor_set: it was made for a plan with other bindings")
-        groups = self._checked_blocks(blocks)
-        try:
-            self._native.record(plan._native, descriptor_set.bindings(), groups, plan.pc_size)
-        except ValueError as error:
-            raise ArgumentValueError(f"{plan.shader_name!r}: {error}") from None
-        self.register_parent(plan)
-        self.register_parent(descriptor_set)
+        groups = self._parse_blocks(blocks)
+        bindings = descriptor_set.bindings()
 
-    def _checked_blocks(self, blocks: Sequence[int]) -> tuple[int, int, int]:
+        def record() -> None:
+            try:
+                self._native.record(plan._native, bindings, groups, plan.pc_size)
+            except ValueError as error:
+                raise ArgumentValueError(f"{plan.shader_name!r}: {error}") from None
+            self.register_parent(plan)
+            self.register_parent(descriptor_set)
+
+        self._append(record, tuple(descriptor_set.parents.values()))
+
+    def _parse_blocks(self, blocks: Sequence[int]) -> tuple[int, int, int]:
         try:
             x, y, z = (operator.index(count) for count in blocks)
         except (TypeError, ValueError):
@@ -118,16 +123,16 @@ class CommandList(Handle):
 
     @internal
     def record_timestamp(self) -> None:
-        """Append a note of the device's time, when all that was recorded before is done; see `timestamps`."""
+        """Append a timestamp, taken when all that was recorded before is done; see `timestamps`."""
         self._append(self._native.record_timestamp)
 
     @internal
     def timestamps(self, queue_index: int = 0) -> list[int]:
-        """Return the ticks that the last submit to a queue noted; it is done, the caller has seen to that."""
+        """Return the timestamps, in ticks, of the last submit to a queue. The caller has waited for it."""
         return self._native.timestamps(queue_index)
 
-    def _append(self, record: Callable[[], None]) -> None:
-        """Append what has no arguments."""
+    def _append(self, record: Callable[[], object], resources: Sequence[Handle] = ()) -> None:
+        """Append a command with `record`. Graphs note which `resources` a dispatch binds."""
         record()
 
     def reset(self) -> None:
@@ -152,7 +157,7 @@ class CommandList(Handle):
         queue_index
             -2 every queue, -1 any one queue, else that queue.
         instance_count
-            How often; None: as often as `data` suffices.
+            How many times to run the list; None: once per instance in `data`.
 
         Raises
         ------
@@ -170,7 +175,7 @@ class CommandList(Handle):
         size = self.get_instance_size()
         if instance_count is None:
             instance_count = max(len(payload) // size, 1) if size else 1
-        self._submit_rows(payload, checked_instances(instance_count), queue_index)
+        self._submit_rows(payload, parse_instances(instance_count), queue_index)
 
     def _submit_rows(
         self, rows: "bytes | bytearray | memoryview", instance_count: int, queue_index: int
@@ -181,7 +186,7 @@ class CommandList(Handle):
                 f"data: expected {instance_count} instances of {size} bytes, got {len(rows)} bytes"
             )
         if queue_index not in (ALL_QUEUES, ANY_QUEUE):
-            queue_index = checked_queue(queue_index, self.context, "queue_index")
+            queue_index = parse_queue(queue_index, self.context, "queue_index")
         if self._native.length:
             self._native.submit(queue_index, rows, instance_count)
 
@@ -191,7 +196,7 @@ class CommandList(Handle):
             commands.destroy()
 
 
-def checked_instances(instance_count: object) -> int:
+def parse_instances(instance_count: object) -> int:
     """Return an instance count as an int. Raises ValueError if it is not a positive int."""
     count = as_int(instance_count)
     if count is None or count < 1:

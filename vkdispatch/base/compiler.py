@@ -68,7 +68,7 @@ def compile_glsl(
         except ValueError as error:
             log = str(error).strip()
             if surroundings is not None:
-                log = surroundings.explained(log)
+                log = surroundings.explain(log)
             raise ShaderBuildError(
                 f"the GLSL of {name!r} does not compile:\n{log}", shader_source=source, compiler_log=log
             ) from error
@@ -117,7 +117,7 @@ def pipeline_keys(
     specialization: Sequence[tuple[int, bytes]],
 ) -> list[str]:
     """Return the key of a plan's pipeline on each device; none where the disk cache is off."""
-    if not disk_cache.enabled():
+    if not disk_cache.is_enabled():
         return []
     plan = f"{list(binding_types)} {push_constant_size} {entry_point} {list(specialization)} {spirv.hex()}"
     return [
@@ -173,7 +173,7 @@ def _note_program() -> None:
     global _program_noted
     if not _program_noted:
         _program_noted = True
-        if disk_cache.enabled() and disk_cache.load(_PROGRAM, _program()) is None:
+        if disk_cache.is_enabled() and disk_cache.load(_PROGRAM, _program()) is None:
             disk_cache.store(_PROGRAM, _program(), b"")
 
 

@@ -93,7 +93,7 @@ class ComputePlan(Handle):
         if not isinstance(shader_source, str):
             raise ArgumentTypeError(f"shader_source: expected GLSL text, got {type(shader_source).__name__}")
         self.shader_source = shader_source
-        self.binding_list = [_checked_binding_type(kind) for kind in binding_type_list]
+        self.binding_list = [_parse_binding_type(kind) for kind in binding_type_list]
         self.pc_size = operator.index(pc_size)
         self.shader_name = str(shader_name)
         if not 0 <= self.pc_size < 1 << 32:
@@ -160,7 +160,7 @@ def _check_limits(
         check_workgroup(argument, interface, context)
 
 
-def _checked_binding_type(kind: int) -> int:
+def _parse_binding_type(kind: int) -> int:
     value = operator.index(kind)
     if value not in _BINDING_TYPES:
         raise ArgumentValueError(

@@ -7,7 +7,7 @@ import sys
 import weakref
 from _thread import RLock, _local
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from vkdispatch.base.aliases import names_elsewhere
 from vkdispatch.base.choosing import as_int as as_int
@@ -42,6 +42,15 @@ if TYPE_CHECKING:
 
 _Kept = TypeVar("_Kept")
 _OLD_ADDRESSES = "VK_EXT_buffer_device_address"
+
+
+class Owned(Protocol):
+    """An object of a context, as far as the context knows it: a `vkdispatch.base.handle.Handle`."""
+
+    _handle: int
+
+    def destroy(self) -> None:
+        """Release the device memory of the object."""
 
 
 class Context(Unshared, Listed):
@@ -132,7 +141,7 @@ class Context(Unshared, Listed):
         features: Iterable[str] = (),
         timeout: float | None = None,
     ) -> "Context":
-        """Return a context on a VkDevice that somebody else made; see `vd.make_context_from_handles`."""
+        """Return a context on a VkDevice of another library; see `vd.make_context_from_handles`."""
         from vkdispatch.base.interop import foreign_engine, handles_of
 
         initialize()
@@ -152,7 +161,7 @@ class Context(Unshared, Listed):
         )
         (entry,) = engine.device_properties
         devices = get_devices()
-        # The same physical device, as an index: there is none if this process sees it by other drivers.
+        # the device's index; there is none if this process sees the device through other drivers
         same = [
             i for i, known in enumerate(devices) if known.uuid == entry["uuid"] and known.uuid is not None
         ]
@@ -165,12 +174,12 @@ class Context(Unshared, Listed):
         self._begin([index], [info], [families], engine)
         return self
 
-    # Whether the devices are somebody else's.
+    # whether the devices belong to another library
     borrowed = False
     timeout: float | None = None
-    # Names of the extensions that were asked for.
+    # names of the requested extensions
     _extensions: Sequence[str] = ()
-    # Whether `close` was interrupted while work went on.
+    # whether `close` was interrupted while work was still running
     _left = False
 
     def _begin(
@@ -184,14 +193,14 @@ class Context(Unshared, Listed):
         self.mapped_device_ids = [info.dev_index for info in infos]
         self.device_infos = infos
         self.queue_families = families
-        # Of all objects of the context; each leaves by itself, without a call of Python's.
-        self._handles: set[weakref.ref[Handle]] = set()
+        # Weak references to all objects of the context, which remove themselves without a Python call.
+        self._handles: set[weakref.ref[Owned]] = set()
         self._forget = self._handles.discard
-        # What the layers above keep for their next calls, by names of their own, and for each kernel and the
-        # like. Whatever refers to a context without being the user's is here: it would not end otherwise.
+        # What higher layers keep between calls, by name, and by object such as a kernel. Internal
+        # objects that refer to the context must be here: anything else would keep the context alive.
         self.kept: dict[str, Any] = {}
         self._states: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
-        # What calls of functions on arrays came to, kept by native.repeat.
+        # recorded calls of functions on arrays, for native.repeat
         self.calls: dict[Any, Any] = {}
         self.closed = False
         self._engine = engine
@@ -209,12 +218,12 @@ class Context(Unshared, Listed):
         return self._engine
 
     def _keep(self, name: str, make: "Callable[[], _Kept]") -> "_Kept":
-        """Return what is kept under a name, made the first time. Of two threads the first one's counts."""
+        """Return what is kept under a name, made on first use. If two threads make it, the first one wins."""
         found: _Kept | None = self.kept.get(name)
         return found if found is not None else self.kept.setdefault(name, make())
 
     def _state_of(self, owner: object, make: "Callable[[], _Kept]") -> "_Kept":
-        """Return what is kept for an object, made the first time, and only while there is that object.
+        """Return what is kept for an object while the object lives, made on first use.
 
         It must not refer to the object itself, which would never end then.
         """
@@ -246,29 +255,29 @@ class Context(Unshared, Listed):
 
     @property
     def runs(self) -> bool:
-        """Whether there is anything to run kernels on: false on the dummy backend."""
+        """Whether kernels can run: false on the dummy backend."""
         return self._engine is not None
 
     @property
     def usable(self) -> bool:
-        """Whether work can still be given to this context."""
+        """Whether the context still accepts work."""
         engine = self._engine
         return not (self.closed or (engine is not None and engine.lost))
 
     @property
     @internal
-    def handles_dict(self) -> "dict[int, Handle]":
+    def handles_dict(self) -> dict[int, Owned]:
         """The objects of this context, by number."""
         alive = (handle() for handle in self._handles.copy())
         return {handle._handle: handle for handle in alive if handle is not None}
 
-    def _disown(self, handle: "Handle") -> None:
-        """Leave an object alone when the context ends."""
+    def _disown(self, handle: Owned) -> None:
+        """Do not destroy an object when the context ends."""
         self._handles.discard(weakref.ref(handle))
 
     @property
     def lost(self) -> bool:
-        """Whether a device stopped working, or was given up while it worked; see `timeout` and `close`."""
+        """Whether a device failed, or was abandoned while it worked; see `timeout` and `close`."""
         return self._engine is not None and self._engine.lost
 
     def is_apple(self) -> bool:
@@ -276,17 +285,17 @@ class Context(Unshared, Listed):
         return any(info.is_apple() for info in self.device_infos)
 
     def is_cpu(self) -> bool:
-        """Whether any of the devices is a processor: kernels are planned for it then."""
+        """Whether any of the devices is a CPU, for which kernels are then planned."""
         return any(info.is_cpu() for info in self.device_infos)
 
     @property
     def features(self) -> frozenset[str]:
-        """What all of the devices can do, by Vulkan's names."""
+        """The features that all of the devices support, by their Vulkan names."""
         return frozenset.intersection(*(info.features for info in self.device_infos))
 
     @property
     def max_invocations_along_x(self) -> int:
-        """How many invocations a workgroup of one row may have."""
+        """The limit of invocations of a workgroup along x."""
         return min(self.max_workgroup_size[0], self.max_workgroup_invocations)
 
     @property
@@ -306,7 +315,7 @@ class Context(Unshared, Listed):
         return handles_of(self._native)
 
     def make_current(self) -> "Context | None":
-        """Make this the global context, that of all threads; return the one before, which stays as it is.
+        """Make this the global context of all threads; return the previous one, which stays open.
 
         Raises
         ------
@@ -321,7 +330,7 @@ class Context(Unshared, Listed):
 
     @internal
     def require_usable(self) -> None:
-        """Raise UsageError, or DeviceLostError where that is why, when this context takes no more work."""
+        """Raise UsageError if the context was closed, or DeviceLostError if its device was lost."""
         if self.lost and not self._left:
             raise self._loss("make a new one")
         if self.closed:
@@ -329,7 +338,7 @@ class Context(Unshared, Listed):
 
     @internal
     def require_finished(self) -> None:
-        """Raise an error when not all work of this context, which has ended, is known to have been done."""
+        """Raise an error unless all work of this context, which has ended, is known to be done."""
         if self._left:
             raise UsageError("the context was closed, and its close interrupted, before the work was done")
         if self.lost:
@@ -341,7 +350,7 @@ class Context(Unshared, Listed):
             )
 
     def _loss(self, remedy: str) -> DeviceLostError:
-        """Return the error of a context that is lost: what happened, and what would do."""
+        """Return the error for a lost context: what happened, and the `remedy`."""
         if self._timed_out:
             return DeviceTimeoutError(
                 f"work took longer than the timeout of its context, {self.timeout:g} seconds, and the "
@@ -354,16 +363,16 @@ class Context(Unshared, Listed):
         return self.timeout is not None and self._engine is not None and self._engine.abandoned
 
     def close(self) -> None:
-        """Destroy every object of this context, then the devices, unless somebody else made them. Idempotent.
+        """Destroy all objects of the context, then its devices unless another library owns them. Idempotent.
 
-        All work is waited for. Where that is interrupted (Ctrl-C), the context is closed all the same, and
-        what the device may still use is never freed.
+        It waits for all work. If that is interrupted (Ctrl-C), the context is closed nevertheless, and memory
+        that the device may still use is never freed.
 
         Raises
         ------
         RuntimeError
-            The device is somebody else's, and arrays of `vd.empty_pinned` still look at memory of it. Nothing
-            is closed.
+            Another library owns the device, and arrays of `vd.empty_pinned` still use its memory. Nothing is
+            closed.
         """
         self._require_unpinned()
         self._end()
@@ -387,7 +396,7 @@ class Context(Unshared, Listed):
             for handle in self.handles_dict.values():
                 handle.destroy()
         except BaseException:
-            self.closed = False  # it was interrupted, and can be closed again
+            self.closed = False  # interrupted: `close` can be called again
             raise
         try:
             if self._engine is not None:
@@ -403,93 +412,6 @@ class Context(Unshared, Listed):
 
 def _force_staging() -> bool:
     return read_switch("VKDISPATCH_FORCE_STAGING")
-
-
-class Handle(Unshared, Listed):
-    """A device object. Children hold their parents alive; destroying a parent destroys its children first.
-
-    An object that nobody holds any more has no children, and its native part frees itself: there is no need
-    of a `__del__`.
-
-    Attributes
-    ----------
-    context
-        The context that the object belongs to.
-    destroyed
-        Whether its device memory was released.
-    """
-
-    context: Context
-    _handle: int
-    destroyed: bool = True
-    parents: dict[int, "Handle"]
-    # Made on first use: most buffers never have children.
-    _children: "weakref.WeakValueDictionary[int, Handle] | None" = None
-
-    def __init__(self, context: Context | None = None) -> None:
-        if context is None:
-            context = get_context()
-        self.context = context
-        self._handle = native.take_number()
-        self.parents = {}
-        self.destroyed = False
-        context._handles.add(weakref.ref(self, context._forget))
-
-    @property
-    @internal
-    def children_dict(self) -> "weakref.WeakValueDictionary[int, Handle]":
-        """The objects that cannot outlive this one, by number."""
-        if self._children is None:
-            self._children = weakref.WeakValueDictionary()
-        return self._children
-
-    @internal
-    def register_parent(self, parent: "Handle") -> None:
-        """Make this object end with `parent`, and keep `parent` alive until then."""
-        if parent._handle not in self.parents:
-            self.parents[parent._handle] = parent
-            parent.children_dict[self._handle] = self
-
-    @internal
-    def clear_parents(self) -> None:
-        """Undo every `register_parent`."""
-        for parent in self.parents.values():
-            parent.children_dict.pop(self._handle, None)
-        self.parents = {}
-
-    def destroy(self) -> None:
-        """Give the device memory back as soon as the device is done with it. Never blocks. Idempotent."""
-        if self.destroyed:
-            return
-        self.destroyed = True
-        if self._children:
-            for child in list(self._children.values()):
-                child.destroy()
-        self.clear_parents()
-        self._release()
-
-    @property
-    def _memory_handle(self) -> int:
-        """The number of the object that owns the memory."""
-        return self._handle
-
-    def _release(self) -> None:
-        """Destroy the native object."""
-
-    def _described(self, what: str) -> str:
-        """Return what `repr` says of an object: its class and number, what it is, and where."""
-        state = "destroyed" if self.destroyed else f"on {self.context._devices}"
-        if self.context.closed:
-            state = "its context is closed"
-        return f"<vd.{type(self).__name__} {self._handle}: {what}, {state}>"
-
-    @internal
-    def require_alive(self) -> None:
-        """Raise UsageError, or DeviceLostError where that is why, when this object was destroyed."""
-        if self.destroyed and self.context.lost and not self.context._left:
-            raise self.context._loss(f"make this {type(self).__name__} again in another one")
-        if self.destroyed:
-            raise UsageError(f"this {type(self).__name__} was destroyed; make a new one")
 
 
 def _smallest(sizes: Iterable[tuple[int, int, int]]) -> tuple[int, int, int]:
@@ -587,7 +509,7 @@ def make_context(
             chosen = automatic_devices(device_count, use_cpu, multi_device)
         refuse_unusable(chosen)
         if lost is not None:
-            # without a limit it stays, whatever the environment says by now
+            # no limit stays no limit, whatever the environment says now
             timeout = timeout if timeout is not None else lost.timeout or math.inf
             if chosen == lost.device_ids:
                 names = list(dict.fromkeys([*lost._extensions, *names]))
@@ -601,7 +523,7 @@ def make_context(
 
 
 def _take_lost(elsewhere: bool) -> Context | None:
-    """End the global context, if its device was lost, and return it: the next one is like it.
+    """End the global context if its device was lost, and return it as the model for the next one.
 
     Raises
     ------
@@ -630,9 +552,9 @@ def _take_lost(elsewhere: bool) -> Context | None:
 def _extension_names(extensions: object) -> list[str]:
     if isinstance(extensions, tuple) and not extensions:
         return []
-    from vkdispatch.base.interop import checked_names
+    from vkdispatch.base.interop import parse_names
 
-    return checked_names("extensions", extensions)
+    return parse_names("extensions", extensions)
 
 
 def _refuse_extensions(names: Sequence[str], devices: Iterable[DeviceInfo]) -> None:
@@ -739,7 +661,7 @@ def use_context(context: Context) -> Iterator[Context]:
 
 def _announce(context: Context) -> None:
     if "vkdispatch.base.logging" not in sys.modules:
-        return  # nobody can have asked for messages of this level
+        return  # the level cannot have been set
     from vkdispatch.base.logging import log_info
 
     for info in context.device_infos:
@@ -775,13 +697,8 @@ def is_current(context: Context) -> bool:
     return context is (_chosen.context or _context)
 
 
-def context_of(values: Iterable[object]) -> Context | None:
-    """Return the context of the first buffer, image or graph among these."""
-    return next((value.context for value in values if isinstance(value, Handle)), None)
-
-
-def elsewhere(what: str, context: Context) -> VkDispatchError:
-    """Return the error for an object of this context, called `what`, that should belong to another one."""
+def wrong_context(what: str, context: Context) -> VkDispatchError:
+    """Return the error for `what`, an object of this context that is used in another one."""
     if context.usable:
         return UsageError(f"{what} belongs to another context; what is used together must be made in one")
     kind: type[VkDispatchError] = UsageError
@@ -791,14 +708,14 @@ def elsewhere(what: str, context: Context) -> VkDispatchError:
 
 
 def get_context_on(device: int) -> Context | None:
-    """Return the current context where it is on this one device, made if there is none; else None.
+    """Return the current context if it is on this one device, else None. Make one if there is none.
 
     Raises
     ------
     ValueError, UnsupportedError
         As `make_context`.
     """
-    # Who asks for a device has SPIR-V; where there are kernels in Python too, the compiler knows of them.
+    # Callers that name a device have SPIR-V. Kernels in Python have announced themselves to the compiler.
     context = get_context() if is_context_initialized() else make_context(device, compiles=False)
     return context if context.device_ids == [device] else None
 
@@ -806,7 +723,7 @@ def get_context_on(device: int) -> Context | None:
 def new_context(
     device: int, queue_families: Sequence[int] | None = None, extensions: Sequence[str] = ()
 ) -> Context:
-    """Return a context beside the global one; whoever asked for it closes it.
+    """Return a context beside the global one, which the caller has to close.
 
     Raises
     ------
@@ -839,12 +756,12 @@ def queue_wait_idle(queue_index: int | None = None, context: Context | None = No
         `queue_index` is not a queue of the context.
     """
     context = context or get_context()
-    queue = -1 if queue_index is None else checked_queue(queue_index, context, "queue_index")
+    queue = -1 if queue_index is None else parse_queue(queue_index, context, "queue_index")
     if context._engine is not None:
         context._engine.wait_idle(queue)
 
 
-def checked_queue(queue_index: object, context: Context, argument: str) -> int:
+def parse_queue(queue_index: object, context: Context, argument: str) -> int:
     """Return `queue_index` when it is a queue of the context.
 
     Raises
@@ -883,7 +800,7 @@ def _at_exit() -> None:
         context._end()
 
 
-# Registered here so that objects still alive at interpreter exit go before the driver's library is unloaded.
+# At exit, objects that are still alive are destroyed before the driver's library is unloaded.
 atexit.register(_at_exit)
 
 
@@ -893,6 +810,7 @@ if not TYPE_CHECKING:
         {
             "base.choosing": "select_queue_families",
             "base.dummy_context": "set_dummy_context_params",
+            "base.handle": "Handle",
             "base.signal": "Signal",
         },
     )

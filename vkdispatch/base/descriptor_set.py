@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.compute_plan import ComputePlan
-from vkdispatch.base.context import elsewhere
+from vkdispatch.base.context import wrong_context
 from vkdispatch.base.cuda_capture import require_cuda
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.handle import Handle
@@ -138,7 +138,7 @@ class DescriptorSet(Handle):
             raise ArgumentTypeError(f"{name}: expected a vd.{kind.__name__}, got {type(given).__name__}")
         given.require_alive()
         if given.context is not self.context:
-            raise elsewhere(f"{name}: it", given.context)
+            raise wrong_context(f"{name}: it", given.context)
 
     def _check_binding(self, binding: int, wanted: int) -> None:
         kinds = self.compute_plan.binding_list

@@ -70,7 +70,7 @@ def folder() -> "Path | None":
     return Path(root) if root is not None else None
 
 
-def enabled() -> bool:
+def is_enabled() -> bool:
     """Whether anything is kept at all."""
     return _root() is not None
 

@@ -25,7 +25,7 @@ else:
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def _remembered(function: _Function) -> _Function:
+def _cache(function: _Function) -> _Function:
     """Answer a question about dtypes once: a trace asks the same ones over and over."""
     return cast(_Function, functools.cache(function))
 
@@ -411,7 +411,7 @@ def is_matrix(dtype: DType) -> bool:
     return category is _Matrix if category else is_dtype(dtype) and issubclass(dtype, _Matrix)
 
 
-@_remembered
+@_cache
 def component_type(kind: DType) -> DType:
     """Scalar type of the components: float32 of vec3, mat2 and complex64; a scalar's own type."""
     if is_scalar(kind):
@@ -419,13 +419,13 @@ def component_type(kind: DType) -> DType:
     return kind.scalar or kind.child_type or kind
 
 
-@_remembered
+@_cache
 def component_count(kind: DType) -> int:
     """Count of scalar components of one value: 1, 2 of complex64, 9 of mat3."""
     return kind.item_size // component_type(kind).item_size
 
 
-@_remembered
+@_cache
 def pair_twin(kind: DType) -> DType | None:
     """Vector of two of a complex type, or the reverse: the same components in memory. None for others."""
     if is_complex(kind):
@@ -485,7 +485,7 @@ def is_placed(kind: DType) -> bool:
 # ---- making dtypes of dtypes ---------------------------------------------------------------------
 
 
-@_remembered
+@_cache
 def to_vector(dtype: DType, count: int) -> DType:
     """Vector type of `count` components (1 gives the scalar). Raises ValueError where there is none."""
     if not is_scalar(dtype):
@@ -508,7 +508,7 @@ def to_matrix(size: int) -> DType:
     return _MATRICES[size]
 
 
-@_remembered
+@_cache
 def cooperative_type(scalar: DType, rows: int, columns: int, use: str, scope: str) -> DType:
     """Type of a matrix that a "subgroup" or "workgroup" holds together.
 
@@ -540,7 +540,7 @@ def cooperative_type(scalar: DType, rows: int, columns: int, use: str, scope: st
     )
 
 
-@_remembered
+@_cache
 def array_type(kind: DType, count: int) -> DType:
     """Type of an array of one invocation: of `count` values of type `kind`."""
     shape = (count, *kind.shape)
@@ -562,7 +562,7 @@ def array_type(kind: DType, count: int) -> DType:
     )
 
 
-@_remembered
+@_cache
 def placed_type(name: str, kind: DType, shape: tuple[int, ...], strides: tuple[int, ...]) -> DType:
     """Type of a value of a block in memory: an array of `shape` of scalars or complex numbers of type `kind`.
 
@@ -598,7 +598,7 @@ def complex_from_float(dtype: DType) -> DType:
     return _COMPLEX_OF[dtype]
 
 
-@_remembered
+@_cache
 def make_floating_dtype(dtype: DType) -> DType:
     """Floating-point type of the same width, component by component; floats, complex and matrices stay."""
     if dtype is bool_:
@@ -664,7 +664,7 @@ def _cross_complex(a: DType, b: DType) -> DType:
     return complex_from_float(cross_scalar_scalar(component_type(a), real))
 
 
-@_remembered
+@_cache
 def cross_type(dtype1: DType, dtype2: DType) -> DType:
     """Type in which two types meet in `+` and `-`. Raises ValueError if there is none."""
     for first, second in ((dtype1, dtype2), (dtype2, dtype1)):
@@ -723,7 +723,7 @@ def from_numpy_dtype(dtype: Any, name: str = "") -> DType:
     return kind
 
 
-@_remembered
+@_cache
 def to_numpy_dtype(shader_type: DType) -> Any:
     """NumPy type of a scalar or complex dtype, or the `HostDtype` of complex32 and bfloat16.
 

@@ -8,7 +8,7 @@ from _thread import allocate_lock
 from collections.abc import Callable, Generator
 from typing import Any, Generic, TypeVar
 
-from vkdispatch.base.context import Context, checked_queue, elsewhere, get_context
+from vkdispatch.base.context import Context, get_context, parse_queue, wrong_context
 from vkdispatch.base.errors import (
     ArgumentTypeError,
     WaitTimeoutError,
@@ -16,7 +16,7 @@ from vkdispatch.base.errors import (
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.listing import Listed
 from vkdispatch.base.logging import log_error
-from vkdispatch.base.timeouts import checked_timeout
+from vkdispatch.base.timeouts import parse_timeout
 from vkdispatch.base.unshared import Unshared
 
 Array = np.ndarray[Any, Any]
@@ -43,7 +43,7 @@ class _Moment(Unshared, Listed, Generic[_T]):
 
     def done(self) -> bool:
         """Return whether the work is done. Never waits."""
-        return self._reached(0.0)
+        return self._wait_until_reached(0.0)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the work is done, at most `timeout` seconds; return whether it is.
@@ -55,7 +55,7 @@ class _Moment(Unshared, Listed, Generic[_T]):
         VkDispatchError
             The work failed, such as with OutOfDeviceMemoryError or DeviceLostError.
         """
-        return self._reached(checked_timeout(timeout))
+        return self._wait_until_reached(parse_timeout(timeout))
 
     def add_done_callback(self, callback: "Callable[[Any], object]") -> None:
         """Call `callback` with this object once the work is done, soon and in a thread of vkdispatch's.
@@ -66,7 +66,7 @@ class _Moment(Unshared, Listed, Generic[_T]):
         """
         if not callable(callback):
             raise ArgumentTypeError(f"callback: expected a callable, got {type(callback).__name__}")
-        if self._settled():
+        if self._is_settled():
             callback(self)
             return
         with _watchers_lock:
@@ -77,7 +77,7 @@ class _Moment(Unshared, Listed, Generic[_T]):
 
     def __await__(self) -> Generator[Any, None, _T]:
         """Wait in an asyncio program, and return what `_outcome` has."""
-        # Whoever awaits has imported it; other programs need not wait for it.
+        # imported on first use: programs that await have it already
         import asyncio
 
         if not self.done():
@@ -89,7 +89,7 @@ class _Moment(Unshared, Listed, Generic[_T]):
                     waiter.set_result(None)
 
             def wake(_: object) -> None:
-                # The loop may have been closed, and whoever waited with it.
+                # the loop may be closed by now
                 with contextlib.suppress(RuntimeError):
                     loop.call_soon_threadsafe(finish)
 
@@ -100,8 +100,8 @@ class _Moment(Unshared, Listed, Generic[_T]):
     def _outcome(self) -> _T:
         raise NotImplementedError
 
-    def _settled(self) -> bool:
-        """Whether it is done, or has failed; whoever asks for the outcome learns why."""
+    def _is_settled(self) -> bool:
+        """Whether the work is done or has failed."""
         return self._state() != "pending"
 
     def _state(self) -> str:
@@ -110,8 +110,8 @@ class _Moment(Unshared, Listed, Generic[_T]):
         except Exception:
             return "failed"
 
-    def _reached(self, timeout: float | None, tells: bool = True) -> bool:
-        """Wait. With `tells` and time to wait, errors that the device found until then are raised."""
+    def _wait_until_reached(self, timeout: float | None, tells: bool = True) -> bool:
+        """Wait, and return whether the work is done. With `tells`, raise errors that the device found."""
         context = self._context
         if self._done and (timeout == 0 or not tells or context.closed):
             return True
@@ -144,7 +144,7 @@ class Event(_Moment[None]):
         return made
 
     def _outcome(self) -> None:
-        self._reached(None)
+        self._wait_until_reached(None)
 
     def __repr__(self) -> str:
         return f"<vd.Event, {self._state()}>"
@@ -187,7 +187,7 @@ class ReadFuture(_Moment[Array]):
         return self._outcome()
 
     def _outcome(self) -> Array:
-        self._reached(None)
+        self._wait_until_reached(None)
         with self._converting:
             if self._convert is not None:
                 self._array, self._convert = self._convert(self._array), None
@@ -209,7 +209,7 @@ def record_event(queue_index: int | None = None) -> Event:
         There is no such queue.
     """
     context = get_context()
-    queue = -1 if queue_index is None else checked_queue(queue_index, context, "queue_index")
+    queue = -1 if queue_index is None else parse_queue(queue_index, context, "queue_index")
     return Event(context, context._native.work_given(queue))
 
 
@@ -238,9 +238,9 @@ def wait_event(event: Event, queue_index: int | None = None) -> None:
     if not isinstance(event, _Moment):
         raise ArgumentTypeError(f"event: expected what vd.record_event() returns, got {type(event).__name__}")
     context = get_context()
-    queue = -1 if queue_index is None else checked_queue(queue_index, context, "queue_index")
+    queue = -1 if queue_index is None else parse_queue(queue_index, context, "queue_index")
     if event._context is not context:
-        raise elsewhere("event: it", event._context)
+        raise wrong_context("event: it", event._context)
     context._native.follow(event._points, queue)
 
 
@@ -286,7 +286,7 @@ class _Watcher:
                     return
                 watched = list(self._watched)
             _sleep_on(watched[0][0])
-            finished = [entry for entry in watched if entry[0]._settled()]
+            finished = [entry for entry in watched if entry[0]._is_settled()]
             with self._lock:
                 gone = {id(entry) for entry in finished}
                 self._watched = [entry for entry in self._watched if id(entry) not in gone]
@@ -302,7 +302,7 @@ class _Watcher:
 
 def _sleep_on(moment: "_Moment[Any]") -> None:
     with contextlib.suppress(Exception):  # whoever waits for it gets it, too
-        moment._reached(_LOOK_SECONDS, tells=False)
+        moment._wait_until_reached(_LOOK_SECONDS, tells=False)
 
 
 _watchers: "weakref.WeakKeyDictionary[Context, _Watcher]" = weakref.WeakKeyDictionary()

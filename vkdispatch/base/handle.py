@@ -1,5 +1,101 @@
-"""What every device object has in common; it is defined beside the context, where programs import it from."""
+"""Objects of a context: what buffers, images, plans and graphs have in common."""
 
-from vkdispatch.base.context import Handle
+import weakref
+from collections.abc import Iterable
 
-__all__ = ["Handle"]
+from vkdispatch.base.context import Context, get_context
+from vkdispatch.base.errors import UsageError
+from vkdispatch.base.listing import Listed, internal
+from vkdispatch.base.native_module import native
+from vkdispatch.base.unshared import Unshared
+
+
+class Handle(Unshared, Listed):
+    """A device object. Children hold their parents alive; destroying a parent destroys its children first.
+
+    An unreferenced object has no children, and its native part frees itself, so there is no `__del__`.
+
+    Attributes
+    ----------
+    context
+        The context that the object belongs to.
+    destroyed
+        Whether its device memory was released.
+    """
+
+    context: Context
+    _handle: int
+    destroyed: bool = True
+    parents: dict[int, "Handle"]
+    # made on first use, as most buffers have no children
+    _children: "weakref.WeakValueDictionary[int, Handle] | None" = None
+
+    def __init__(self, context: Context | None = None) -> None:
+        if context is None:
+            context = get_context()
+        self.context = context
+        self._handle = native.take_number()
+        self.parents = {}
+        self.destroyed = False
+        context._handles.add(weakref.ref(self, context._forget))
+
+    @property
+    @internal
+    def children_dict(self) -> "weakref.WeakValueDictionary[int, Handle]":
+        """The objects that cannot outlive this one, by number."""
+        if self._children is None:
+            self._children = weakref.WeakValueDictionary()
+        return self._children
+
+    @internal
+    def register_parent(self, parent: "Handle") -> None:
+        """Make this object end with `parent`, and keep `parent` alive until then."""
+        if parent._handle not in self.parents:
+            self.parents[parent._handle] = parent
+            parent.children_dict[self._handle] = self
+
+    @internal
+    def clear_parents(self) -> None:
+        """Undo every `register_parent`."""
+        for parent in self.parents.values():
+            parent.children_dict.pop(self._handle, None)
+        self.parents = {}
+
+    def destroy(self) -> None:
+        """Free the device memory as soon as the device has finished with it. Never blocks. Idempotent."""
+        if self.destroyed:
+            return
+        self.destroyed = True
+        if self._children:
+            for child in list(self._children.values()):
+                child.destroy()
+        self.clear_parents()
+        self._release()
+
+    @property
+    def _memory_handle(self) -> int:
+        """The number of the object that owns the memory."""
+        return self._handle
+
+    def _release(self) -> None:
+        """Destroy the native object."""
+
+    def _describe(self, what: str) -> str:
+        """Return the text for `repr`: class and number, `what` it is, and its device."""
+        state = "destroyed" if self.destroyed else f"on {self.context._devices}"
+        if self.context.closed:
+            state = "its context is closed"
+        return f"<vd.{type(self).__name__} {self._handle}: {what}, {state}>"
+
+    @internal
+    def require_alive(self) -> None:
+        """Raise UsageError, or DeviceLostError where that is why, when this object was destroyed."""
+        if self.destroyed and self.context.lost and not self.context._left:
+            raise self.context._loss(f"make this {type(self).__name__} again in another one")
+        if self.destroyed:
+            raise UsageError(f"this {type(self).__name__} was destroyed; make a new one")
+
+
+def context_of(values: Iterable[object]) -> Context | None:
+    """Return the context of the first buffer, image or graph among these."""
+    return next((value.context for value in values if isinstance(value, Handle)), None)

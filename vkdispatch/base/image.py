@@ -5,7 +5,7 @@ import operator
 from typing import Any, NoReturn
 
 from vkdispatch.base import dtype as dt
-from vkdispatch.base.context import Context, as_int, checked_queue
+from vkdispatch.base.context import Context, as_int, parse_queue
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError, UsageError
 from vkdispatch.base.fresh import fresh_array
@@ -24,7 +24,7 @@ from vkdispatch.base.image_format import (
 )
 from vkdispatch.base.mipmaps import level_count, level_shape, mip_chain
 from vkdispatch.base.native_module import native
-from vkdispatch.base.sampling import SamplerSettings, checked_settings
+from vkdispatch.base.sampling import SamplerSettings, parse_settings
 
 Array = np.ndarray[Any, Any]
 
@@ -93,11 +93,11 @@ class Image(Handle):
         """
         if not isinstance(view_type, image_view_type):
             raise ArgumentValueError(f"view_type: expected a vd.image_view_type, got {view_type!r}")
-        sizes = _checked_sizes(shape, _RANKS[view_type])
-        self.layers = _checked_count("layers", layers)
+        sizes = _parse_sizes(shape, _RANKS[view_type])
+        self.layers = _parse_count("layers", layers)
         if self.layers > 1 and view_type is not image_view_type.VIEW_TYPE_2D_ARRAY:
             raise ArgumentValueError(f"layers: only VIEW_TYPE_2D_ARRAY has several, got {self.layers}")
-        self.channels = _checked_count("channels", channels)
+        self.channels = _parse_count("channels", channels)
         self.format = select_format(dtype, self.channels)
         self.dtype = dtype
         self.view_type = view_type
@@ -171,8 +171,8 @@ class Image(Handle):
         """
         self.require_alive()
         everywhere = device_index == ALL_QUEUES
-        queue = ALL_QUEUES if everywhere else checked_queue(device_index, self.context, "device_index")
-        texels = self._checked_texels(data, casting)
+        queue = ALL_QUEUES if everywhere else parse_queue(device_index, self.context, "device_index")
+        texels = self._parse_texels(data, casting)
         self._native.write(queue, _as_bytes(texels))
         self._write_smaller(queue, texels)
 
@@ -190,7 +190,7 @@ class Image(Handle):
             for queue in range(self.context.queue_count):
                 self._write_smaller(queue, self._stored_texels(queue, 0))
 
-    def _checked_texels(self, data: object, casting: str) -> Array:
+    def _parse_texels(self, data: object, casting: str) -> Array:
         """Return the data as the device has it: (layers, axes..., channels)."""
         check_casting(casting)
         host = np.dtype(host_dtype(self.dtype))
@@ -234,7 +234,7 @@ class Image(Handle):
             There is no such queue or level.
         """
         self.require_alive()
-        queue = checked_queue(device_index, self.context, "device_index")
+        queue = parse_queue(device_index, self.context, "device_index")
         level = operator.index(level)
         if not 0 <= level < self.mip_levels:
             raise ArgumentValueError(f"level: expected 0 to {self.mip_levels - 1}, got {level}")
@@ -298,9 +298,7 @@ class Image(Handle):
             memory.destroy()
 
     def __repr__(self) -> str:
-        return self._described(
-            f"{self._summary()}, {self.mip_levels} mip level{'s' * (self.mip_levels != 1)}"
-        )
+        return self._describe(f"{self._summary()}, {self.mip_levels} mip level{'s' * (self.mip_levels != 1)}")
 
 
 class Image1D(Image):
@@ -439,7 +437,7 @@ class Sampler(Handle):
         if not isinstance(image, Image):
             raise ArgumentTypeError(f"image: expected a vd.Image, got {type(image).__name__}")
         image.require_alive()
-        settings = checked_settings(
+        settings = parse_settings(
             image.dtype,
             mag_filter,
             min_filter,
@@ -485,7 +483,7 @@ class Sampler(Handle):
         settings = self.settings
         found = f"{settings.min_filter.name.lower()}, {settings.address_mode.name.lower()}"
         image = self.image
-        return self._described(f"{type(image).__name__} {image._handle}, {image._summary()}, {found}")
+        return self._describe(f"{type(image).__name__} {image._handle}, {image._summary()}, {found}")
 
 
 def _as_bytes(texels: Array) -> Any:
@@ -497,14 +495,14 @@ def _device_channels(channels: int) -> int:
     return 4 if channels == 3 else channels
 
 
-def _checked_sizes(shape: object, rank: int) -> tuple[int, ...]:
+def _parse_sizes(shape: object, rank: int) -> tuple[int, ...]:
     axes = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     if len(axes) != rank:
         raise ArgumentValueError(f"shape: expected {rank} ints, got {shape!r}")
-    return tuple(_checked_count("shape", axis) for axis in axes)
+    return tuple(_parse_count("shape", axis) for axis in axes)
 
 
-def _checked_count(name: str, value: object) -> int:
+def _parse_count(name: str, value: object) -> int:
     number = as_int(value)
     if number is None or number < 1:
         raise ArgumentValueError(f"{name}: expected positive ints, got {value!r}")

@@ -153,12 +153,12 @@ def foreign_engine(
     instance_handle = as_handle("instance", instance)
     physical_handle = as_handle("physical_device", physical_device)
     device_handle = as_handle("device", device)
-    names = checked_names("extensions", extensions)
-    used = checked_names("features", features)
+    names = parse_names("extensions", extensions)
+    used = parse_names("features", features)
     try:
         info = device_info(0, native.foreign_properties(instance_handle, physical_handle))
         _check_offered(info, names, used)
-        checked_queues = _checked_queues(queues, info)
+        checked_queues = _parse_queues(queues, info)
         _check_distinct(instance_handle, physical_handle, device_handle, checked_queues)
         return native.Engine.on_handles(
             instance_handle,
@@ -191,7 +191,7 @@ def _check_distinct(
         names[handle] = name
 
 
-def checked_names(argument: str, given: object) -> list[str]:
+def parse_names(argument: str, given: object) -> list[str]:
     """Return names, each once.
 
     Raises
@@ -233,7 +233,7 @@ def _check_offered(info: DeviceInfo, extensions: Sequence[str], features: Sequen
             raise ArgumentValueError(f"features: {name} belongs to {extension}, which is not in extensions")
 
 
-def _checked_queues(queues: object, info: DeviceInfo) -> list[tuple[int, int, int]]:
+def _parse_queues(queues: object, info: DeviceInfo) -> list[tuple[int, int, int]]:
     """Return family, index and handle of each queue, the handle 0 where the index is given."""
     if isinstance(queues, (str, bytes)) or not isinstance(queues, Iterable):
         raise ArgumentTypeError(f"queues: expected a list of (family, queue), got {queues!r}")
@@ -246,13 +246,13 @@ def _checked_queues(queues: object, info: DeviceInfo) -> list[tuple[int, int, in
                 family, queue = item
             except (TypeError, ValueError):
                 raise ArgumentTypeError(f"queues: expected pairs (family, queue), got {item!r}") from None
-        checked.append(_checked_queue(family, queue, info))
+        checked.append(_parse_queue(family, queue, info))
     if not checked:
         raise ArgumentValueError("queues: at least one is needed, got none")
     return checked
 
 
-def _checked_queue(family: Any, queue: Any, info: DeviceInfo) -> tuple[int, int, int]:
+def _parse_queue(family: Any, queue: Any, info: DeviceInfo) -> tuple[int, int, int]:
     families = info.queue_properties
     number = _as_int(family)
     if number is None or not 0 <= number < len(families):

@@ -26,12 +26,12 @@ def mip_chain(image: Array, axes: tuple[int, ...]) -> list[Array]:
     levels: list[Array] = []
     while any(image.shape[axis] > 1 for axis in axes):
         for axis in axes:
-            image = _halved(image, axis)
+            image = _halve(image, axis)
         levels.append(np.ascontiguousarray(image))
     return levels
 
 
-def _halved(image: Array, axis: int) -> Array:
+def _halve(image: Array, axis: int) -> Array:
     size = image.shape[axis]
     if size == 1:
         return image

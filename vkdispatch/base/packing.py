@@ -90,9 +90,9 @@ def pack(kind: DType, value: object, argument: str) -> bytes:
     if not shape and array.size == 1 and isinstance(value, np.ndarray):
         array = array.reshape(())
     if array.shape != shape:
-        raise ArgumentValueError(f"{argument}: {_wanted(kind, 1)}, got {_given(value)}")
+        raise ArgumentValueError(f"{argument}: {_expect(kind, 1)}, got {_describe(value)}")
     if dtype.is_placed(kind):
-        return _placed(kind, array[np.newaxis], argument)
+        return _pack_placed(kind, array[np.newaxis], argument)
     return _as_components(kind, array, argument).tobytes()
 
 
@@ -136,13 +136,13 @@ def pack_rows(kind: DType, value: object, rows: int, argument: str) -> bytes:
     else:
         # 0.1.0 refuses one vector for several rows, and programs may rely on it
         repeated = f"; [value] * {rows} gives each of the {rows} the same" if array.shape == shape else ""
-        raise ArgumentValueError(f"{argument}: {_wanted(kind, rows)}, got {_given(value)}{repeated}")
+        raise ArgumentValueError(f"{argument}: {_expect(kind, rows)}, got {_describe(value)}{repeated}")
     if dtype.is_placed(kind):
-        return _placed(kind, array, argument)
+        return _pack_placed(kind, array, argument)
     return _as_components(kind, array, argument).tobytes()
 
 
-def _placed(kind: DType, rows: "np.ndarray[Any, Any]", argument: str) -> bytes:
+def _pack_placed(kind: DType, rows: "np.ndarray[Any, Any]", argument: str) -> bytes:
     """Return rows of values one after another, each with its components where the type has them."""
     assert kind.child_type is not None and issubclass(kind, dtype._Placed)
     components = _as_components(kind.child_type, rows, argument)
@@ -169,16 +169,18 @@ def plain_scalar(kind: DType, value: object, argument: str) -> int | float:
 
 def _numbers(kind: DType, value: object, argument: str) -> "np.ndarray[Any, Any]":
     if value is None or callable(value) or isinstance(value, (str, bytes, bytearray, dict, set)):
-        raise ArgumentTypeError(f"{argument}: {_wanted(kind, 1)}, got {_given(value)}")
+        raise ArgumentTypeError(f"{argument}: {_expect(kind, 1)}, got {_describe(value)}")
     try:
         array = np.asarray(value)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ArgumentValueError(f"{argument}: {_wanted(kind, 1)}, got {_given(value)} ({error})") from error
+        raise ArgumentValueError(
+            f"{argument}: {_expect(kind, 1)}, got {_describe(value)} ({error})"
+        ) from error
     if array.dtype.kind == "O" and array.size and all(isinstance(item, int) for item in array.flat):
-        raise ArgumentValueError(f"{argument}: {_given(value)} does not fit {kind.name}")
+        raise ArgumentValueError(f"{argument}: {_describe(value)} does not fit {kind.name}")
     allowed = "biufc" if dtype.is_complex(kind) else "biuf"
     if array.dtype.kind not in allowed and array.size:
-        raise ArgumentTypeError(f"{argument}: {_wanted(kind, 1)}, got {_given(value)}")
+        raise ArgumentTypeError(f"{argument}: {_expect(kind, 1)}, got {_describe(value)}")
     return array
 
 
@@ -233,7 +235,7 @@ def _check_integers(
             )
 
 
-def _wanted(kind: DType, rows: int) -> str:
+def _expect(kind: DType, rows: int) -> str:
     shape = value_shape(kind)
     if not shape:
         single = "a number" if not dtype.is_complex(kind) else "a real or complex number"
@@ -242,7 +244,7 @@ def _wanted(kind: DType, rows: int) -> str:
     return f"expected numbers of shape {full} for {kind.name}"
 
 
-def _given(value: object) -> str:
+def _describe(value: object) -> str:
     if isinstance(value, np.ndarray):
         return f"an array of shape {value.shape} and dtype {value.dtype}"
     text = repr(value)

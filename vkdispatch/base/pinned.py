@@ -45,7 +45,7 @@ def empty_pinned(shape: "int | tuple[int, ...]", dtype: "DTypeLike" = np.float32
     MemoryError
         The system has no memory of this kind left, or the device allocates less at once (NVIDIA: 4 GiB).
     """
-    return pinned_array(get_context(), 0, _checked_shape(shape), _checked_dtype(dtype))
+    return pinned_array(get_context(), 0, _parse_shape(shape), _parse_dtype(dtype))
 
 
 def pinned_array(context: Context, queue: int, shape: tuple[int, ...], dtype: "np.dtype[Any]") -> Array:
@@ -61,7 +61,7 @@ def pinned_array(context: Context, queue: int, shape: tuple[int, ...], dtype: "n
     return np.frombuffer(block, dtype, count).reshape(shape + dtype.shape)
 
 
-def _checked_dtype(given: "DTypeLike") -> "np.dtype[Any]":
+def _parse_dtype(given: "DTypeLike") -> "np.dtype[Any]":
     try:
         dtype = np.dtype(given)
     except TypeError as error:
@@ -71,7 +71,7 @@ def _checked_dtype(given: "DTypeLike") -> "np.dtype[Any]":
     return dtype
 
 
-def _checked_shape(given: object) -> tuple[int, ...]:
+def _parse_shape(given: object) -> tuple[int, ...]:
     single = as_int(given)
     items = (single,) if single is not None else given
     try:

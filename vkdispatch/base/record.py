@@ -65,8 +65,8 @@ def record(
         Whether records hold their fields and no more; without, there may be cached properties.
     """
     if cls is not None:
-        return _made(cls, eq, sealed, slots)
-    return lambda decorated: _made(decorated, eq, sealed, slots)
+        return _make(cls, eq, sealed, slots)
+    return lambda decorated: _make(decorated, eq, sealed, slots)
 
 
 def replace(item: _Record, **changes: Any) -> _Record:
@@ -75,7 +75,7 @@ def replace(item: _Record, **changes: Any) -> _Record:
     return type(item)(**{name: getattr(item, name) for name in fields} | changes)
 
 
-def _made(cls: type[Any], eq: bool, sealed: bool, slots: bool) -> type[Any]:
+def _make(cls: type[Any], eq: bool, sealed: bool, slots: bool) -> type[Any]:
     fields = tuple(cls.__annotations__)
     defaults = {name: value for name, value in vars(cls).items() if name in fields}
     body = {

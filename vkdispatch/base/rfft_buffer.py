@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base import dtype
-from vkdispatch.base.buffer import Array, Buffer, Shape, checked_shape
+from vkdispatch.base.buffer import Array, Buffer, Shape, parse_shape
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
@@ -44,7 +44,7 @@ class RFFTBuffer(Buffer[Any]):
         ValueError
             `fourier_type` is not complex, or `shape` has no axis.
         """
-        real_shape = checked_shape(shape)
+        real_shape = parse_shape(shape)
         if not (_is_complex(fourier_type)):
             raise ArgumentValueError(
                 f"fourier_type: expected a complex dtype such as vd.complex64, got {fourier_type!r}"
@@ -94,7 +94,7 @@ class RFFTBuffer(Buffer[Any]):
         """Return the half spectrum; the same as `read`."""
         return self.read(index)
 
-    def _made_of(self) -> tuple[Any, ...]:
+    def _list_arguments(self) -> tuple[Any, ...]:
         return self.real_shape, self.var_type
 
     def _extents(self) -> tuple[str, ...]:

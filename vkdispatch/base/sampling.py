@@ -26,7 +26,7 @@ class SamplerSettings:
     border_color: BorderColor
 
 
-def checked_settings(
+def parse_settings(
     kind: DType,
     mag_filter: Filter | None,
     min_filter: Filter | None,
@@ -47,7 +47,7 @@ def checked_settings(
         LINEAR was asked for of an image of integers, or a number is not possible.
     """
     filters = [
-        _checked_filter(name, value, kind)
+        _parse_filter(name, value, kind)
         for name, value in (
             ("mag_filter", mag_filter),
             ("min_filter", min_filter),
@@ -57,7 +57,7 @@ def checked_settings(
     _check_member("address_mode", address_mode, AddressMode)
     _check_member("border_color", border_color, BorderColor)
     numbers = [
-        _checked_number(name, value)
+        _parse_number(name, value)
         for name, value in (("mip_lod_bias", mip_lod_bias), ("min_lod", min_lod), ("max_lod", max_lod))
     ]
     if numbers[1] > numbers[2]:
@@ -73,7 +73,7 @@ def _check_member(name: str, value: object, kind: "type[Filter | AddressMode | B
         raise ArgumentTypeError(f"{name}: expected a vd.{kind.__name__}, got {value!r}")
 
 
-def _checked_filter(name: str, value: Filter | None, kind: DType) -> Filter:
+def _parse_filter(name: str, value: Filter | None, kind: DType) -> Filter:
     integers = kind is not float32
     if value is None:
         return Filter.NEAREST if integers else Filter.LINEAR
@@ -85,7 +85,7 @@ def _checked_filter(name: str, value: Filter | None, kind: DType) -> Filter:
     return value
 
 
-def _checked_number(name: str, value: object) -> float:
+def _parse_number(name: str, value: object) -> float:
     if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
         number = float(value)
         if math.isfinite(number):
@@ -146,7 +146,7 @@ class HostSampler:
             raise ArgumentValueError(f"data: images are of float32, int32 or uint32, got {data.dtype}")
         self.data = data
         self.enable_mipmaps = enable_mipmaps
-        self.settings = checked_settings(
+        self.settings = parse_settings(
             kinds[0],
             mag_filter,
             min_filter,

@@ -37,7 +37,7 @@ class _Shown(Protocol):
 _ENDS = (3, 3, 3, 2)
 
 
-def described_buffer(buffer: _Shown) -> str:
+def describe_buffer(buffer: _Shown) -> str:
     """Return a buffer's `repr`. Reads from queue 0; what cannot be read is said, not raised."""
     start = f"{type(buffer).__name__}("
     contents, facts = _contents(buffer, start), _facts(buffer)
@@ -52,13 +52,15 @@ def _contents(buffer: _Shown, start: str) -> str:
         return "<device lost>" if buffer.context.lost else "<destroyed>"
     ends = _ENDS[len(buffer.shape)]
     try:
-        return np.array2string(_seen(buffer, ends), separator=", ", prefix=start, threshold=0, edgeitems=ends)
+        return np.array2string(
+            _read_ends(buffer, ends), separator=", ", prefix=start, threshold=0, edgeitems=ends
+        )
     except Exception as error:
         # Text for people to look at, perhaps in the middle of another error.
         return f"<{type(error).__name__} when read>"
 
 
-def _seen(buffer: _Shown, ends: int) -> Array:
+def _read_ends(buffer: _Shown, ends: int) -> Array:
     """Return the contents with what the text leaves out of an axis as one entry, undefined."""
     shape = buffer.shape
     if not shape or not buffer.size:
@@ -68,7 +70,9 @@ def _seen(buffer: _Shown, ends: int) -> Array:
     leading = [_places(length, ends) for length in shape[:-1]]
     for row in itertools.product(*leading):
         start = _flat(row, shape) * shape[-1]
-        line: Array = seen[tuple(_shown(at, length, ends) for at, length in zip(row, shape, strict=False))]
+        line: Array = seen[
+            tuple(_move_place(at, length, ends) for at, length in zip(row, shape, strict=False))
+        ]
         if shape[-1] <= 2 * ends:
             line[:] = _read(buffer, start, shape[-1:])
         else:
@@ -88,7 +92,7 @@ def _places(length: int, ends: int) -> list[int]:
     return [*places] if length <= 2 * ends else [*places[:ends], *places[-ends:]]
 
 
-def _shown(place: int, length: int, ends: int) -> int:
+def _move_place(place: int, length: int, ends: int) -> int:
     """Return where a place of an axis is among those that are shown, with one left out in the middle."""
     return place if place < ends or length <= 2 * ends else place - length + 2 * ends + 1
 

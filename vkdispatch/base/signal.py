@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from vkdispatch.base.context import Context, checked_queue, get_context
+from vkdispatch.base.context import Context, get_context, parse_queue
 from vkdispatch.base.errors import ArgumentTypeError, UsageError
 from vkdispatch.base.unshared import Unshared
 
@@ -76,7 +76,7 @@ class Signal(Unshared):
             raise UsageError("this Signal was freed; make a new one")
         if self._context.closed:
             raise UsageError("this Signal belongs to a context that is gone; make a new one")
-        queue = checked_queue(queue_index, self._context, "queue_index")
+        queue = parse_queue(queue_index, self._context, "queue_index")
         engine = self._context._native
         points = self._use(queue)
         if not done:

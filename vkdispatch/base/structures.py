@@ -91,13 +91,13 @@ def structure(fields: tuple[tuple[str, DType], ...]) -> type[Structure]:
     return made  # type: ignore[no-any-return]
 
 
-def _reduced(kind: type[Any]) -> "str | tuple[Any, ...]":
+def _reduce_structure(kind: type[Any]) -> "str | tuple[Any, ...]":
     if kind is Structure:
         return "Structure"
     return structure, (tuple((name, field) for name, field, _ in kind.fields),)
 
 
-copyreg.pickle(_Made, _reduced)
+copyreg.pickle(_Made, _reduce_structure)
 
 
 @functools.cache

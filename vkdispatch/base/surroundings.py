@@ -52,7 +52,7 @@ class Surroundings:
         """Text that differs where the outcome may differ."""
         return repr((self.preamble, self.includes, sorted(self.texts.items())))
 
-    def explained(self, log: str) -> str:
+    def explain(self, log: str) -> str:
         """Return a compiler's log; of one that misses what is included, only what it misses."""
         found = _FAILURE.search(log)
         if found is not None and _TOO_DEEP not in found["why"]:
@@ -176,7 +176,7 @@ class _Reader:
                 self.texts[label] = text if text.endswith("\n") else text + "\n"
                 waiting.append((label, text, found))
                 return label
-        why = why or f"there is no such file; {self._searched()}"
+        why = why or f"there is no such file; {self._describe_search()}"
         return why if why not in self.texts else f"{why}."
 
     def _candidates(self, written: str, quoted: bool, place: _Found | None) -> Iterator[_Found]:
@@ -193,13 +193,13 @@ class _Reader:
             label += f" (include[{found[0]}])"
         return label
 
-    def _searched(self) -> str:
+    def _describe_search(self) -> str:
         if not self.shelves:
             return "give its text, or its folder, as include="
-        return "searched " + " and ".join(map(_said, self.shelves))
+        return "searched " + " and ".join(map(_describe_shelf, self.shelves))
 
 
-def _said(shelf: Shelf) -> str:
+def _describe_shelf(shelf: Shelf) -> str:
     if isinstance(shelf, Path):
         return f"the folder {str(shelf)!r}"
     names = ", ".join(map(repr, list(shelf)[:8])) + (", ..." if len(shelf) > 8 else "")

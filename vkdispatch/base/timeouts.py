@@ -11,7 +11,7 @@ _LONGEST_SECONDS = 1e9  # 31 years
 _VARIABLE = "VKDISPATCH_TIMEOUT"
 
 
-def checked_timeout(timeout: object) -> float | None:
+def parse_timeout(timeout: object) -> float | None:
     """Return how many seconds to wait, 0 or more; None for ever. Raises TypeError or ValueError."""
     seconds = _as_seconds(timeout)
     if seconds is not None and not seconds >= 0:

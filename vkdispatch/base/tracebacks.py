@@ -17,7 +17,7 @@ def shows_everything() -> bool:
 
 def render(error: BaseException, shell: Any) -> list[str]:
     """Return the text of an error, written as IPython's `shell` writes tracebacks, or as Python does."""
-    with _folded(error):
+    with _fold_frames(error):
         if shell is None:
             return traceback.format_exception(error)
         written: list[str] = shell.InteractiveTB.structured_traceback(
@@ -27,7 +27,7 @@ def render(error: BaseException, shell: Any) -> list[str]:
 
 
 @contextmanager
-def _folded(error: BaseException) -> Iterator[None]:
+def _fold_frames(error: BaseException) -> Iterator[None]:
     """Take the package's frames out of the tracebacks of an error and of those that led to it."""
     whole: list[tuple[BaseException, TracebackType | None]] = []
     each: BaseException | None = error

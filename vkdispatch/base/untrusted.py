@@ -63,8 +63,8 @@ def compile_untrusted(source: str, name: str, surroundings: "Surroundings | None
             request["preamble"] = surroundings.preamble
             request["includes"] = surroundings.includes
             request["texts"] = dict(surroundings.texts)
-        explained = surroundings.explained if surroundings is not None else None
-        code = _run("compile", json.dumps(request).encode(), f"the GLSL of {name!r}", source, explained)
+        explain = surroundings.explain if surroundings is not None else None
+        code = _run("compile", json.dumps(request).encode(), f"the GLSL of {name!r}", source, explain)
         disk_cache.store("spirv", key, code)
     return code
 
@@ -104,9 +104,9 @@ def check_pipeline(
 
 
 def _run(
-    what: str, data: bytes, about: str, source: str, explained: Callable[[str], str] | None = None
+    what: str, data: bytes, about: str, source: str, explain: Callable[[str], str] | None = None
 ) -> bytes:
-    """Return what the child process writes; `explained` makes what it says readable."""
+    """Return what the child process writes; `explain` makes what it says readable."""
     # here, as few programs need them
     import subprocess
     import tempfile
@@ -135,7 +135,7 @@ def _run(
             process.wait()
         reason = reason or _reason(process.returncode)
         said = _read(log, _LONGEST_LOG).decode("utf-8", "replace").strip()
-        said = explained(said) if explained else said
+        said = explain(said) if explain else said
         if process.returncode == untrusted_child.REFUSED:
             verb = "does not compile" if what == "compile" else "is refused"
             raise ShaderBuildError(f"{about} {verb}:\n{said}", shader_source=source, compiler_log=said)

@@ -1,4 +1,4 @@
-"""Recorded kernel calls: replayed as they are, or with other values for the variables bound by name."""
+"""Recorded kernel calls, replayed with the same or with other values for variables bound by name."""
 
 import struct
 from _thread import RLock, _local
@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Protocol
 
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE, CommandList, Rows, checked_instances
+from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE, CommandList, Rows, parse_instances
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.descriptor_set import Binding, DescriptorSet
@@ -22,7 +22,7 @@ from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.buffer_builder import BufferBuilder, BufferedStructEntry, BufferUsage
 from vkdispatch.execution_pipeline.optimization import Fusible, Moves, Recording, plan_fusions
 
-# A graph of SPIR-V has no use for the kernel language, which takes longer to import than all else.
+# Programs with kernels in SPIR-V need not import the kernel language, which takes longest of all.
 if TYPE_CHECKING:
     from vkdispatch.analyses.layout import ArgumentLayout
     from vkdispatch.base.image import Sampler
@@ -33,29 +33,75 @@ class Recorder(Protocol):
     """A launcher, as far as graphs use it; `Launcher` in `vkdispatch_native` is one."""
 
     def record(
-        self, commands: Any, arguments: tuple[Any, ...], limit: Any, limit_is_groups: bool
-    ) -> tuple[int, bytes] | None:
+        self, commands: Any, arguments: Any, limit: Any, limit_is_groups: bool, /
+    ) -> "tuple[int, bytes | bytearray] | None":
         """Append a dispatch; return where its arguments lie in an instance, and their bytes."""
 
 
+class Recordable(Protocol):
+    """A compiled kernel, as far as graphs record it; `BuiltKernel` in `vkdispatch.shader.launcher` is one."""
+
+    @property
+    def plan(self) -> ComputePlan:
+        """What is dispatched. The graph ends with it."""
+
+    @property
+    def launcher(self) -> Recorder:
+        """What binds and packs its arguments."""
+
+    @property
+    def fusible(self) -> Fusible | None:
+        """What `optimize` needs to fuse its dispatches; None leaves them as they are."""
+
+
+@record
+class BoundPlan:
+    """A plan with its bindings, recorded in place of a kernel; its arguments are bytes, its limit workgroups.
+
+    `bindings` has one for each of the plan's, except that of a block of arguments at `uniform_binding`.
+    """
+
+    plan: ComputePlan
+    bindings: Sequence[Binding]
+    uniform_binding: int = -1
+
+    @property
+    def launcher(self) -> "BoundPlan":
+        """The plan itself: there is nothing left to bind."""
+        return self
+
+    @property
+    def fusible(self) -> None:
+        """None: what the plan does is unknown."""
+
+    def record(
+        self, commands: Any, arguments: "bytes | bytearray", groups: Any, limit_is_groups: bool, /
+    ) -> "tuple[int, bytes | bytearray]":
+        """Append a dispatch of `groups` workgroups along x, y and z; see `Recorder`."""
+        offset = commands.record(
+            self.plan._native, self.bindings, groups, len(arguments), self.uniform_binding
+        )
+        return offset, arguments
+
+
 class Described(Protocol):
-    """A kernel's description, as far as `record_shader` looks at it."""
+    """A kernel's description, as far as `record_shader` uses it."""
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Name of the kernel, for messages."""
 
     @property
     def binding_type_list(self) -> Sequence[int]:
         """The type of each binding: 3 is the uniform block of arguments."""
 
     def layout(self) -> "ArgumentLayout":
-        """Return where the arguments lie."""
+        """Return the layout of the arguments."""
 
 
 @record(sealed=True)
 class BufferBindInfo:
-    """A buffer, where a kernel finds it, and what the kernel does with it."""
+    """A buffer, its binding, and how the kernel accesses it."""
 
     buffer: Buffer[Any]
     binding: int
@@ -66,7 +112,7 @@ class BufferBindInfo:
 
 @record(sealed=True)
 class ImageBindInfo:
-    """A sampler, where a kernel finds it, and what the kernel does with its image."""
+    """A sampler, its binding, and how the kernel accesses its image."""
 
     sampler: "Sampler"
     binding: int
@@ -80,7 +126,7 @@ class BoundVariable:
     __slots__ = ("graph", "name")
 
     if TYPE_CHECKING:
-        # `Var[D]` tells by this that it takes a bound variable
+        # type checkers see by this that a bound variable is a value of `Var[D]`
         def __rmul__(self, other: Any, /) -> "BoundVariable": ...
 
     def __init__(self, graph: "CommandGraph", name: str) -> None:
@@ -88,7 +134,7 @@ class BoundVariable:
         self.name = name
 
     def __call__(self, *_: object) -> str:
-        """Return the name; being callable is what tells a binding from a value."""
+        """Return the name. Bound variables are callable, which distinguishes them from values."""
         return self.name
 
     def __repr__(self) -> str:
@@ -97,7 +143,7 @@ class BoundVariable:
 
 @record
 class _Slot:
-    """Where in an instance's bytes a bound variable goes, and as what."""
+    """Offset of a bound variable in an instance's bytes, and its dtype."""
 
     offset: int
     kind: DType
@@ -137,71 +183,66 @@ class CommandGraph(CommandList):
         submit_on_record
             Submit after each recorded call.
         context
-            Where; None: the current context.
+            The context of the graph; None: the current one.
         """
         super().__init__(context)
         self._reset_on_submit = reset_on_submit
         self.submit_on_record = submit_on_record
-        # Held by every call that changes or replays the recording.
+        # held by all calls that change or replay the recording
         self._lock = RLock()
-        # The argument bytes of one instance; bound variables are patched into a copy.
+        # The argument bytes of one instance. Bound variables are written into a copy.
         self._instance = bytearray()
         self._slots: dict[str, list[_Slot]] = {}
         self.pc_values: dict[str, object] = {}
         self.uniform_values: dict[tuple[object, str], object] = {}
         self.recorded_descriptor_sets: list[DescriptorSet] = []
-        # Of observed kernels: where the launch number of each lies in an instance, and what they report.
+        # Of each observed kernel: the offset of its launch number in an instance, and what it reports.
         self._probes: list[tuple[int, Probe]] = []
         self._diagnostics: Diagnostics | None = None
-        # What `optimize` needs of each dispatch, in order.
+        # what `optimize` needs of each dispatch, in order
         self._recorded = Recording()
 
-    @internal
-    def record_launch(
+    def _append_dispatch(
         self,
-        launcher: Recorder,
-        plan: ComputePlan,
-        arguments: tuple[Any, ...],
+        kernel: Recordable,
+        arguments: Any,
         limit: Any,
         limit_is_groups: bool,
-        resources: Sequence[Handle],
+        resources: Sequence[Handle] = (),
         variables: Mapping[str, Iterable[tuple[int, DType]]] | None = None,
         probe: "tuple[int, Probe] | None" = None,
-        kernel: Fusible | None = None,
     ) -> bool:
-        """Append a dispatch of a launcher; the entry of `ShaderFunction`.
+        """Append a dispatch. Every recorded kernel is appended here.
 
         Parameters
         ----------
         arguments
-            One value per slot of the launcher.
+            One value per slot of the kernel's launcher; of a `BoundPlan`, the bytes.
         limit
             Invocations, or workgroups if `limit_is_groups`, as `Launcher.launch`.
         resources
-            The buffers, images and samplers among `arguments`.
+            The buffers, images and samplers that it binds. The graph ends with them.
         variables
             Per bound name, (byte offset in the dispatch's arguments, dtype) of each use.
         probe
-            Of an observed kernel: where in the dispatch's arguments its launch number (uint32) lies, and what
-            its reports mean. `resources` then have the buffer of `diagnostics`.
-        kernel
-            What `optimize` may do with it; None leaves it as it is.
+            Of an observed kernel: the offset of its launch number (uint32) in the dispatch's arguments, and
+            what its reports mean. `resources` then include the buffer of `diagnostics`.
 
         Returns
         -------
         False, with nothing recorded, where the launcher refuses its arguments.
         """
         with self._lock:
-            recorded = launcher.record(self._native, arguments, limit, limit_is_groups)
+            recorded = kernel.launcher.record(self._native, arguments, limit, limit_is_groups)
             if recorded is None:
                 return False
             offset, block = recorded
             if len(self._instance) == offset:
                 self._instance += block
             else:
-                self._keep_block(offset, block)
-            self._recorded.add(kernel, resources, offset)
-            parents = self.parents
+                self._store_block(offset, block)
+            self._recorded.add(kernel.fusible, resources, offset)
+            plan, parents = kernel.plan, self.parents
             if plan._handle not in parents:
                 self.register_parent(plan)
             for parent in resources:
@@ -220,22 +261,22 @@ class CommandGraph(CommandList):
     @internal
     @contextmanager
     def recording_together(self) -> Iterator[None]:
-        """Make what is recorded inside one call: a graph that submits calls does so once, at the end."""
+        """Record several dispatches as one call: with `submit_on_record`, they are submitted together."""
         with self._lock:
             submits, self.submit_on_record = self.submit_on_record, False
             try:
                 yield
             except BaseException:
                 if submits and self._reset_on_submit:
-                    self.reset()  # it keeps nothing: not the half of a call either
+                    self.reset()  # which forgets the first half of the call too
                 raise
             finally:
                 self.submit_on_record = submits
             if submits:
                 self.submit()
 
-    def _keep_block(self, offset: int, block: "bytes | bytearray") -> None:
-        """Put the argument bytes of a dispatch where they lie in an instance."""
+    def _store_block(self, offset: int, block: "bytes | bytearray") -> None:
+        """Store the argument bytes of a dispatch at their offset in an instance."""
         missing = offset - len(self._instance)
         if missing > 0:
             self._instance += bytes(missing)
@@ -254,7 +295,7 @@ class CommandGraph(CommandList):
         pc_values: Mapping[str, object] | None = None,
         shader_uuid: object = None,
     ) -> None:
-        """Append a dispatch of a kernel whose plan was made by hand.
+        """Append a dispatch of a kernel whose plan the caller compiled.
 
         Parameters
         ----------
@@ -267,12 +308,12 @@ class CommandGraph(CommandList):
         blocks
             Workgroups along x, y and z.
         bound_buffers, bound_samplers
-            What is bound where. The members named by `shape_name` get the buffers' shapes.
+            The resources and their bindings. The members named by `shape_name` get the buffers' shapes.
         uniform_values, pc_values
             Values of the argument block's members by name; a variable of `bind_var` among `pc_values` gets
             its value at each submit.
         shader_uuid
-            Tells the values of this dispatch from others' in `uniform_values`.
+            Key of this dispatch's values in `uniform_values`.
 
         Raises
         ------
@@ -287,7 +328,7 @@ class CommandGraph(CommandList):
         layout = shader_description.layout()
         shapes = {info.shape_name: info.buffer.shader_shape for info in bound_buffers if info.shape_name}
         values = {**(uniform_values or {}), **(pc_values or {}), **shapes}
-        block, variables = _filled(shader_description.name, layout, exec_limits, values)
+        block, variables = _pack_members(shader_description.name, layout, exec_limits, values)
         uniform_binding = list(shader_description.binding_type_list).index(3) if layout.uniform else -1
         descriptors = DescriptorSet(plan)
         for info in bound_buffers:
@@ -296,63 +337,27 @@ class CommandGraph(CommandList):
             )
         for image in bound_samplers:
             descriptors.bind_sampler(image.sampler, image.binding, image.read_access, image.write_access)
-        groups = self._checked_blocks(blocks)
+        groups = self._parse_blocks(blocks)
         for variable, _ in variables:
             if variable.graph is not self:
                 raise ArgumentValueError(
                     f"{shader_description.name}: pc_values: {variable!r} was bound by another graph"
                 )
-        with self._lock:
-            bindings = descriptors.bindings(uniform_binding)
-            offset = self._native.record(plan._native, bindings, groups, len(block), uniform_binding)
-            self._keep_block(offset, block)
-            self._recorded.add(None, tuple(descriptors.parents.values()), offset)
-            self.register_parent(plan)
+        bound = BoundPlan(plan, descriptors.bindings(uniform_binding), uniform_binding)
+        slots: dict[str, list[tuple[int, DType]]] = {}
+        for variable, slot in variables:
+            slots.setdefault(variable.name, []).append((slot.offset, slot.kind))
+        with self.recording_together():
+            self._append_dispatch(bound, block, groups, True, tuple(descriptors.parents.values()), slots)
             self.register_parent(descriptors)
             self.recorded_descriptor_sets.append(descriptors)
-            for variable, slot in variables:
-                self._slots.setdefault(variable.name, []).append(_Slot(offset + slot.offset, slot.kind))
             self.uniform_values.update({(shader_uuid, name): value for name, value in values.items()})
-            if self.submit_on_record:
-                self.submit()
 
-    @internal
-    def record_compute_plan(
-        self, plan: ComputePlan, descriptor_set: DescriptorSet, blocks: Sequence[int]
-    ) -> None:
-        """Append a dispatch, as `CommandList`; its push constants are zeros."""
+    def _append(self, record: Callable[[], object], resources: Sequence[Handle] = ()) -> None:
         with self._lock:
             offset = self.get_instance_size()
-            super().record_compute_plan(plan, descriptor_set, blocks)
-            self._recorded.add(None, tuple(descriptor_set.parents.values()), offset)
-
-    @internal
-    def record_bindings(
-        self, plan: ComputePlan, bindings: Sequence[Binding], groups: tuple[int, int, int], arguments: bytes
-    ) -> None:
-        """Append a dispatch with all that it needs at hand; the caller has checked it.
-
-        Parameters
-        ----------
-        plan
-            It is kept alive, but the graph does not end with it.
-        bindings
-            One for each of the plan's.
-        groups
-            Workgroups along x, y and z.
-        arguments
-            As many bytes as the plan has of push constants.
-        """
-        with self._lock:
-            offset = self._native.record(plan._native, bindings, groups, len(arguments))
-            if arguments:
-                self._keep_block(offset, arguments)
-            self._recorded.add(None, (), offset)
-
-    def _append(self, record: Callable[[], None]) -> None:
-        with self._lock:
             super()._append(record)
-            self._recorded.add(None, (), self._native.instance_size)
+            self._recorded.add(None, resources, offset)
 
     @internal
     def start(self, queue_index: int) -> int:
@@ -387,19 +392,19 @@ class CommandGraph(CommandList):
     def optimize(self, temporaries: Iterable[Buffer[Any]] = ()) -> int:
         """Replace dispatches in a row by one where that changes nothing but the time they take.
 
-        Neighbouring dispatches of element-wise kernels over the same invocations become one kernel: what one
-        passes to the next stays in registers, each element is loaded once, and stored once. Element-wise
-        means that a buffer that some kernel of a chain writes and another one touches is reached by every
-        invocation at one element of its own only. What cannot be proven so, images that are written,
-        workgroup memory, atomics, prints and checks end a chain; they stay as they are, in their order.
+        Neighbouring dispatches of element-wise kernels over the same invocations become one kernel: values
+        passed from one to the next stay in registers, and each element is loaded and stored once.
+        Element-wise means: if one kernel of a chain writes a buffer that another one accesses, then every
+        invocation accesses a single element of it, its own. Kernels for which this cannot be proven, and
+        those with image stores, shared memory, atomics, prints or checks, end a chain and stay as they are.
 
         The recording may go on, be reset or optimized again afterwards. Bound variables keep their names.
 
         Parameters
         ----------
         temporaries
-            Buffers whose contents nobody will read after a submit. Where no other dispatch of the graph uses
-            them, they are not written at all.
+            Buffers whose contents are not read after a submit. They are not written at all unless other
+            dispatches of the graph use them.
 
         Returns
         -------
@@ -408,14 +413,14 @@ class CommandGraph(CommandList):
         Raises
         ------
         TypeError
-            `temporaries` are no buffers.
+            An entry of `temporaries` is not a buffer.
         RuntimeError
             The graph or one of the buffers was destroyed.
         ShaderBuildError
-            The driver refused a fused kernel; the recording is as it was.
+            The driver rejected a fused kernel. The recording is unchanged.
         """
         self.require_alive()
-        discarded = _handles_of(temporaries)
+        discarded = _find_handles(temporaries)
         with self._lock:
             count = self._native.length
             recorded = self._recorded.dispatches()
@@ -429,13 +434,13 @@ class CommandGraph(CommandList):
             try:
                 order = plan.record(self, count)
                 recorded = self._recorded.dispatches()
-                moves = plan.moves(recorded, order)
+                moves = plan.find_moves(recorded, order)
                 arranged = self._native.rearrange(order)
             except BaseException:
                 self.truncate(count)
                 raise
             self._relocate(moves, self._instance)
-            self._relocate(Moves.together(arranged), bytearray(self.get_instance_size()))
+            self._relocate(Moves.pack(arranged), bytearray(self.get_instance_size()))
             ends = accumulate((size for _, size in arranged), initial=0)
             self._recorded = Recording(
                 (*recorded[number][:2], end) for number, end in zip(order, ends, strict=False)
@@ -443,20 +448,20 @@ class CommandGraph(CommandList):
             return plan.saved
 
     def _relocate(self, moves: Moves, target: bytearray) -> None:
-        """Copy argument bytes to where they lie from now on, and follow with all that points at them."""
+        """Move argument bytes to their new offsets, and update the offsets of variables and probes."""
         moves.copy(self._instance, target)
         self._instance = target
         for name, slots in self._slots.items():
-            self._slots[name] = [_Slot(moves.followed(slot.offset), slot.kind) for slot in slots]
-        self._probes = [(moves.followed(offset), probe) for offset, probe in self._probes]
+            self._slots[name] = [_Slot(moves.follow(slot.offset), slot.kind) for slot in slots]
+        self._probes = [(moves.follow(offset), probe) for offset, probe in self._probes]
 
     def __repr__(self) -> str:
         try:
             count = self.length
         except RuntimeError:
-            return self._described("no commands")
+            return self._describe("no commands")
         variables = "".join(f", variable {name!r}" for name in self._slots)
-        return self._described(f"{count} command{'s' * (count != 1)}{variables}")
+        return self._describe(f"{count} command{'s' * (count != 1)}{variables}")
 
     def bind_var(self, name: str) -> BoundVariable:
         """Return an object to pass as the argument of a `Var[...]` parameter; `set_var` gives it values.
@@ -483,8 +488,8 @@ class CommandGraph(CommandList):
         name
             As given to `bind_var`.
         value
-            A number, vector or matrix as the kernel wants it. For a submit of N > 1 instances: a number for
-            all of them, or a sequence of N values.
+            A number, vector or matrix of the parameter's dtype. For a submit of N > 1 instances: one number
+            for all of them, or a sequence of N values.
 
         Raises
         ------
@@ -496,7 +501,7 @@ class CommandGraph(CommandList):
         array = _as_numbers(name, value)
         with self._lock:
             self._check_bound(name)
-            # Copied, so that what the caller does to a list or array afterwards changes nothing.
+            # copied, so that later changes by the caller have no effect
             self.pc_values[name] = array.copy() if isinstance(value, np.ndarray) else array
 
     def _check_bound(self, name: str) -> None:
@@ -518,14 +523,15 @@ class CommandGraph(CommandList):
     ) -> None:
         """Queue everything recorded, `instance_count` times (None: once).
 
-        Returns at once, unless a recorded kernel prints or is checked: then once it is done.
+        Returns immediately, unless a recorded kernel prints or is checked: then it waits for the work.
 
         Parameters
         ----------
         instance_count
             How many runs; each has its own row of bound values.
         queue_index
-            -2 every queue of the context, each on its own copy of the buffers; -1 any one; else that one.
+            -2: every queue of the context, each with its own copy of the buffers; -1: any queue; else the
+            queue of that index.
 
         Raises
         ------
@@ -533,13 +539,13 @@ class CommandGraph(CommandList):
             A bound variable has no value, or its value does not fit its type or the number of instances; or
             there is no such queue.
         CheckError
-            A checked kernel violated a check; everything has been run.
+            A checked kernel violated a check. All work has been done.
         """
         self.require_alive()
-        instances = 1 if instance_count is None else checked_instances(instance_count)
+        instances = 1 if instance_count is None else parse_instances(instance_count)
         with self._lock:
             self._check_set()
-            rows = self._rows(instances)
+            rows = self._pack_rows(instances)
             if self._probes:
                 self._submit_observed(rows, instances, queue_index)
             else:
@@ -550,7 +556,7 @@ class CommandGraph(CommandList):
     @property
     @internal
     def diagnostics(self) -> "Diagnostics":
-        """What the observed kernels of this graph report to."""
+        """The receiver of what observed kernels of this graph report."""
         if self._diagnostics is None:
             from vkdispatch.execution_pipeline.diagnostics import Diagnostics  # and with it the language
 
@@ -558,7 +564,7 @@ class CommandGraph(CommandList):
         return self._diagnostics
 
     def _submit_observed(self, rows: Rows, instances: int, queue_index: int) -> None:
-        """Submit launches each of which knows its number; wait for what they have to say."""
+        """Submit launches with their numbers, wait, and deliver their prints and violations."""
         numbered = np.frombuffer(bytearray(rows), np.uint8).reshape(instances, -1)
         count = len(self._probes)
         for position, (offset, _) in enumerate(self._probes):
@@ -572,7 +578,7 @@ class CommandGraph(CommandList):
         try:
             self.diagnostics.observe(launch, [probe for _, probe in self._probes])
         except CheckError:
-            # a submit that told of a violation was one all the same
+            # the submit took place all the same
             if self._reset_on_submit:
                 self.reset()
             raise
@@ -581,13 +587,13 @@ class CommandGraph(CommandList):
         """Queue everything recorded on any one queue; see `submit`."""
         self.submit(instance_count, ANY_QUEUE)
 
-    def _rows(self, instances: int) -> Rows:
-        """Return the argument bytes of all instances, bound values patched in."""
+    def _pack_rows(self, instances: int) -> Rows:
+        """Return the argument bytes of all instances, with the values of bound variables."""
         self._complete_instance()
         size = len(self._instance)
         if not self.pc_values and instances == 1:
             return self._instance
-        # Copied by NumPy, which gives up Python's lock for that.
+        # NumPy releases the GIL while it copies
         rows = np.empty((instances, size), np.uint8)
         rows[:] = np.frombuffer(self._instance, np.uint8)
         for name, value in self.pc_values.items():
@@ -599,7 +605,7 @@ class CommandGraph(CommandList):
         return rows.reshape(-1).data
 
     def _complete_instance(self) -> None:
-        """Give dispatches whose arguments nobody packs their zeros."""
+        """Append zeros for the arguments of dispatches that have no packed ones."""
         self._instance += bytes(self.get_instance_size() - len(self._instance))
 
     @internal
@@ -608,7 +614,7 @@ class CommandGraph(CommandList):
         self.require_alive()
         with self._lock:
             self._check_set()
-            self._rows(checked_instances(instance_count))
+            self._pack_rows(parse_instances(instance_count))
 
     @internal
     def prepare_for_cuda_graph_capture(self, instance_count: int | None = None) -> None:
@@ -621,7 +627,7 @@ class CommandGraph(CommandList):
         """A copy of one instance's argument bytes, with the places of bound variables as its elements."""
         builder = BufferBuilder(usage=BufferUsage.PUSH_CONSTANT)
         with self._lock:
-            rows = self._rows(1)
+            rows = self._pack_rows(1)
             for name, slots in self._slots.items():
                 for position, slot in enumerate(slots):
                     place = slice(slot.offset, slot.offset + slot.kind.item_size)
@@ -653,7 +659,7 @@ class CommandGraph(CommandList):
             self._recorded = Recording()
 
 
-def _handles_of(temporaries: Iterable[Buffer[Any]]) -> frozenset[int]:
+def _find_handles(temporaries: Iterable[Buffer[Any]]) -> frozenset[int]:
     """Return the handles of buffers. Raises TypeError or RuntimeError if they are none."""
     if isinstance(temporaries, Buffer) or not isinstance(temporaries, Iterable):
         raise ArgumentTypeError(f"temporaries: expected a sequence of buffers, got {temporaries!r}")
@@ -666,10 +672,10 @@ def _handles_of(temporaries: Iterable[Buffer[Any]]) -> frozenset[int]:
     return frozenset(handles)
 
 
-def _filled(
+def _pack_members(
     who: str, layout: "ArgumentLayout", exec_limits: Sequence[int], values: Mapping[str, object]
 ) -> tuple[bytearray, list[tuple[BoundVariable, _Slot]]]:
-    """Return a dispatch's argument bytes, and where bound variables go in them."""
+    """Return a dispatch's argument bytes, and the offsets of bound variables in them."""
     block = bytearray(layout.size)
     variables = []
     for member in layout.members:
@@ -729,7 +735,7 @@ _DEFAULT = "graphs.default"
 
 
 def default_graph() -> CommandGraph:
-    """Return this thread's own graph, which submits every call as it is recorded and keeps nothing."""
+    """Return this thread's own graph, which submits every call as it is recorded and then forgets it."""
     default = get_context()._keep(_DEFAULT, _DefaultGraph)
     graph = default.graph
     if graph is None or graph.destroyed:
@@ -743,7 +749,7 @@ def global_graph() -> CommandGraph:
 
 
 def set_global_graph(graph: CommandGraph | None = None) -> None:
-    """Send this thread's calls without `graph=` to `graph`; None sends them to the default graph again.
+    """Record this thread's calls without `graph=` into `graph`; None restores the default graph.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Fewer dispatches for the same work: neighbours of a recording that one kernel can do are replaced by it."""
+"""Plans to fuse neighbouring dispatches of a recording into one kernel."""
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class Fusible(Protocol):
-    """A kernel as it was recorded, as far as fusing its launches needs it."""
+    """A recorded kernel, as far as fusing its launches needs it."""
 
     @property
     def layout(self) -> "ArgumentLayout":
-        """Where its arguments lie."""
+        """The layout of its arguments."""
 
     def fuse(
         self, launches: "Sequence[Launch]", uses: Mapping[int, int], discarded: frozenset[int]
@@ -29,27 +29,26 @@ class Fusible(Protocol):
         uses
             How many dispatches of the graph bind each resource, by handle.
         discarded
-            Handles of the buffers whose contents nobody will read.
+            Handles of the buffers whose contents are not read afterwards.
         """
 
 
 class Chained(Protocol):
-    """A kernel that does the work of several."""
+    """A fused kernel."""
 
     def record(self, graph: Any) -> None:
-        """Record a launch of it; `Fusion.values` say what its arguments are then given."""
+        """Record a launch of it. Its arguments are copied afterwards, as `Fusion.values` says."""
 
 
-# What there is to know of a dispatch: its kernel, or None if it stays as it is; the buffers, images and
-# samplers that it binds, in the order of the kernel's slots; where its arguments lie in an instance.
+# A dispatch: its kernel, or None if it cannot be fused; the buffers, images and samplers that it binds, in
+# the order of the kernel's slots; the offset of its arguments in an instance.
 Recorded = tuple[Fusible | None, Sequence[Handle], int]
 
 
 class Recording:
-    """What a graph keeps of its dispatches.
+    """The dispatches of a graph.
 
-    Flat lists: an object for each dispatch would have the garbage collector look at all of them again and
-    again.
+    They are kept in flat lists, as the garbage collector would traverse an object per dispatch repeatedly.
     """
 
     __slots__ = ("bound", "ends", "kernels", "offsets")
@@ -87,7 +86,7 @@ class Recording:
 
 @record(eq=False)
 class Launch:
-    """A recorded dispatch that may be fused with others.
+    """A recorded dispatch that can be fused with others.
 
     Attributes
     ----------
@@ -114,12 +113,12 @@ class Fusion:
     Attributes
     ----------
     first, count
-        Which of the launches.
+        The launches that it replaces.
     kernel
-        What to record instead.
+        The kernel to record instead.
     values
-        For each argument: the launch's number in the chain, where its bytes lie there, how many they are, and
-        the name of the new kernel's member.
+        For each argument: the position of its launch in the chain, offset and size of its bytes there, and
+        the name of the fused kernel's member.
     """
 
     first: int
@@ -130,7 +129,7 @@ class Fusion:
 
 @record(eq=False)
 class Move:
-    """Where `size` bytes of a recording's arguments go."""
+    """A move of `size` bytes of a recording's arguments."""
 
     source: int
     target: int
@@ -139,7 +138,10 @@ class Move:
 
 @record(eq=False)
 class Plan:
-    """How to shorten a recording: in order what stays (its number), or a first number and what is fused."""
+    """The steps of a shortened recording, in order.
+
+    A step is the number of a dispatch that stays, or that of the first one of a fusion with the fusion.
+    """
 
     steps: "list[int | tuple[int, Fusion]]"
 
@@ -149,7 +151,7 @@ class Plan:
         return sum(step[1].count - 1 for step in self.steps if not isinstance(step, int))
 
     def record(self, graph: Any, count: int) -> list[int]:
-        """Record the new kernels behind the `count` dispatches that a graph has; returns the final order."""
+        """Record the fused kernels behind the `count` dispatches of a graph; return the final order."""
         order = []
         for step in self.steps:
             if isinstance(step, int):
@@ -160,8 +162,8 @@ class Plan:
             count += 1
         return order
 
-    def moves(self, recorded: Sequence[Recorded], order: Sequence[int]) -> "Moves":
-        """Return where the arguments of fused dispatches go."""
+    def find_moves(self, recorded: Sequence[Recorded], order: Sequence[int]) -> "Moves":
+        """Return the moves of the arguments of fused dispatches."""
         moves: list[Move] = []
         for step, number in zip(self.steps, order, strict=True):
             if isinstance(step, int):
@@ -181,7 +183,7 @@ def plan_fusions(
     bound: Sequence[int],
     discarded: frozenset[int],
 ) -> Plan:
-    """Find what can be fused.
+    """Find the dispatches that can be fused.
 
     Parameters
     ----------
@@ -192,7 +194,7 @@ def plan_fusions(
     bound
         Offsets into it of bound variables, ascending.
     discarded
-        Handles of the buffers whose contents nobody will read.
+        Handles of the buffers whose contents are not read afterwards.
     """
     uses = Counter(
         handle
@@ -210,7 +212,7 @@ def plan_fusions(
             continue
         while end < len(recorded) and recorded[end][0] is not None:
             end += 1
-        launches = [_launch(each, instance, bound) for each in recorded[start:end]]
+        launches = [_make_launch(each, instance, bound) for each in recorded[start:end]]
         position = 0
         for fusion in kernel.fuse(launches, uses, discarded):
             plan.steps.extend(range(start + position, start + fusion.first))
@@ -221,7 +223,7 @@ def plan_fusions(
     return plan
 
 
-def _launch(recorded: Recorded, instance: "bytes | bytearray", bound: Sequence[int]) -> Launch:
+def _make_launch(recorded: Recorded, instance: "bytes | bytearray", bound: Sequence[int]) -> Launch:
     kernel, resources, begin = recorded
     assert kernel is not None
     end = begin + kernel.layout.size
@@ -232,23 +234,23 @@ def _launch(recorded: Recorded, instance: "bytes | bytearray", bound: Sequence[i
 
 
 class Moves:
-    """Where stretches of bytes go. They do not overlap."""
+    """Moves of byte ranges that do not overlap."""
 
     def __init__(self, moves: Sequence[Move]) -> None:
         self._moves = sorted((move for move in moves if move.size), key=lambda move: move.source)
         self._sources = [move.source for move in self._moves]
 
     @classmethod
-    def together(cls, stretches: Sequence[tuple[int, int]]) -> "Moves":
-        """Put (offset, size) stretches one after another."""
+    def pack(cls, stretches: Sequence[tuple[int, int]]) -> "Moves":
+        """Return the moves that put (offset, size) ranges one after another."""
         moves, end = [], 0
         for offset, size in stretches:
             moves.append(Move(offset, end, size))
             end += size
         return cls(moves)
 
-    def followed(self, offset: int) -> int:
-        """Return where a byte is then; one that nobody moves stays."""
+    def follow(self, offset: int) -> int:
+        """Return the new offset of a byte; bytes outside the ranges stay."""
         position = bisect_right(self._sources, offset) - 1
         if position < 0:
             return offset

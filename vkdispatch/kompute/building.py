@@ -16,7 +16,7 @@ from vkdispatch.base.spirv.module import Module, read_module, validate
 from vkdispatch.base.spirv.reflection import Interface, Resource, Type, reflect
 from vkdispatch.base.spirv.repeat import MOST, repeated
 from vkdispatch.base.spirv.type_checks import check_types
-from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.execution_pipeline.command_graph import BoundPlan, CommandGraph
 from vkdispatch.kompute.constants import DECLARED, as_constants
 from vkdispatch.kompute.errors import KomputeError
 from vkdispatch.kompute.memory import Image, Memory
@@ -157,7 +157,8 @@ class SpirvDispatch:
 
     def record(self, graph: CommandGraph, constants: Array) -> None:
         """Append a dispatch to a graph."""
-        graph.record_bindings(self.plan, self.bindings, self.groups, constants.tobytes() + self.padding)
+        bound = BoundPlan(self.plan, self.bindings)
+        graph._append_dispatch(bound, constants.tobytes() + self.padding, self.groups, True)
 
     def regrouped(self, groups: Groups) -> "SpirvDispatch":
         """Return the same with other workgroup counts. Raises RuntimeError where they are too many."""

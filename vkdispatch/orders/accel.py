@@ -29,7 +29,7 @@ from vkdispatch.orders.grid import Grid, Workers, make_grid
 from vkdispatch.orders.models import EngineProgram, Placement, Program
 from vkdispatch.orders.order import checked_compile
 from vkdispatch.orders.output import Output
-from vkdispatch.orders.runs import Run, Runs, checked_timeout
+from vkdispatch.orders.runs import Run, Runs, parse_timeout
 
 _OFF = -1.0  # a tolerance that nothing has
 
@@ -101,7 +101,7 @@ class Accel:
         self._builders: dict[object, Builder] = {}
         self._builder = self._builder_of(self._arguments)
         self._tolerance = _checked_tolerance(verify)
-        kind = self._checked_kind(kind)
+        kind = self._parse_kind(kind)
         self._program: Program = self._builder.first() if kind is None else self._builder.chosen(kind)
         self._verifies = self._tolerance != _OFF
         self._verified = self._builder.others(self._program) if self._verifies else ()
@@ -209,7 +209,7 @@ class Accel:
             An argument cannot be used, or there is no such device.
         """
         grid = make_grid(workers)
-        seconds = checked_timeout(timeout)
+        seconds = parse_timeout(timeout)
         number, lane = _checked_number(device, "device"), _checked_number(channel, "channel")
         own = inputs is None and outputs is None
         arguments = self._arguments if own else replace_arguments(self._arguments, inputs, outputs)
@@ -253,7 +253,7 @@ class Accel:
         TypeError, ValueError
             `run` never returned this id.
         """
-        self._runs.wait(self._runs.checked_ids(run_id), checked_timeout(timeout))
+        self._runs.wait(self._runs.checked_ids(run_id), parse_timeout(timeout))
 
     def isbusy(self) -> bool:
         """Whether any run is not over yet."""
@@ -283,7 +283,7 @@ class Accel:
         TypeError, ValueError
             `run` never returned this id, or an argument cannot be used.
         """
-        seconds = checked_timeout(timeout)
+        seconds = parse_timeout(timeout)
         ids = self._runs.checked_ids(run_id)
         flag = plain(output)
         bring = flag if isinstance(flag, bool) else True
@@ -331,7 +331,7 @@ class Accel:
         TypeError, ValueError
             `kind` names no model of the order, or not that of the class.
         """
-        program = self._builder.chosen(self._checked_kind(kind))
+        program = self._builder.chosen(self._parse_kind(kind))
         with self._lock:
             # there need not be such a device in the other model
             device = self._device if self._placement is None or program.model == self.model else 0
@@ -419,7 +419,7 @@ class Accel:
         program = builder.chosen(self.model)
         return program, builder.others(program) if self._verifies else ()
 
-    def _checked_kind(self, kind: Any) -> Any:
+    def _parse_kind(self, kind: Any) -> Any:
         """Return `kind`, or what stands for it in a class of one model. Raises ValueError for another one."""
         if self.name is None:
             return kind
@@ -542,7 +542,7 @@ class Accel:
 
     def _output(self, run_id: Any, output: object, force: object, timeout: Any) -> object:
         """Wait for runs, bring what is there, and return it: `output` as a method."""
-        again, seconds = _checked_flag(force, "force"), checked_timeout(timeout)
+        again, seconds = _checked_flag(force, "force"), parse_timeout(timeout)
         ids = self._runs.checked_ids(run_id)
         targets = () if output is None else self._targets(ids, output)
         self._runs.wait(ids, seconds)

@@ -266,7 +266,7 @@ def _forget() -> None:
 os.register_at_fork(after_in_child=_forget)
 
 
-def checked_timeout(timeout: object) -> float | None:
+def parse_timeout(timeout: object) -> float | None:
     """Return a timeout in seconds, or None. Raises TypeError or ValueError for anything else."""
     if timeout is None:
         return None

@@ -5,7 +5,7 @@ from typing import Any
 
 from vkdispatch.arrays.dtypes import parse_dtype
 from vkdispatch.arrays.numbers import is_int
-from vkdispatch.base.buffer import Buffer, checked_shape
+from vkdispatch.base.buffer import Buffer, parse_shape
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, global_graph
@@ -26,7 +26,7 @@ def parse_size(size: Any, out: Any) -> tuple[int, ...]:
         raise ArgumentTypeError(f"size: expected an int or up to 3 ints, got {size!r}")
     if len(whole) > 3 or min(whole, default=0) < 0:
         raise ArgumentValueError(f"size: expected up to 3 ints of 0 or more, got {size!r}")
-    return checked_shape(tuple(whole))
+    return parse_shape(tuple(whole))
 
 
 def parse_graph(graph: Any) -> CommandGraph:

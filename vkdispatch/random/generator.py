@@ -24,7 +24,7 @@ from vkdispatch.random.launching import Distribution
 from vkdispatch.random.permuting import RANKED, gather, key_words, permute, place_type
 from vkdispatch.random.position import StreamPosition
 from vkdispatch.random.seeding import PHILOX4X32, PHILOX4X64, Origin, parse_seed, read_state
-from vkdispatch.shader.parameters import given
+from vkdispatch.shader.parameters import describe
 
 
 class Generator:
@@ -359,7 +359,7 @@ class Generator:
         It needs memory for a copy of the buffer.
         """
         if not isinstance(x, Buffer):
-            raise ArgumentTypeError(f"x: expected a vd.Buffer, got {given(x)}")
+            raise ArgumentTypeError(f"x: expected a vd.Buffer, got {describe(x)}")
         chosen = parse_graph(graph)
         source = parse_operand(x, "x")
         along = parse_axis(axis, len(source.shape))

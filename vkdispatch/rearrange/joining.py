@@ -25,7 +25,7 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.rearrange.moves import Move, Numbers, find_largest_word, is_moved_as_words, pack_numbers
 from vkdispatch.rearrange.narrow_planes import narrow_kernel, plan_interleave
 from vkdispatch.shader.map import MappedArray
-from vkdispatch.shader.parameters import given
+from vkdispatch.shader.parameters import describe
 from vkdispatch.shader.shader_function import ShaderFunction
 
 GROUP = 256
@@ -127,7 +127,7 @@ def stack(
 
 def _parse_arrays(arrays: Any) -> list[Operand]:
     if isinstance(arrays, (Buffer, MappedArray)) or not isinstance(arrays, Sequence):
-        raise ArgumentTypeError(f"arrays: expected a list or tuple of vd.Buffer, got {given(arrays)}")
+        raise ArgumentTypeError(f"arrays: expected a list or tuple of vd.Buffer, got {describe(arrays)}")
     if not arrays:
         raise ArgumentValueError("arrays: expected at least one")
     return [parse_operand(each, f"arrays[{k}]") for k, each in enumerate(arrays)]

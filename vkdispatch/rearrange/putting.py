@@ -44,7 +44,7 @@ from vkdispatch.rearrange.indices import (
     resolve_index,
 )
 from vkdispatch.rearrange.moves import Numbers, find_largest_word, pack_numbers, word_type
-from vkdispatch.shader.parameters import given
+from vkdispatch.shader.parameters import describe
 from vkdispatch.shader.shader_function import ShaderFunction
 
 GROUP = 256
@@ -95,7 +95,7 @@ def put(
         bounds.
     """
     if not isinstance(x, Buffer):
-        raise ArgumentTypeError(f"x: expected a vd.Buffer, which is written to, got {given(x)}")
+        raise ArgumentTypeError(f"x: expected a vd.Buffer, which is written to, got {describe(x)}")
     x.require_alive()
     if not x.is_writable:
         raise ArgumentValueError("x: the buffer is read-only memory of another library")

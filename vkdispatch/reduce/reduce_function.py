@@ -12,14 +12,14 @@ from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import (
     Context,
     as_int,
-    context_of,
-    elsewhere,
     get_context,
     is_current,
     use_context,
+    wrong_context,
 )
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.base.handle import context_of
 from vkdispatch.base.init import is_dummy
 from vkdispatch.codegen import Buffer as BufferAnnotation
 from vkdispatch.codegen import ShaderSource
@@ -33,7 +33,7 @@ from vkdispatch.reduce.layouts import find_shape, read_axes
 from vkdispatch.reduce.operations import ReduceOp, check_identity, check_operation
 from vkdispatch.reduce.planning import Planner
 from vkdispatch.shader.map import MappingFunction, check_elements
-from vkdispatch.shader.parameters import WrongBufferError, given
+from vkdispatch.shader.parameters import WrongBufferError, describe
 from vkdispatch.shader.references import Home, Referenced
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -66,7 +66,7 @@ class ReduceFunction(Referenced):
     def _home(self) -> Home | None:
         return self._defined
 
-    def _described(self) -> str:
+    def _describe(self) -> str:
         return f"reduction {self.name!r}"
 
     def __init__(
@@ -166,7 +166,7 @@ class ReduceFunction(Referenced):
         context = context_of(args)
         if context is not None and not is_current(context):
             if not context.usable:
-                raise elsewhere(f"{self.name}: argument 1: the buffer", context)
+                raise wrong_context(f"{self.name}: argument 1: the buffer", context)
             with use_context(context):
                 return self(*args, graph=graph)
         x = self._operand(args)
@@ -191,7 +191,7 @@ class ReduceFunction(Referenced):
             )
         if not isinstance(args[0], Buffer):
             raise WrongBufferError(
-                f"{self.name}: argument 1: expected a vd.Buffer, got {given(args[0])}; make one with "
+                f"{self.name}: argument 1: expected a vd.Buffer, got {describe(args[0])}; make one with "
                 "vd.asbuffer(...)"
             )
         for position, (annotation, argument) in enumerate(zip(self.input_types, args, strict=True), 1):

@@ -163,7 +163,7 @@ class ScanFunction(Referenced):
     def _home(self) -> Home | None:
         return home_of(self.function)
 
-    def _described(self) -> str:
+    def _describe(self) -> str:
         return f"scan {self.name!r}"
 
     def operation(self) -> ScanOp:

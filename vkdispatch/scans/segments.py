@@ -14,7 +14,7 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, bool_, int32, int64, uint32, uint64
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.shader.parameters import given
+from vkdispatch.shader.parameters import describe
 from vkdispatch.shader.shader_function import ShaderFunction
 
 _POSITION_TYPES = (int32, uint32, int64, uint64)
@@ -49,7 +49,7 @@ def make_flags(
     if segments is None:
         return None
     if not isinstance(segments, Buffer) or segments.var_type not in (bool_, *_POSITION_TYPES):
-        what = f"a buffer of {segments.var_type.name}" if isinstance(segments, Buffer) else given(segments)
+        what = f"a buffer of {segments.var_type.name}" if isinstance(segments, Buffer) else describe(segments)
         raise ArgumentTypeError(
             "segments: expected a vd.Buffer of bool (true where a segment begins) or of int32, uint32, int64 "
             f"or uint64 (where they begin), got {what}"

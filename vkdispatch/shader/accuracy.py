@@ -54,7 +54,7 @@ class _Function:
     high: float = 10.0
 
 
-def _named(
+def _make_function(
     name: str, twin: str = "", low: float = 0.001, high: float = 10.0, *, pair: bool = False
 ) -> _Function:
     """Return a function of the kernel language, and NumPy's of the same name or another one."""
@@ -72,25 +72,25 @@ def _named(
 
 
 _FUNCTIONS = {
-    "sin": _named("sin", low=-3.1, high=3.1),
-    "cos": _named("cos", low=-1.5, high=1.5),
-    "tan": _named("tan", low=-1.5, high=1.5),
-    "asin": _named("asin", "arcsin", -0.99, 0.99),
-    "acos": _named("acos", "arccos", -0.99, 0.99),
-    "atan": _named("atan", "arctan"),
-    "atan2": _named("atan2", "arctan2", pair=True),
-    "sinh": _named("sinh"),
-    "cosh": _named("cosh"),
-    "tanh": _named("tanh"),
-    "asinh": _named("asinh", "arcsinh"),
-    "acosh": _named("acosh", "arccosh", 1.1),
-    "atanh": _named("atanh", "arctanh", 0.001, 0.99),
-    "exp": _named("exp"),
-    "exp2": _named("exp2"),
-    "log": _named("log"),
-    "log2": _named("log2"),
-    "pow": _named("pow", "float_power", pair=True),
-    "sqrt": _named("sqrt"),
+    "sin": _make_function("sin", low=-3.1, high=3.1),
+    "cos": _make_function("cos", low=-1.5, high=1.5),
+    "tan": _make_function("tan", low=-1.5, high=1.5),
+    "asin": _make_function("asin", "arcsin", -0.99, 0.99),
+    "acos": _make_function("acos", "arccos", -0.99, 0.99),
+    "atan": _make_function("atan", "arctan"),
+    "atan2": _make_function("atan2", "arctan2", pair=True),
+    "sinh": _make_function("sinh"),
+    "cosh": _make_function("cosh"),
+    "tanh": _make_function("tanh"),
+    "asinh": _make_function("asinh", "arcsinh"),
+    "acosh": _make_function("acosh", "arccosh", 1.1),
+    "atanh": _make_function("atanh", "arctanh", 0.001, 0.99),
+    "exp": _make_function("exp"),
+    "exp2": _make_function("exp2"),
+    "log": _make_function("log"),
+    "log2": _make_function("log2"),
+    "pow": _make_function("pow", "float_power", pair=True),
+    "sqrt": _make_function("sqrt"),
     "inversesqrt": _Function(lambda x, y: vc.inversesqrt(x), lambda x, y: x**-0.5),
     "division": _Function(lambda x, y: x / y, lambda x, y: x / y),
 }

@@ -36,14 +36,14 @@ class Trial(Protocol):
         """Launch it."""
 
 
-def candidates(context: Context) -> list[int]:
+def list_candidates(context: Context) -> list[int]:
     """Return the powers of two from 32 to the most invocations that a workgroup may have along x."""
     most = context.max_invocations_along_x
     sizes = [1 << power for power in range(_SMALLEST.bit_length() - 1, most.bit_length())]
     return sizes or [most]
 
 
-def fastest_size(
+def find_fastest_size(
     context: Context,
     make_trial: Callable[[int], Trial],
     parameters: Sequence[Parameter],
@@ -64,16 +64,14 @@ def fastest_size(
     try:
         for parameter, value in zip(parameters, values, strict=True):
             if _is_written(parameter) and id(value) not in copies:
-                copies[id(value)] = (
-                    _copied_image(value) if isinstance(value, Image) else _copied_buffer(value)
-                )
+                copies[id(value)] = _copy_image(value) if isinstance(value, Image) else _copy_buffer(value)
         arguments = [copies.get(id(value), value) for value in values]
-        trials = {size: make_trial(size) for size in candidates(context)}
+        trials = {size: make_trial(size) for size in list_candidates(context)}
         # Compiled, and memory touched, before anything counts; the times tell how many runs to afford.
-        warm = _times(context, trials, arguments, 1)
+        warm = _measure(context, trials, arguments, 1)
         once = sum(times[0] for times in warm.values())
         rounds = min(_MOST, max(_FEWEST, math.ceil(_SECONDS / max(once, 1e-9))))
-        found = {size: median(times) for size, times in _times(context, trials, arguments, rounds).items()}
+        found = {size: median(times) for size, times in _measure(context, trials, arguments, rounds).items()}
     finally:
         current.chosen = chosen
         for copy in copies.values():
@@ -84,7 +82,7 @@ def fastest_size(
     return best
 
 
-def _times(
+def _measure(
     context: Context, trials: dict[int, Trial], arguments: Sequence[Any], rounds: int
 ) -> dict[int, list[float]]:
     """Return the seconds of each launch of each trial; they take turns."""
@@ -110,7 +108,7 @@ def _is_written(parameter: Parameter) -> bool:
     return any(isinstance(slot, (BufferSlot, ImageSlot)) and slot.writes for slot in parameter.slots)
 
 
-def _copied_buffer(buffer: Buffer[Any]) -> Buffer[Any]:
+def _copy_buffer(buffer: Buffer[Any]) -> Buffer[Any]:
     copy = Buffer(buffer.size, buffer.var_type)
     copy.shader_shape = buffer.shader_shape
     data = bytearray(buffer.mem_size)
@@ -120,7 +118,7 @@ def _copied_buffer(buffer: Buffer[Any]) -> Buffer[Any]:
     return copy
 
 
-def _copied_image(image: Image) -> Image:
+def _copy_image(image: Image) -> Image:
     sizes = image.shape[1:] if image.layers > 1 else image.shape
     copy = Image(sizes, image.layers, image.dtype, image.channels, image.view_type, image.mip_levels > 1)
     for queue in range(image.context.queue_count):
@@ -146,8 +144,8 @@ def remember(context: Context, description: ShaderDescription, extent: Extent, s
     disk_cache.store("measured", _key(context, description, extent), str(size).encode())
 
 
-def remembered(context: Context, description: ShaderDescription, extent: Extent) -> int | None:
+def recall(context: Context, description: ShaderDescription, extent: Extent) -> int | None:
     """Return the workgroup size that `remember` was given for such a launch, or None."""
     stored = disk_cache.load("measured", _key(context, description, extent))
     # Whatever the file says is one of these, or nothing.
-    return next((size for size in candidates(context) if str(size).encode() == stored), None)
+    return next((size for size in list_candidates(context) if str(size).encode() == stored), None)

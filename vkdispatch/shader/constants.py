@@ -10,17 +10,17 @@ from vkdispatch.base.record import replace
 from vkdispatch.codegen.constants import ConstantArray
 from vkdispatch.shader.parameters import CheckedCall
 
-# Launchers and recordings hold the buffers that they use: one whose array is gone ends with the last of them.
+# Launchers and recordings hold the buffers that they use, which outlive their arrays until then.
 _lock = threading.Lock()
 
 
-def uploaded(constants: Sequence[ConstantArray], context: Context) -> tuple[Buffer[Any], ...]:
-    """Return the buffers of constant arrays, made and written where there are none yet. Any thread may ask.
+def upload_constants(constants: Sequence[ConstantArray], context: Context) -> tuple[Buffer[Any], ...]:
+    """Return the buffers of constant arrays, and make and write those that do not exist yet. Thread-safe.
 
     Raises
     ------
     MemoryError
-        The device has no room.
+        The device is out of memory.
     """
     return tuple(_buffer_of(constant, context) for constant in constants)
 
@@ -36,9 +36,9 @@ def _buffer_of(constant: ConstantArray, context: Context) -> Buffer[Any]:
         return made
 
 
-def with_constants(call: CheckedCall, constants: Sequence[ConstantArray], context: Context) -> CheckedCall:
-    """Add what the caller of a kernel did not give: its constant arrays."""
+def add_constants(call: CheckedCall, constants: Sequence[ConstantArray], context: Context) -> CheckedCall:
+    """Append a kernel's constant arrays to the arguments of a call."""
     if not constants:
         return call
-    buffers = uploaded(constants, context)
+    buffers = upload_constants(constants, context)
     return replace(call, slots=(*call.slots, *buffers), resources=(*call.resources, *buffers))

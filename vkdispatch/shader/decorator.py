@@ -8,7 +8,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.rewrite.functions import kernel
 from vkdispatch.rewrite.returning import check_result
-from vkdispatch.shader.launch_size import checked_local_size, names_instance, size_of_instance
+from vkdispatch.shader.launch_size import names_instance, parse_local_size, size_of_instance
 from vkdispatch.shader.method import KernelMethod
 from vkdispatch.shader.observation import checks_of
 from vkdispatch.shader.references import home_of
@@ -89,7 +89,7 @@ def shader(
     if exec_size is not None and workgroups is not None:
         raise ArgumentValueError("exec_size, workgroups: give one of the two, not both")
     if not (isinstance(local_size, str) and local_size == "auto"):
-        checked_local_size(local_size)
+        parse_local_size(local_size)
     checks_of(check)
     # Local types that annotations given as text may name.
     local_names = sys._getframe(1).f_locals

@@ -1,39 +1,30 @@
-"""What a recorded launch tells of its kernel, so that graphs can fuse it with others."""
+"""The properties of recorded kernels that fusing their launches needs."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 from vkdispatch.analyses.layout import ArgumentLayout
 from vkdispatch.base.record import record
 from vkdispatch.codegen import ShaderDescription
-from vkdispatch.execution_pipeline.optimization import Fusion, Launch
 from vkdispatch.shader.launch_size import Extent
 from vkdispatch.shader.parameters import BufferSlot, ImageSlot, Slot
-
-# Makes a callable kernel of a description, for a workgroup size or None.
-MakeKernel = Callable[[ShaderDescription, Extent | None], Callable[..., None]]
-FindFusions = Callable[[Sequence[Launch], Mapping[int, int], frozenset[int]], list[Fusion]]
 
 
 @record(eq=False)
 class FusibleKernel:
-    """A kernel as it was recorded; see `Fusible` in `execution_pipeline.optimization`.
+    """A recorded kernel, with what fusing its launches needs.
 
     Attributes
     ----------
     description
         The kernel.
     layout
-        Where the arguments of the variant that was recorded lie.
+        The layout of the arguments of the recorded variant.
     resources
-        Positions, among the kernel's resources, of what a launch binds, in the order of its slots.
+        Positions among the kernel's resources of the bound buffers and images, in order of the slots.
     local_size
-        The workgroup size that its user asked for.
+        The workgroup size given by the user, or None.
     most_buffers
-        How many a kernel may bind.
-    make
-        Makes kernels like it.
-    find
-        Finds chains of such kernels.
+        The device's limit of storage buffers in a kernel.
     """
 
     description: ShaderDescription
@@ -41,17 +32,9 @@ class FusibleKernel:
     resources: tuple[int, ...]
     local_size: Extent | None
     most_buffers: int
-    make: MakeKernel
-    find: FindFusions
-
-    def fuse(
-        self, launches: Sequence[Launch], uses: Mapping[int, int], discarded: frozenset[int]
-    ) -> list[Fusion]:
-        """Find chains among launches in a row; see `Fusible`."""
-        return self.find(launches, uses, discarded)
 
 
 def bound_resources(description: ShaderDescription, slots: Sequence[Slot]) -> tuple[int, ...]:
-    """Return the positions, among a kernel's resources, of what its slots bind."""
+    """Return the positions among a kernel's resources of the buffers and images in its slots."""
     base = description.resource_binding_base
     return tuple(slot.binding - base for slot in slots if isinstance(slot, (BufferSlot, ImageSlot)))

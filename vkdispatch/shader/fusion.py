@@ -1,9 +1,9 @@
-"""Chains of recorded launches that one kernel can do: found, proven, and made into that kernel."""
+"""Chains of recorded launches that one kernel can do: found, proven, and described as that kernel."""
 
 import functools
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,13 +15,12 @@ from vkdispatch.base.handle import Handle
 from vkdispatch.base.packing import component_dtype
 from vkdispatch.base.record import field, record
 from vkdispatch.codegen import ArgType, ShaderArgumentInfo, ShaderDescription
-from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.execution_pipeline.optimization import Fusion, Launch
+from vkdispatch.execution_pipeline.optimization import Launch
 from vkdispatch.ir import Argument, Storage
 from vkdispatch.passes.elementwise import Elementwise, decided, decisions, elementwise
 from vkdispatch.passes.fuse import fuse
 from vkdispatch.passes.places import Part, is_kept_in_registers
-from vkdispatch.shader.fusible import FusibleKernel, MakeKernel
+from vkdispatch.shader.fusible import FusibleKernel
 from vkdispatch.shader.parameters import zero_of
 
 # Larger kernels take long to compile, and run out of registers.
@@ -32,15 +31,13 @@ _MOST_BUFFERS = 64
 _LONGEST_NAME = 80
 
 
-def find_fusions(
+def find_chains(
     launches: Sequence[Launch], uses: Mapping[int, int], discarded: frozenset[int]
-) -> list[Fusion]:
-    """Find chains among launches in a row; see `Fusible` in `execution_pipeline.optimization`."""
+) -> "list[FusedChain]":
+    """Find chains among launches in a row; see `Fusible.fuse` in `execution_pipeline.optimization`."""
     most = min([_MOST_BUFFERS, *(launch.kernel.most_buffers for launch in launches)])
     return [
-        chain.fusion(first, uses, discarded)
-        for first, chain in _chains(launches, most)
-        if len(chain.links) > 1
+        chain.fuse(first, uses, discarded) for first, chain in _cut(launches, most) if len(chain.links) > 1
     ]
 
 
@@ -67,25 +64,25 @@ class _Reach:
 
 
 @functools.lru_cache(maxsize=1024)
-def _elementwise(description: ShaderDescription) -> Elementwise | None:
+def _analyze(description: ShaderDescription) -> Elementwise | None:
     return elementwise(description.kernel)
 
 
 @functools.lru_cache(maxsize=1024)
-def _decided(description: ShaderDescription, known: tuple[bool | None, ...]) -> Elementwise | None:
+def _decide(description: ShaderDescription, known: tuple[bool | None, ...]) -> Elementwise | None:
     return decided(description.kernel, known)
 
 
 @functools.lru_cache(maxsize=4096)
-def _reach(
+def _find_reach(
     description: ShaderDescription, extent: Extent, values: tuple[tuple[int, ...] | None, ...]
 ) -> _Reach | None:
     """Look at a kernel; `values` are those of the arguments that its indices and conditions are made of."""
-    whole = _elementwise(description)
+    whole = _analyze(description)
     assert whole is not None
     known = dict(zip(whole.deciding, values, strict=True))
     answers = decisions(whole, Space(extent, known.get, whole.definitions))
-    element = _decided(description, answers)
+    element = _decide(description, answers)
     if element is None:
         return None
     space = Space(extent, known.get, element.definitions)
@@ -105,7 +102,7 @@ class _Use:
     kinds: set[Any] = field(factory=set)
     forms: set[Form | None] = field(factory=set)
 
-    def joined(self, other: "_Use") -> "_Use":
+    def join(self, other: "_Use") -> "_Use":
         """Return what both do together."""
         return _Use(
             self.links + other.links,
@@ -151,11 +148,11 @@ class _Link:
     uses: dict[int, _Use]
 
 
-def _link(launch: Launch) -> _Link | None:
+def _make_link(launch: Launch) -> _Link | None:
     kernel = launch.kernel
     if not isinstance(kernel, FusibleKernel):
         return None
-    whole = _elementwise(kernel.description)
+    whole = _analyze(kernel.description)
     exec_offset = kernel.layout.exec_offset
     if whole is None or exec_offset is None:
         return None
@@ -166,16 +163,16 @@ def _link(launch: Launch) -> _Link | None:
     x, y, z = (int(size) for size in sizes)
     if not x * y * z:
         return None
-    values = tuple(_integers(launch, argument, wide=wide) for argument in whole.deciding)
-    reach = _reach(kernel.description, (x, y, z), values)
+    values = tuple(_read_integers(launch, argument, wide=wide) for argument in whole.deciding)
+    reach = _find_reach(kernel.description, (x, y, z), values)
     if reach is None:
         return None
     bound = dict(zip(kernel.resources, launch.resources, strict=True))
-    keys = _keys(kernel, bound)
-    return _Link(launch, kernel, reach, (x, y, z), bound, keys, _uses(reach, bound))
+    keys = _find_keys(kernel, bound)
+    return _Link(launch, kernel, reach, (x, y, z), bound, keys, _find_uses(reach, bound))
 
 
-def _keys(kernel: FusibleKernel, bound: Mapping[int, Handle]) -> dict[int, _Key]:
+def _find_keys(kernel: FusibleKernel, bound: Mapping[int, Handle]) -> dict[int, _Key]:
     resources = kernel.description.kernel.resources
     keys: dict[int, _Key] = {}
     for position, handle in bound.items():
@@ -187,7 +184,7 @@ def _keys(kernel: FusibleKernel, bound: Mapping[int, Handle]) -> dict[int, _Key]
     return keys
 
 
-def _uses(reach: _Reach, bound: Mapping[int, Handle]) -> dict[int, _Use]:
+def _find_uses(reach: _Reach, bound: Mapping[int, Handle]) -> dict[int, _Use]:
     element = reach.element
     uses: dict[int, _Use] = {}
     for expr, form in zip(element.elements, reach.forms, strict=True):
@@ -200,7 +197,7 @@ def _uses(reach: _Reach, bound: Mapping[int, Handle]) -> dict[int, _Use]:
     return uses
 
 
-def _integers(launch: Launch, argument: Argument, *, wide: bool) -> tuple[int, ...] | None:
+def _read_integers(launch: Launch, argument: Argument, *, wide: bool) -> tuple[int, ...] | None:
     """Return the components of an argument, or None if a submit may change them or they are no integers."""
     kind = argument.dtype
     offset = launch.kernel.layout.offset_of(argument.name)
@@ -233,7 +230,7 @@ class _Chain:
         """Take a launch into the chain, if the proof holds for it."""
         uses, keys = dict(self._uses), self._keys | dict.fromkeys(link.keys.values())
         for handle, use in link.uses.items():
-            uses[handle] = uses[handle].joined(use) if handle in uses else use
+            uses[handle] = uses[handle].join(use) if handle in uses else use
             if not uses[handle].is_apart(link.reach.space):
                 return False
         element = link.reach.element
@@ -253,11 +250,11 @@ class _Chain:
         self._uses, self._keys, self._size, self._bytes = uses, keys, size, argument_bytes
         return True
 
-    def fusion(self, first: int, uses: Mapping[int, int], discarded: frozenset[int]) -> Fusion:
-        """Make the kernel that does the work of the chain, whose first launch has the number `first`."""
+    def fuse(self, first: int, uses: Mapping[int, int], discarded: frozenset[int]) -> "FusedChain":
+        """Describe the kernel that does the work of the chain, whose first launch has the number `first`."""
         numbers = {key: number for number, key in enumerate(self._keys)}
-        places = self._places(numbers)
-        parts = tuple(_part(link, numbers, places) for link in self.links)
+        places = self._number_places(numbers)
+        parts = tuple(_make_part(link, numbers, places) for link in self.links)
         here: dict[int, int] = {}
         for link in self.links:
             for handle in {resource._memory_handle for resource in link.launch.resources}:
@@ -273,25 +270,24 @@ class _Chain:
         kernel = self.links[0].kernel
         sizes = {link.kernel.local_size for link in self.links} - {None}
         planar = frozenset(
-            number for link in self.links for number, is_planar in _planar(link, numbers) if is_planar
+            number for link in self.links for number, is_planar in _find_planar(link, numbers) if is_planar
         )
-        made = _made(
-            _joined_name(names),
+        fused = _fuse_parts(
+            _join_names(names),
             parts,
             unread,
             planar,
             sizes.pop() if len(sizes) == 1 else None,
             kernel.description.backend,
-            kernel.make,
         )
         handles = {
             numbers[key]: link.bound[position] for link in self.links for position, key in link.keys.items()
         }
-        resources = tuple(handles[number] for number in made.resources)
-        launch = _FusedLaunch(made, resources, self.links[0].extent)
-        return Fusion(first, len(self.links), launch, tuple(self._values(made)))
+        resources = tuple(handles[number] for number in fused.resources)
+        extent, values = self.links[0].extent, tuple(self._list_values(fused))
+        return FusedChain(first, len(self.links), fused, resources, extent, values)
 
-    def _places(self, numbers: Mapping[_Key, int]) -> dict[tuple[int, Form], int]:
+    def _number_places(self, numbers: Mapping[_Key, int]) -> dict[tuple[int, Form], int]:
         """Give numbers to the elements that every invocation has for itself and several launches touch."""
         touched: dict[tuple[int, Form], set[int]] = {}
         for position, link in enumerate(self.links):
@@ -310,8 +306,8 @@ class _Chain:
         shared = [place for place, links in touched.items() if len(links) > 1]
         return {place: number for number, place in enumerate(shared)}
 
-    def _values(self, made: "_Made") -> Iterator[tuple[int, int, int, str]]:
-        for position, (link, members) in enumerate(zip(self.links, made.members, strict=True)):
+    def _list_values(self, fused: "FusedKernel") -> Iterator[tuple[int, int, int, str]]:
+        for position, (link, members) in enumerate(zip(self.links, fused.members, strict=True)):
             layout = link.kernel.layout
             for argument in link.reach.element.kernel.arguments:
                 if argument.name in members:
@@ -319,11 +315,11 @@ class _Chain:
                     yield position, offset, argument.dtype.item_size, members[argument.name]
 
 
-def _chains(launches: Sequence[Launch], most_buffers: int) -> Iterator[tuple[int, _Chain]]:
+def _cut(launches: Sequence[Launch], most_buffers: int) -> Iterator[tuple[int, _Chain]]:
     """Cut launches in a row into chains, as long as possible; each with the number of its first launch."""
     chain, first = _Chain(most_buffers), 0
     for position, launch in enumerate(launches):
-        link = _link(launch)
+        link = _make_link(launch)
         if link is not None and chain.links and chain.add(link):
             continue
         if chain.links:
@@ -335,7 +331,7 @@ def _chains(launches: Sequence[Launch], most_buffers: int) -> Iterator[tuple[int
         yield first, chain
 
 
-def _part(link: _Link, numbers: Mapping[_Key, int], places: Mapping[tuple[int, Form], int]) -> Part:
+def _make_part(link: _Link, numbers: Mapping[_Key, int], places: Mapping[tuple[int, Form], int]) -> Part:
     element, keys = link.reach.element, link.keys
     arguments = {argument.name: argument for argument in element.kernel.arguments}
     of_resource = tuple(numbers[keys[position]] for position in range(len(element.kernel.resources)))
@@ -352,14 +348,14 @@ def _part(link: _Link, numbers: Mapping[_Key, int], places: Mapping[tuple[int, F
     return Part(element, of_resource, tuple(found), shapes)
 
 
-def _planar(link: _Link, numbers: Mapping[_Key, int]) -> Iterator[tuple[int, bool]]:
+def _find_planar(link: _Link, numbers: Mapping[_Key, int]) -> Iterator[tuple[int, bool]]:
     keys = link.keys
     for info in link.kernel.description.shader_arg_infos:
         if info.binding is not None:
             yield numbers[keys[info.binding]], info.planar
 
 
-def _joined_name(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     """Join kernels' names: "a+b*3+c", or "a+...+c (17)" where that is long."""
     runs = [(name, len(list(group))) for name, group in itertools.groupby(names)]
     text = "+".join(name if count == 1 else f"{name}*{count}" for name, count in runs)
@@ -370,39 +366,60 @@ def _joined_name(names: Sequence[str]) -> str:
 
 
 @record(eq=False)
-class _Made:
-    """A fused kernel: what to call, with which resources and values; what became of the parts' members."""
+class FusedKernel:
+    """A kernel that does the work of several.
 
-    call: Callable[..., None]
+    Attributes
+    ----------
+    description, local_size
+        The kernel, and its workgroup size if the user of one of the several asked for one.
+    resources
+        For each of its resources, which one of the chain it is.
+    zeros
+        Values for the rest of its arguments, to be replaced when it is recorded.
+    members
+        For each of the several: by argument, the member that the argument became.
+    """
+
+    description: ShaderDescription
+    local_size: Extent | None
     resources: tuple[int, ...]
     zeros: tuple[Any, ...]
     members: tuple[dict[str, str], ...]
 
 
 @record(eq=False)
-class _FusedLaunch:
-    """A launch of a fused kernel, to be recorded."""
+class FusedChain:
+    """Launches in a row, and the one launch that can replace them.
 
-    made: _Made
+    Attributes
+    ----------
+    first, count
+        Which of the launches.
+    kernel, resources, extent
+        What to launch instead, with which buffers and samplers, over how many invocations.
+    values
+        See `Fusion` in `execution_pipeline.optimization`.
+    """
+
+    first: int
+    count: int
+    kernel: FusedKernel
     resources: tuple[Handle, ...]
     extent: Extent
-
-    def record(self, graph: CommandGraph) -> None:
-        """Record it; the values come from the launches it stands for."""
-        self.made.call(*self.resources, *self.made.zeros, graph=graph, exec_size=self.extent)
+    values: tuple[tuple[int, int, int, str], ...]
 
 
-# The same chain is compiled once.
+# The same chain is compiled once: its description is one object.
 @functools.lru_cache(maxsize=256)
-def _made(
+def _fuse_parts(
     name: str,
     parts: tuple[Part, ...],
     unread: frozenset[int],
     planar: frozenset[int],
     local_size: Extent | None,
     backend: Any,
-    make: MakeKernel,
-) -> _Made:
+) -> FusedKernel:
     fused = fuse(name, parts, unread)
     kernel = fused.kernel
     infos = []
@@ -441,4 +458,4 @@ def _made(
     )
     description = ShaderDescription(kernel, tuple(infos), backend)
     zeros = tuple(zero_of(argument.dtype) for argument in values)
-    return _Made(make(description, local_size), fused.resources, zeros, fused.members)
+    return FusedKernel(description, local_size, fused.resources, zeros, fused.members)

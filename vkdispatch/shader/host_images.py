@@ -15,7 +15,7 @@ from vkdispatch.interpreter.images import Sampling, Texels
 from vkdispatch.interpreter.memory import Cells
 from vkdispatch.interpreter.values import Array, value_shape
 from vkdispatch.ir import ImageBinding
-from vkdispatch.shader.parameters import ImageSlot, WrongBufferError, check_image, given
+from vkdispatch.shader.parameters import ImageSlot, WrongBufferError, check_image, describe
 
 _MOST_CHANNELS = 4
 _BORDERS = {
@@ -91,30 +91,30 @@ def host_image(who: str, slot: ImageSlot, value: Any) -> HostImage:
         levels[0] = levels[0] if levels[0].flags.writeable else levels[0].copy()
         shape = (image.layers, *image.shape[-binding.dimensions :], image.channels)
         parts = [_with_axes(level, image.layers, binding.dimensions, image.channels) for level in levels]
-        return _made(slot, shape, parts, settings, image, levels[0])
+        return _make_host_image(slot, shape, parts, settings, image, levels[0])
     if isinstance(value, HostSampler) and not binding.storage:
-        return _sampled(label, slot, value)
+        return _sample_host_image(label, slot, value)
     if not isinstance(value, np.ndarray):
         or_else = "vd.Image" if binding.storage else "vd.HostSampler or vd.Sampler"
-        raise WrongBufferError(f"{label}: expected a NumPy array or a {or_else}, got {given(value)}")
+        raise WrongBufferError(f"{label}: expected a NumPy array or a {or_else}, got {describe(value)}")
     if not binding.storage:
         _check_dtype(label, binding, value)
-        return _sampled(label, slot, HostSampler(value))
+        return _sample_host_image(label, slot, HostSampler(value))
     shape = _shape_of(label, binding, value)
     if slot.writes and not value.flags.writeable:
         raise ArgumentValueError(f"{label}: the kernel writes to it, and the array is read-only")
     whole = value if value.flags.c_contiguous else value.copy()
-    return _made(slot, shape, [whole.reshape(shape)], None, value, whole)
+    return _make_host_image(slot, shape, [whole.reshape(shape)], None, value, whole)
 
 
-def _sampled(label: str, slot: ImageSlot, sampler: HostSampler) -> HostImage:
+def _sample_host_image(label: str, slot: ImageSlot, sampler: HostSampler) -> HostImage:
     _check_dtype(label, slot.image, sampler.data)
     shape = _shape_of(label, slot.image, sampler.data)
     first = np.ascontiguousarray(sampler.data).reshape(shape)
     levels = [first]
     if sampler.enable_mipmaps:
         levels += mip_chain(first, tuple(range(1, len(shape) - 1)))
-    return _made(slot, shape, levels, sampler.settings, sampler, first)
+    return _make_host_image(slot, shape, levels, sampler.settings, sampler, first)
 
 
 def _with_axes(level: Array, layers: int, dimensions: int, channels: int) -> Array:
@@ -148,7 +148,7 @@ def _shape_of(label: str, binding: ImageBinding, array: Array) -> tuple[int, ...
     return (*(() if binding.arrayed else (1,)), *shape[:rank], channels)
 
 
-def _made(
+def _make_host_image(
     slot: ImageSlot,
     shape: tuple[int, ...],
     levels: list[Array],

@@ -41,8 +41,8 @@ from vkdispatch.shader.parameters import (
     WrongBufferError,
     check_apart,
     check_element,
-    checked_number,
-    given,
+    describe,
+    parse_number,
     parts_of,
 )
 
@@ -145,7 +145,7 @@ def host_resources(
     return tuple(found)
 
 
-def checked(value: object) -> Checked:
+def parse_host_checks(value: object) -> Checked:
     """Understand the `check` of a call, as `vd.shader` does. Raises TypeError or ValueError if it is none."""
     checks = parse_checks(value)
     return Checked(
@@ -170,7 +170,7 @@ def _host_buffer(
     wanted = np.dtype(to_numpy_dtype(host)) if is_complex(host) and not trailing else component_dtype(host)
     text = f"a NumPy array of {wanted}" + (f" whose last axes are {trailing}" if trailing else "")
     if not isinstance(value, np.ndarray):
-        raise WrongBufferError(f"{label}: expected {text}, or a vd.Buffer, got {given(value)}")
+        raise WrongBufferError(f"{label}: expected {text}, or a vd.Buffer, got {describe(value)}")
     axes = value.ndim - len(trailing)
     if host is bfloat16 and value.dtype.name == "bfloat16":
         value = value.view(np.uint16)
@@ -189,7 +189,7 @@ def _host_buffer(
 def _host_structures(label: str, kind: type[Structure], value: Any, written: bool) -> HostBuffer:
     if not isinstance(value, np.ndarray):
         raise WrongBufferError(
-            f"{label}: expected a structured NumPy array, or a vd.Buffer, got {given(value)}"
+            f"{label}: expected a structured NumPy array, or a vd.Buffer, got {describe(value)}"
         )
     if value.ndim > _MOST_AXES:
         raise ArgumentValueError(f"{label}: a buffer has up to {_MOST_AXES} axes, got {value.ndim}")
@@ -298,6 +298,6 @@ def _argument(who: str, slot: ValueSlot, value: Any) -> Array:
     if isinstance(value, BoundVariable):
         raise ArgumentValueError(f"{label}: a bound variable has no value here; give a {slot.kind.name}")
     return uniform(
-        np.frombuffer(pack(slot.kind, checked_number(who, slot, value), label), component_dtype(slot.kind)),
+        np.frombuffer(pack(slot.kind, parse_number(who, slot, value), label), component_dtype(slot.kind)),
         slot.kind,
     )

@@ -87,8 +87,8 @@ class LaunchSize:
         except AttributeError as error:
             if self.names is None or isinstance(error, VkDispatchError):
                 raise
-            raise ComponentError(_explained(self.option, error, self.names, values)) from error
-        return checked_extent(self.option, size)
+            raise ComponentError(_explain(self.option, error, self.names, values)) from error
+        return parse_extent(self.option, size)
 
 
 def parse_launch_size(option: str, value: object, names: Sequence[str]) -> LaunchSize:
@@ -114,10 +114,10 @@ def parse_launch_size(option: str, value: object, names: Sequence[str]) -> Launc
     if isinstance(value, LaunchSize):
         return value
     if isinstance(value, str):
-        return LaunchSize(option, None, _compiled(option, value, tuple(names)), tuple(names))
+        return LaunchSize(option, None, _compile(option, value, tuple(names)), tuple(names))
     if callable(value):
         return LaunchSize(option, None, _with_holder(value, tuple(names)))
-    return LaunchSize(option, checked_extent(option, value), None)
+    return LaunchSize(option, parse_extent(option, value), None)
 
 
 def size_of_instance(
@@ -129,7 +129,7 @@ def size_of_instance(
     """
     if not isinstance(value, str):
         return value
-    compute = _compiled(option, value, (first, *names))
+    compute = _compile(option, value, (first, *names))
     return LaunchSize(option, None, lambda *values: compute(instance(), *values), tuple(names))
 
 
@@ -139,7 +139,7 @@ def names_instance(value: object, first: str) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _compiled(option: str, text: str, names: tuple[str, ...]) -> Callable[..., Any]:
+def _compile(option: str, text: str, names: tuple[str, ...]) -> Callable[..., Any]:
     # The parentheses let "a.size, 1" be a tuple and the text span lines.
     source = f"lambda {', '.join(names)}: ({text}\n)"
     try:
@@ -178,7 +178,7 @@ def _close(name: str, known: Sequence[str]) -> list[str]:
     return difflib.get_close_matches(name, known, 1)
 
 
-def _explained(option: str, error: AttributeError, names: Sequence[str], values: Sequence[Any]) -> str:
+def _explain(option: str, error: AttributeError, names: Sequence[str], values: Sequence[Any]) -> str:
     """Say which argument lacks an attribute that a launch size asks for."""
     owner = next((name for name, value in zip(names, values, strict=False) if value is error.obj), None)
     kind = type(error.obj).__name__
@@ -196,7 +196,7 @@ def _with_holder(function: Callable[[CallValues], Any], names: tuple[str, ...]) 
     return compute
 
 
-def checked_extent(option: str, value: object) -> Extent:
+def parse_extent(option: str, value: object) -> Extent:
     """Return 1 to 3 positive ints padded with 1 to three. Raises ValueError if `value` is none of that."""
     axes = value if isinstance(value, tuple) else (value,)
     if not 1 <= len(axes) <= 3 or not all(_is_integer(axis) for axis in axes):
@@ -207,7 +207,7 @@ def checked_extent(option: str, value: object) -> Extent:
     return (x, y, z)
 
 
-def checked_local_size(value: object) -> Extent | None:
+def parse_local_size(value: object) -> Extent | None:
     """Return a workgroup size padded with 1 to three ints; None stays.
 
     Raises
@@ -222,7 +222,7 @@ def checked_local_size(value: object) -> Extent | None:
     if isinstance(value, str) or not (_is_integer(value) or isinstance(value, (tuple, list))):
         raise ArgumentTypeError(f"local_size: expected 1 to 3 ints, such as (256, 1, 1), got {value!r}")
     try:
-        return checked_extent("local_size", tuple(value) if isinstance(value, list) else value)
+        return parse_extent("local_size", tuple(value) if isinstance(value, list) else value)
     except ArgumentValueError:
         raise ArgumentValueError(f"local_size: expected 1 to 3 positive ints, got {value!r}") from None
 

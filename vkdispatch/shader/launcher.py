@@ -1,4 +1,4 @@
-"""A kernel made ready for one workgroup size: GLSL, compiled plan, and the launcher that packs its calls."""
+"""Compiled kernels: the GLSL and the plan for one workgroup size, and the launcher that packs arguments."""
 
 import bisect
 import re
@@ -38,17 +38,17 @@ from vkdispatch.ir.variant import INT64, PLAIN, Variant, emulates
 from vkdispatch.passes.bounds import guard_effects, keeps_workgroups
 from vkdispatch.shader.features import missing_operation, waiting_in_loops
 from vkdispatch.shader.launch_size import Extent, LaunchSize
-from vkdispatch.shader.parameters import MOST_NARROW, BufferSlot, CheckedCall, ImageSlot, Slot, packer
-from vkdispatch.shader.variants import UNCOARSENED, Coarsening, can_pack, lacking, spanned
+from vkdispatch.shader.parameters import MOST_NARROW, BufferSlot, CheckedCall, ImageSlot, Slot, make_packer
+from vkdispatch.shader.variants import UNCOARSENED, Coarsening, can_pack, count_elements, find_lacks
 
 _COMPILER_LINE = r"ERROR: (?P<file>.*?):(?P<line>\d+): (?P<text>.*)"
 
 
 @record
 class BuiltKernel:
-    """A kernel in one form, for one workgroup size.
+    """A compiled kernel: one variant, for one workgroup size.
 
-    `fusible` is what graphs may fuse it with, if anything.
+    `fusible` is what graphs need to fuse its launches, or None.
     """
 
     plan: ComputePlan
@@ -67,10 +67,10 @@ class BuiltKernel:
         probe: tuple[int, Probe] | None = None,
         queue: int = ALL_QUEUES,
     ) -> bool:
-        """Launch a checked call, or record it. False: the launcher refused, and nothing happened.
+        """Launch or record a checked call. Return False if the launcher refused it; nothing happened then.
 
         `queue` is for a launch; `probe` goes with the recording of an observed kernel, see
-        `CommandGraph.record_launch`.
+        `CommandGraph._append_dispatch`.
         """
         if graph is None:
             return self.launcher.launch(call.slots, extent, in_groups, queue)
@@ -78,23 +78,13 @@ class BuiltKernel:
             name: [(self.layout.offset_of(slot.member), slot.kind) for slot in slots]
             for name, slots in call.variables.items()
         }
-        return graph.record_launch(
-            self.launcher,
-            self.plan,
-            call.slots,
-            extent,
-            in_groups,
-            call.resources,
-            variables,
-            probe,
-            self.fusible,
-        )
+        return graph._append_dispatch(self, call.slots, extent, in_groups, call.resources, variables, probe)
 
 
 class FastPath:
-    """Launches calls whose arguments are as expected, without a look at them: the native launchers look.
+    """Launches calls without checking their arguments in Python: the native launchers check them.
 
-    There is one for each form of the kernel that was built, and each refuses what is not its own.
+    There is one launcher for each variant that was built. A launcher refuses what is not for its variant.
     """
 
     __slots__ = (
@@ -110,7 +100,7 @@ class FastPath:
     )
 
     def __init__(self, slots: Sequence[Slot], in_groups: bool, constants: tuple[Handle, ...] = ()) -> None:
-        """Take what the launchers take, the last of which are the `constants`."""
+        """Prepare for launchers with these slots, the last of which get the `constants`."""
         self._count = len(slots)
         self._constants = constants
         self._ranks: list[int] = []
@@ -118,12 +108,12 @@ class FastPath:
         self._launch: Callable[[tuple[Any, ...], Any, bool, int], bool] = _refuse
         self._others: tuple[Callable[[tuple[Any, ...], Any, bool, int], bool], ...] = ()
         self._in_groups = in_groups
-        self._resources = _picker(
+        self._resources = _make_picker(
             [index for index, slot in enumerate(slots) if isinstance(slot, (BufferSlot, ImageSlot))]
         )
 
     def add(self, kernel: BuiltKernel, variant: Variant) -> None:
-        """Try one more form. Those for large buffers, which take small ones too, come last."""
+        """Add a variant. Variants for large buffers accept small ones too, so they are tried last."""
         rank = variant.addressed + variant.wide
         place = bisect.bisect(self._ranks, rank)
         self._ranks.insert(place, rank)
@@ -132,19 +122,19 @@ class FastPath:
         self._others = tuple(others)
 
     def run(self, values: tuple[Any, ...], size: LaunchSize, graph: object, queue: int = ALL_QUEUES) -> bool:
-        """Launch, or record into a graph. False: something is out of the ordinary, and nothing happened.
+        """Launch, or record into a graph. Return False if all launchers refused; nothing happened then.
 
         Raises
         ------
         VulkanError
-            The launch failed on a context that still stands.
+            The launch failed and the context is still usable.
         """
         limit: Any = size.fixed
         if limit is None:
             try:
                 limit = size.compute(*values)  # type: ignore[misc]
             except Exception:
-                # Which argument is to blame is for the checking path to find.
+                # the checking path reports which argument is at fault
                 return False
         if self._constants:
             values += self._constants
@@ -159,17 +149,7 @@ class FastPath:
                 return False
             resources = self._resources(values)
             for kernel in self._kernels:
-                if graph.record_launch(
-                    kernel.launcher,
-                    kernel.plan,
-                    values,
-                    limit,
-                    self._in_groups,
-                    resources,
-                    None,
-                    None,
-                    kernel.fusible,
-                ):
+                if graph._append_dispatch(kernel, values, limit, self._in_groups, resources):
                     return True
             return False
         except VulkanError:
@@ -179,12 +159,12 @@ class FastPath:
 
 
 def _refuse(*_: object) -> bool:
-    """Stand in for a launcher before there is one."""
+    """Refuse every call, as there is no launcher yet."""
     return False
 
 
-def _picker(positions: Sequence[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
-    """Return what takes some of the values of a call; of one or none, `itemgetter` makes no tuple."""
+def _make_picker(positions: Sequence[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    """Return a function that selects values as a tuple, which `itemgetter` returns for two or more only."""
     if len(positions) > 1:
         return itemgetter(*positions)
     start = positions[0] if positions else 0
@@ -208,39 +188,39 @@ def build_kernel(
     Parameters
     ----------
     who
-        The kernel and where it is defined, as messages call it.
+        The kernel and where it is defined, for messages.
     slots
-        What its launcher takes, in order.
+        The slots of its launcher, in order.
     variant
-        In which form.
+        The variant to compile.
     coarsening
-        Which launches are for the coarse form.
+        Which launches use the coarse variant.
     observed
-        Whether the last two of `slots` are there for prints and checks.
+        Whether the last two of `slots` serve prints and checks.
     place
-        Where it is defined.
+        Where the kernel is defined.
 
     Raises
     ------
     ValueError
-        The device has no workgroups of `local_size`, or binds less than the kernel needs.
+        `local_size` exceeds the device's limits, or the kernel has more bindings than the device allows.
     UnsupportedError
         The device lacks a type that the kernel uses.
     ShaderBuildError
-        The compiler or the driver refused the kernel.
+        The compiler or the driver rejected the kernel.
     """
     check_local_size(who, local_size, context)
-    lacks = lacking(description.kernel, context)
+    lacks = find_lacks(description.kernel, context)
     check_shared_memory(who, description, context, lacks)
     # addresses are integers of 64 bits
     variant = replace(variant, lacks=lacks - {INT64} if variant.addressed else lacks)
-    check_features(who, description, context)
+    check_features(who, description, context, lacks)
     source = description.shader_source(local_size, variant)
     layout = description.layout(variant)
     uniform_binding = 0 if layout.uniform else -1
     try:
         pc_size = 0 if layout.uniform else layout.size
-        plan = _compiled(who, source, description, variant, pc_size, place)
+        plan = _compile(who, source, description, variant, pc_size, place)
         places = description.places(variant)
         return bind_kernel(context, plan, slots, layout, uniform_binding, source, variant, coarsening, places)
     except ValueError as error:
@@ -265,28 +245,28 @@ def bind_kernel(
     Parameters
     ----------
     slots
-        What it takes, in order.
+        The slots of the launcher, in order.
     layout
-        Where values lie in the argument block.
+        The layout of the argument block.
     uniform_binding
-        Where the block is bound; -1 if it is push constants.
+        The binding of that block; -1 if it is passed as push constants.
     places
-        Where a form other than the plain one finds what that has at a binding.
+        For variants that move resources: the place of each binding of the plain variant.
     """
     launcher = native.Launcher(
         context._native,
         plan._native,
         [
-            _native_slot(slot, layout.offset_of, places or {}, None if places is None else variant)
+            _make_native_slot(slot, layout.offset_of, places or {}, None if places is None else variant)
             for slot in slots
         ],
         layout.size,
         uniform_binding,
         -1 if layout.exec_offset is None else layout.exec_offset,
         -1 if layout.group_count_offset is None else layout.group_count_offset,
-        spanned(source.local_size, variant),
+        count_elements(source.local_size, variant),
         context.max_workgroup_count,
-        packer(slots),
+        make_packer(slots),
         coarsening.elements * source.local_size[0],
         coarsening.least,
         variant.coarse > 1,
@@ -297,7 +277,7 @@ def bind_kernel(
 
 
 def check_local_size(who: str, local_size: Extent, context: Context) -> None:
-    """Raise ValueError if the device has no workgroups of this size."""
+    """Raise ValueError if a workgroup size exceeds the limits of the device."""
     x, y, z = local_size
     if x * y * z > context.max_workgroup_invocations or any(
         size > most for size, most in zip(local_size, context.max_workgroup_size, strict=True)
@@ -311,10 +291,10 @@ def check_local_size(who: str, local_size: Extent, context: Context) -> None:
 def check_shared_memory(
     who: str, description: ShaderDescription, context: Context, lacks: frozenset[str]
 ) -> None:
-    """Raise ValueError if a workgroup has less shared memory than the kernel declares."""
+    """Raise ValueError if the kernel declares more shared memory than a workgroup has."""
     kernel = description.kernel
     arrays = guard_effects(kernel).shared if keeps_workgroups(kernel) else kernel.shared
-    size = sum(array.size * _shared_size(array.dtype, lacks) for array in arrays)
+    size = sum(array.size * _count_shared_bytes(array.dtype, lacks) for array in arrays)
     if size > context.max_shared_memory:
         raise ArgumentValueError(
             f"{who}: its shared buffers take {size} bytes; a workgroup on this device has "
@@ -322,8 +302,8 @@ def check_shared_memory(
         )
 
 
-def _shared_size(kind: DType, lacks: frozenset[str]) -> int:
-    """Bytes of a value in workgroup memory, where types that are lacking take whole words."""
+def _count_shared_bytes(kind: DType, lacks: frozenset[str]) -> int:
+    """Return the bytes of a value in shared memory, where emulated 16-bit types take 32 bits."""
     small = dtype.component_type(kind).item_size == 2 and emulates(kind, lacks)
     return kind.item_size * (2 if small else 1)
 
@@ -336,12 +316,14 @@ _FEATURES: tuple[tuple[tuple[DType, ...], str, str], ...] = (
 )
 
 
-def check_features(who: str, description: ShaderDescription, context: Context) -> None:
-    """Raise UnsupportedError if a device lacks what the kernel uses, before the driver sees it."""
+def check_features(who: str, description: ShaderDescription, context: Context, lacks: frozenset[str]) -> None:
+    """Raise UnsupportedError if a device lacks a feature of the kernel, before the driver sees the kernel.
+
+    `lacks` is the result of `find_lacks`: features that the kernel's variant for these devices replaces.
+    """
     kernel = description.kernel
     usage_ = usage(kernel)
     used = {dtype.component_type(kind) for kind in usage_.dtypes}
-    lacks = lacking(kernel, context)
     if not can_pack(kernel, lacks):
         names = ", ".join(sorted(lacks - REPLACED))
         raise UnsupportedError(
@@ -351,20 +333,20 @@ def check_features(who: str, description: ShaderDescription, context: Context) -
         )
     emulated = {kind for kind in used if emulates(kind, lacks)} if can_emulate(kernel, lacks) else set()
     for device in context.device_infos:
-        # an operation first: where it is lacking, its type is not emulated either
+        # operations first: the type of a missing operation is not emulated either
         called = replace(usage_, subgroup_dtypes=usage_.subgroup_dtypes - emulated)
         missing = missing_operation(usage_by_lanes(called, kernel, lacks), device)
         if missing:
             raise UnsupportedError(f"{who}: the device {device.device_name!r} has no {missing}")
         for kinds, feature, name in _FEATURES:
             if used.intersection(kinds) and not getattr(device, feature) and not emulated.intersection(kinds):
-                error = _unsupported(who, device, name + _of_argument(description, kinds))
+                error = _make_unsupported(who, device, name + _name_argument(description, kinds))
                 error._dtypes = kinds
                 raise error
         images = [r.dtype for r in kernel.resources if isinstance(r, ImageBinding) and r.storage]
         pairs = any(dtype.component_count(kind) == 2 for kind in images)
         if pairs and not device.storage_image_extended_formats:
-            raise _unsupported(who, device, "storage images of two channels")
+            raise _make_unsupported(who, device, "storage images of two channels")
     if any(device.is_llvmpipe() for device in context.device_infos):
         _warn_of_waiting(kernel)
 
@@ -380,8 +362,8 @@ def _warn_of_waiting(kernel: Kernel) -> None:
             )
 
 
-def _of_argument(description: ShaderDescription, kinds: Sequence[DType]) -> str:
-    """Name the first of a user's arguments that is of one of these types, or ""."""
+def _name_argument(description: ShaderDescription, kinds: Sequence[DType]) -> str:
+    """Return a clause that names the first argument of one of these types, or ""."""
     for info in description.shader_arg_infos:
         own = (*(() if info.dtype is None else (info.dtype,)), *info.member_dtypes)
         if not info.reinterpreted and any(dtype.component_type(kind) in kinds for kind in own):
@@ -389,13 +371,13 @@ def _of_argument(description: ShaderDescription, kinds: Sequence[DType]) -> str:
     return ""
 
 
-def _unsupported(who: str, device: DeviceInfo, what: str) -> UnsupportedError:
+def _make_unsupported(who: str, device: DeviceInfo, what: str) -> UnsupportedError:
     return UnsupportedError(
         f"{who}: the device {device.device_name!r} has no {what}; use another dtype or device"
     )
 
 
-def _compiled(
+def _compile(
     who: str,
     source: ShaderSource,
     description: ShaderDescription,
@@ -412,7 +394,7 @@ def _compiled(
     except ShaderBuildError as error:
         log = error.compiler_log or ""
         raise ShaderBuildError(
-            f"{who}: the GLSL does not compile:\n{explained_log(source, log)}",
+            f"{who}: the GLSL does not compile:\n{explain_log(source, log)}",
             shader_source=source.numbered(),
             compiler_log=log,
         ) from error
@@ -424,8 +406,8 @@ def _compiled(
         ) from error
 
 
-def explained_log(source: ShaderSource, log: str) -> str:
-    """Return a compiler's messages, each with the user's line, a caret, and the GLSL that it is about."""
+def explain_log(source: ShaderSource, log: str) -> str:
+    """Return a compiler's messages, each with the Python line, a caret, and the GLSL concerned."""
     lines: list[str] = []
     for message in filter(None, map(str.strip, log.splitlines())):
         found = re.match(_COMPILER_LINE, message)
@@ -442,10 +424,10 @@ def explained_log(source: ShaderSource, log: str) -> str:
     return "\n".join(dict.fromkeys(filter(None, lines)))
 
 
-def _native_slot(
+def _make_native_slot(
     slot: Slot, offset_of: Callable[[str], int], places: Mapping[int, Place], variant: Variant | None
 ) -> native.ArgumentSlot:
-    """Describe a slot to the launcher; without a variant a buffer may have any number of elements."""
+    """Return a slot as the native launcher takes it. Without a variant, buffers may have any length."""
     if isinstance(slot, BufferSlot):
         elements = 0  # any number
         if variant is not None and not variant.wide:

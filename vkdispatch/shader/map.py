@@ -12,7 +12,7 @@ from typing import Any, cast, overload
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.base.buffer import Buffer, checked_dtype
+from vkdispatch.base.buffer import Buffer, parse_dtype
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, dtype, is_complex
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
@@ -21,7 +21,7 @@ from vkdispatch.base.listing import Listed
 from vkdispatch.codegen.trace.recording import is_tracing, precise_math
 from vkdispatch.execution_pipeline.command_graph import BoundVariable, current
 from vkdispatch.rewrite.functions import inlined
-from vkdispatch.shader.parameters import check_element, given
+from vkdispatch.shader.parameters import check_element, describe
 from vkdispatch.shader.references import Home, Referenced, home_of
 from vkdispatch.shader.signature import read_signature
 
@@ -85,7 +85,7 @@ class MappingFunction(Referenced, Listed):
     def _home(self) -> Home | None:
         return home_of(self.mapping_function)
 
-    def _described(self) -> str:
+    def _describe(self) -> str:
         return f"map {self.name!r}"
 
     def __repr__(self) -> str:
@@ -283,7 +283,7 @@ class MappedArray(HostProtocols, Listed):
         self.mapping = mapping
         self.arguments = tuple(arguments)
         self.var_type = mapping.return_type
-        arrays, shape = _checked_values(mapping, mapping.buffer_types, self.arguments)
+        arrays, shape = _parse_values(mapping, mapping.buffer_types, self.arguments)
         buffers = [each for each in self.arguments if isinstance(each, (Buffer, MappedArray))]
         if not buffers:
             raise ArgumentValueError(f"map {name!r}: it needs a buffer among its arguments: the shape is its")
@@ -373,7 +373,7 @@ class OutputMap(Listed):
         """See `MappingFunction.__call__`."""
         self.mapping = mapping
         self.arguments = tuple(arguments)
-        _, self.shape = _checked_values(mapping, mapping.buffer_types[1:], self.arguments)
+        _, self.shape = _parse_values(mapping, mapping.buffer_types[1:], self.arguments)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.mapping, self.arguments)
@@ -383,7 +383,7 @@ class OutputMap(Listed):
         return f"<{self.mapping.name!r} for an output: {count} argument{'s' * (count != 1)} beyond the value>"
 
 
-def _checked_values(
+def _parse_values(
     mapping: MappingFunction, annotations: Sequence[Any], arguments: Sequence[Any]
 ) -> tuple[list[Any], tuple[int, ...]]:
     """Return the arrays that give values, checked, and the shape to which they broadcast."""
@@ -403,7 +403,7 @@ def _checked_values(
         if not isinstance(argument, (Buffer, MappedArray)):
             raise ArgumentTypeError(
                 f"{where}: expected a vd.Buffer, a map called with its arguments, or a number, got "
-                f"{given(argument)}"
+                f"{describe(argument)}"
             )
         if is_complex(argument.var_type) and not is_complex(annotation):
             raise ArgumentValueError(
@@ -432,7 +432,7 @@ def _name_of(mapping: MappingFunction, from_last: int) -> str:
 def check_elements(label: str, annotation: Any, argument: Any) -> None:
     """Raise WrongBufferError where a parameter annotated `Buff[...]` gets a buffer of another dtype."""
     if isinstance(argument, Buffer) and getattr(annotation, "__origin__", None) is vc.Buffer:
-        check_element(label, checked_dtype(annotation.__args__[0]), argument.var_type)
+        check_element(label, parse_dtype(annotation.__args__[0]), argument.var_type)
 
 
 def _return_type(func: Callable[..., Any]) -> DType | None:

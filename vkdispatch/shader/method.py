@@ -114,13 +114,13 @@ class KernelMethod(Referenced):
 
     def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
         if self._of_class:
-            return self._bound(type(instance) if owner is None else owner)
-        return self if instance is None else self._bound(instance)
+            return self._kernel_of(type(instance) if owner is None else owner)
+        return self if instance is None else self._kernel_of(instance)
 
     def _home(self) -> Home | None:
         return home_of(self._function)
 
-    def _described(self) -> str:
+    def _describe(self) -> str:
         return f"kernel {self._shown}"
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
@@ -129,31 +129,31 @@ class KernelMethod(Referenced):
         Raises TypeError if that is no instance of the class.
         """
         if args and self._owner is not None and isinstance(args[0], self._owner):
-            self._bound(args[0])(*args[1:], **kwargs)
+            self._kernel_of(args[0])(*args[1:], **kwargs)
             return
-        raise ArgumentTypeError(self._explanation())
+        raise ArgumentTypeError(self._explain())
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        raise ComponentError(self._explanation())
+        raise ComponentError(self._explain())
 
-    def _explanation(self) -> str:
+    def _explain(self) -> str:
         first = self._function.__code__.co_varnames[0]
         return (
             f"{self._shown}: its first parameter {first!r} has no annotation, so it is a method, and a "
             f"kernel only as an attribute of an instance; annotate {first!r} to make it an argument"
         )
 
-    def _bound(self, instance: Any) -> ShaderFunction:
+    def _kernel_of(self, instance: Any) -> ShaderFunction:
         if is_tracing():
             raise located(
                 UsageError,
                 f"{self._shown}: a kernel cannot call another one; make what they share a plain method",
             )
         with self._lock:
-            entry = self._entry(instance)
-            state = self._state(instance)
+            entry = self._get_entry(instance)
+            state = self._capture_state(instance)
             kernel = entry.kernels.pop(state, None)
             if kernel is None:
                 kernel = self._make(types.MethodType(self._function, instance), entry.instance)
@@ -162,7 +162,7 @@ class KernelMethod(Referenced):
             entry.kernels[state] = kernel
             return _Holding(kernel, instance) if self._names_instance else kernel
 
-    def _entry(self, instance: Any) -> _Entry:
+    def _get_entry(self, instance: Any) -> _Entry:
         entry = self._entries.get(id(instance))
         if entry is not None and entry.instance() is instance:
             return entry
@@ -196,7 +196,7 @@ class KernelMethod(Referenced):
                 stacklevel=4,
             )
 
-    def _state(self, instance: Any) -> tuple[Any, ...]:
+    def _capture_state(self, instance: Any) -> tuple[Any, ...]:
         owner = instance if isinstance(instance, type) else type(instance)
         if owner not in self._watched:
             read = attributes_read(self._function, owner)
@@ -204,7 +204,7 @@ class KernelMethod(Referenced):
             of_class = _values_of(owner, every if read is None else read)
             self._watched[owner] = (None if read is None else tuple(sorted(read)), of_class)
         names, of_class = self._watched[owner]
-        return _state_of(
+        return _capture_attributes(
             instance, tuple(getattr(instance, "__dict__", ())) if names is None else names, of_class
         )
 
@@ -217,21 +217,21 @@ def attributes_read(function: types.FunctionType, owner: type[Any]) -> frozenset
     names: set[str] = set()
     pending: list[types.FunctionType] = [function]
     while pending:
-        codes = tuple(_codes(pending.pop().__code__))
+        codes = tuple(_walk_codes(pending.pop().__code__))
         if _hands_on(codes) or any(not _DYNAMIC.isdisjoint(code.co_names) for code in codes):
             return None
         found = {each.argval for code in codes for each in dis.get_instructions(code) if _is_attribute(each)}
         for name in found - names:
-            pending.extend(_functions_of(_static(owner, name)))
+            pending.extend(_functions_of(_look_up(owner, name)))
         names |= found
     return frozenset(names)
 
 
-def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+def _walk_codes(code: types.CodeType) -> Iterator[types.CodeType]:
     yield code
     for value in code.co_consts:
         if isinstance(value, types.CodeType):
-            yield from _codes(value)
+            yield from _walk_codes(value)
 
 
 def _hands_on(codes: tuple[types.CodeType, ...]) -> bool:
@@ -254,7 +254,7 @@ def _is_attribute(instruction: dis.Instruction) -> bool:
 
 def _values_of(owner: type[Any], names: frozenset[str]) -> frozenset[str]:
     """Return the names that a class has plain values for, or slots of its instances."""
-    found = [(name, _static(owner, name)) for name in names if not name.startswith("__")]
+    found = [(name, _look_up(owner, name)) for name in names if not name.startswith("__")]
     return frozenset(
         name
         for name, value in found
@@ -263,7 +263,7 @@ def _values_of(owner: type[Any], names: frozenset[str]) -> frozenset[str]:
     )
 
 
-def _static(owner: type[Any], name: str) -> Any:
+def _look_up(owner: type[Any], name: str) -> Any:
     return next((vars(each)[name] for each in owner.__mro__ if name in vars(each)), _ABSENT)
 
 
@@ -278,16 +278,16 @@ def _functions_of(member: Any) -> list[types.FunctionType]:
     return [each for each in found if isinstance(each, types.FunctionType)]
 
 
-def _state_of(instance: Any, names: tuple[str, ...], of_class: frozenset[str]) -> tuple[Any, ...]:
+def _capture_attributes(instance: Any, names: tuple[str, ...], of_class: frozenset[str]) -> tuple[Any, ...]:
     """Return what attributes hold, to be compared later; the class has values for those `of_class`."""
     is_class = isinstance(instance, type)
     own: dict[str, Any] = {} if is_class else getattr(instance, "__dict__", {})
     found = [(name, own[name]) for name in names if name in own]
     found += [(name, getattr(instance, name, None)) for name in of_class if name not in own]
-    return tuple([(name, _frozen(value, 0)) for name, value in found])
+    return tuple([(name, _freeze(value, 0)) for name, value in found])
 
 
-def _frozen(value: Any, depth: int) -> Any:
+def _freeze(value: Any, depth: int) -> Any:
     """Return something hashable that is equal for equal numbers, texts, arrays, and containers of them.
 
     Other objects are equal to themselves.
@@ -303,13 +303,13 @@ def _frozen(value: Any, depth: int) -> Any:
         return (kind, value.dtype.str, value.shape, value.tobytes())
     if depth < _DEEPEST and (not isinstance(value, Sized) or len(value) <= _MOST_ITEMS):
         if kind in (tuple, list):
-            return (kind, *(_frozen(each, depth + 1) for each in value))
+            return (kind, *(_freeze(each, depth + 1) for each in value))
         if kind in (set, frozenset):
-            return (kind, frozenset(_frozen(each, depth + 1) for each in value))
+            return (kind, frozenset(_freeze(each, depth + 1) for each in value))
         if kind is dict:
-            items = (_frozen(each, depth + 1) for pair in value.items() for each in pair)
+            items = (_freeze(each, depth + 1) for pair in value.items() for each in pair)
             return (kind, *items)
         if hasattr(kind, "__dataclass_fields__"):
             fields = (getattr(value, name, None) for name in kind.__dataclass_fields__)
-            return (kind, *(_frozen(each, depth + 1) for each in fields))
+            return (kind, *(_freeze(each, depth + 1) for each in fields))
     return _Same(value)

@@ -52,7 +52,7 @@ class Observation:
 
     @functools.cached_property
     def _widened(self) -> "Observation":
-        found = _observed(self.source, widen(self.kernel), self.checks)
+        found = _observe_kernel(self.source, widen(self.kernel), self.checks)
         assert found is not None
         return found
 
@@ -114,10 +114,10 @@ class Observation:
 def observe(description: ShaderDescription, checks: Checks) -> Observation | None:
     """Return how a kernel is launched if it prints or these checks find something to do in it, else None."""
     kernel = description.asserting if checks.asserts else None
-    return _observed(description, kernel or description.kernel, checks)
+    return _observe_kernel(description, kernel or description.kernel, checks)
 
 
-def _observed(description: ShaderDescription, kernel: Kernel, checks: Checks) -> Observation | None:
+def _observe_kernel(description: ShaderDescription, kernel: Kernel, checks: Checks) -> Observation | None:
     instrumented = instrument(kernel, checks)
     if instrumented is None:
         return None

@@ -6,7 +6,7 @@ from typing import Any
 
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.context import Context, elsewhere
+from vkdispatch.base.context import Context, wrong_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import (
     ArgumentTypeError,
@@ -229,7 +229,7 @@ def bind_values(
     for parameter in parameters[len(args) :]:
         value = kwargs.get(parameter.name, parameter.default)
         if parameter.name not in kwargs and parameter.default is None:
-            raise ArgumentValueError(f"{who}: argument {parameter.name!r} is missing; {_wanted(parameter)}")
+            raise ArgumentValueError(f"{who}: argument {parameter.name!r} is missing; {_expect(parameter)}")
         values.append(value)
     return tuple(values)
 
@@ -267,17 +267,17 @@ def check_values(
     for parameter, value in zip(parameters, values, strict=True):
         for slot, part in parts_of(who, parameter, value):
             if isinstance(slot, BufferSlot):
-                slots.append(_checked_buffer(who, slot, part, context))
+                slots.append(_parse_buffer(who, slot, part, context))
                 resources.append(part)
             elif isinstance(slot, ImageSlot):
-                slots.append(_checked_image(who, slot, part, context))
+                slots.append(_parse_image(who, slot, part, context))
                 resources.append(part)
             elif isinstance(part, BoundVariable):
                 _check_variable(who, parameter, part, graph)
                 variables.setdefault(part.name, []).append(slot)
                 slots.append(zero_of(slot.kind))
             else:
-                slots.append(checked_number(who, slot, part, parameter.variable))
+                slots.append(parse_number(who, slot, part, parameter.variable))
     check_apart(who, [slot for parameter in parameters for slot in parameter.slots], slots)
     return CheckedCall(tuple(slots), tuple(resources), variables)
 
@@ -308,7 +308,7 @@ def parts_of(who: str, parameter: Parameter, value: Any) -> Iterator[tuple[Slot,
         return
     if not hasattr(value, "__dataclass_fields__") or isinstance(value, type):
         raise ArgumentTypeError(
-            f"{who}: argument {parameter.name!r}: {_wanted(parameter)}, got {given(value)}"
+            f"{who}: argument {parameter.name!r}: {_expect(parameter)}, got {describe(value)}"
         )
     for field, slot in zip(parameter.fields, parameter.slots, strict=True):
         part = value
@@ -321,11 +321,12 @@ def parts_of(who: str, parameter: Parameter, value: Any) -> Iterator[tuple[Slot,
         yield slot, part
 
 
-def _checked_buffer(who: str, slot: BufferSlot, value: Any, context: Context) -> Buffer[Any]:
+def _parse_buffer(who: str, slot: BufferSlot, value: Any, context: Context) -> Buffer[Any]:
     if not isinstance(value, Buffer):
         # A ValueError by contract; a caller who thinks of types would look for a TypeError.
         raise WrongBufferError(
-            f"{who}: {slot.label}: expected a vd.Buffer, got {given(value)}; make one with vd.asbuffer(...)"
+            f"{who}: {slot.label}: expected a vd.Buffer, got {describe(value)}; make one with "
+            "vd.asbuffer(...)"
         )
     _check_usable(f"{who}: {slot.label}: the buffer", value, context)
     if slot.planar and value.shader_shape[2] != 1:
@@ -359,12 +360,12 @@ def check_element(label: str, wanted: DType | None, kind: DType) -> None:
 
 def _check_usable(what: str, value: Handle, context: Context) -> None:
     if value.context is not context:
-        raise elsewhere(what, value.context)
+        raise wrong_context(what, value.context)
     if value.destroyed:
         raise UsageError(f"{what} was destroyed")
 
 
-def _checked_image(who: str, slot: ImageSlot, value: Any, context: Context) -> Image | Sampler:
+def _parse_image(who: str, slot: ImageSlot, value: Any, context: Context) -> Image | Sampler:
     where = f"{who}: {slot.label}"
     image = check_image(who, slot, value)
     if isinstance(value, Sampler):
@@ -381,12 +382,12 @@ def check_image(who: str, slot: ImageSlot, value: Any) -> Image:
     if slot.image.storage:
         if not isinstance(value, Image):
             hint = "; give the image itself, not a sampler" if isinstance(value, Sampler) else ""
-            raise WrongBufferError(f"{where}: expected a vd.Image, got {given(value)}{hint}")
+            raise WrongBufferError(f"{where}: expected a vd.Image, got {describe(value)}{hint}")
         image = value
     else:
         if not isinstance(value, Sampler):
             hint = "; call .sample() of the image" if isinstance(value, Image) else ""
-            raise WrongBufferError(f"{where}: expected a vd.Sampler, got {given(value)}{hint}")
+            raise WrongBufferError(f"{where}: expected a vd.Sampler, got {describe(value)}{hint}")
         image = value.image
     if image.view_type is not slot.view_type:
         raise ArgumentValueError(
@@ -426,7 +427,7 @@ def _check_variable(who: str, parameter: Parameter, value: BoundVariable, graph:
         raise ArgumentValueError(f"{where}: {value!r} was bound by another graph")
 
 
-def checked_number(who: str, slot: ValueSlot, value: Any, variable: bool = False) -> Any:
+def parse_number(who: str, slot: ValueSlot, value: Any, variable: bool = False) -> Any:
     """Return a host value as launchers take it. Raises TypeError or ValueError for what does not fit.
 
     `variable` says whether a graph's bound variable could be given.
@@ -434,11 +435,11 @@ def checked_number(who: str, slot: ValueSlot, value: Any, variable: bool = False
     label = f"{who}: {slot.label}"
     if variable and isinstance(value, str):
         raise ArgumentTypeError(
-            f"{label}: expected a {slot.kind.name} value, got {given(value)}; a variable of a graph is "
+            f"{label}: expected a {slot.kind.name} value, got {describe(value)}; a variable of a graph is "
             f"graph.bind_var({value!r})"
         )
     if callable(value) and not hasattr(value, "__array__"):
-        raise ArgumentValueError(f"{label}: expected a {slot.kind.name} value, got {given(value)}")
+        raise ArgumentValueError(f"{label}: expected a {slot.kind.name} value, got {describe(value)}")
     if slot.scalar_code is not None:
         return plain_scalar(slot.kind, value, label)
     pack(slot.kind, value, label)
@@ -453,7 +454,7 @@ def zero_of(kind: DType) -> Any:
     return zero
 
 
-def packer(slots: Sequence[Slot]) -> Callable[[int, Any], bytes]:
+def make_packer(slots: Sequence[Slot]) -> Callable[[int, Any], bytes]:
     """Return the function by which a launcher packs what it cannot pack itself."""
 
     def pack_slot(position: int, value: Any) -> bytes:
@@ -468,7 +469,7 @@ def packer(slots: Sequence[Slot]) -> Callable[[int, Any], bytes]:
     return pack_slot
 
 
-def _wanted(parameter: Parameter) -> str:
+def _expect(parameter: Parameter) -> str:
     if parameter.mapping:
         return f"expected a dictionary of {', '.join(parameter.fields or ())}, or a dataclass instance"
     if parameter.fields is not None:
@@ -481,7 +482,7 @@ def _wanted(parameter: Parameter) -> str:
     return f"expected a {slot.kind.name} value"
 
 
-def given(value: Any) -> str:
+def describe(value: Any) -> str:
     """Describe what a caller gave: its class and a short text, which waits for no device."""
     if isinstance(value, Buffer):
         return f"a buffer of shape {value.shape} and dtype {value.var_type.name}"

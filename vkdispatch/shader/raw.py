@@ -24,7 +24,7 @@ from vkdispatch.base.surroundings import surround
 from vkdispatch.codegen import ShaderDescription, ShaderSource
 from vkdispatch.ir.variant import Variant
 from vkdispatch.passes.diagnostics import Checks
-from vkdispatch.shader.launch_size import Extent, checked_local_size
+from vkdispatch.shader.launch_size import Extent, parse_local_size
 from vkdispatch.shader.launcher import BuiltKernel, bind_kernel, check_local_size
 from vkdispatch.shader.raw_arguments import RawArgument, read_arguments
 from vkdispatch.shader.raw_interface import RawDescription, describe
@@ -79,9 +79,9 @@ class RawKernel(ShaderFunction):
     """
 
     def __init__(self, code: RawCode, exec_size: Any, workgroups: Any, origin: str | None) -> None:
-        self._code, self.interface, local_size = _specialized(code)
+        self._code, self.interface, local_size = _specialize(code)
         self.specialization: dict[int, Value] = dict(self._code.specialization)
-        text = code.glsl if code.glsl is not None else _summary(code, self.interface, local_size)
+        text = code.glsl if code.glsl is not None else _summarize(code, self.interface, local_size)
         self._raw = describe(code.name, text, code.arguments, self.interface, local_size)
         # It has all that launching looks at.
         description = cast(ShaderDescription, self._raw)
@@ -105,7 +105,7 @@ class RawKernel(ShaderFunction):
         TypeError
             A value is of another kind than the constant.
         """
-        given = _by_id(self._code, self.interface, values)
+        given = _parse_values(self._code, self.interface, values)
         merged = {**self.specialization, **given}
         # The axes of the workgroup that are named anew count, whatever `local_size` said before.
         renewed = set(self.interface.local_size_ids) & set(given)
@@ -116,13 +116,13 @@ class RawKernel(ShaderFunction):
 
     _traced = False
 
-    def _observed(self, checks: Checks) -> None:
+    def _observe(self, checks: Checks) -> None:
         """Return None: there is no program to add checks to."""
 
-    def _coarsening_on(self, context: Context, state: object) -> Coarsening:
+    def _choose_coarsening(self, context: Context, state: object) -> Coarsening:
         return UNCOARSENED
 
-    def _compiled(self, context: Context, state: object, local_size: Extent, variant: Variant) -> BuiltKernel:
+    def _compile(self, context: Context, state: object, local_size: Extent, variant: Variant) -> BuiltKernel:
         who, description = self._who, self._raw
         if variant.folded:
             raise ArgumentValueError(
@@ -132,7 +132,7 @@ class RawKernel(ShaderFunction):
         check_local_size(who, local_size, context)
         check_features(who, self.interface, context)
         source = description.shader_source(local_size)
-        plan = _plan(who, context, self._code, self.interface, description, source)
+        plan = _build_plan(who, context, self._code, self.interface, description, source)
         return bind_kernel(context, plan, self._slots, description.arguments, -1, source)
 
 
@@ -199,9 +199,9 @@ def glsl_kernel(
     """
     if not isinstance(source, str):
         raise ArgumentTypeError(f"source: expected GLSL text, got {type(source).__name__}")
-    name = _checked_name(name, "glsl_kernel")
+    name = _parse_name(name, "glsl_kernel")
     read = read_arguments(arguments)
-    size = checked_local_size(local_size)
+    size = parse_local_size(local_size)
     surroundings = surround(name, source, include, defines, confined=bool(untrusted))
     if untrusted:
         from vkdispatch.base.untrusted import compile_untrusted  # which few programs need
@@ -213,7 +213,7 @@ def glsl_kernel(
         compiled = compile_glsl(source, name, None, surroundings)
         module = read_module(compiled, f"{name}: source", NEWEST_OF_EXTENSIONS)
     code = RawCode(name, source, module, "main", read, size, {}, bool(untrusted))
-    return _kernel(code, exec_size, workgroups, specialization, _caller())
+    return _make_kernel(code, exec_size, workgroups, specialization, _locate_caller())
 
 
 def spirv_kernel(
@@ -256,17 +256,17 @@ def spirv_kernel(
     """
     if not isinstance(entry_point, str):
         raise ArgumentTypeError(f"entry_point: expected text, got {entry_point!r}")
-    name = _checked_name(name, entry_point)
+    name = _parse_name(name, entry_point)
     read = read_arguments(arguments)
-    size = checked_local_size(local_size)
+    size = parse_local_size(local_size)
     module = read_module(spirv, f"{name}: spirv")
     check_types(module, f"{name}: spirv")
     validate(module.words.tobytes(), f"{name}: spirv")
     code = RawCode(name, None, module, entry_point, read, size, {}, bool(untrusted))
-    return _kernel(code, exec_size, workgroups, specialization, _caller())
+    return _make_kernel(code, exec_size, workgroups, specialization, _locate_caller())
 
 
-def _kernel(
+def _make_kernel(
     code: RawCode,
     exec_size: Any,
     workgroups: Any,
@@ -275,7 +275,7 @@ def _kernel(
 ) -> RawKernel:
     if specialization is not None:
         interface = reflect(code.module, code.entry_point, argument=code.argument)
-        values = _by_id(code, interface, specialization)
+        values = _parse_values(code, interface, specialization)
         code = replace(code, specialization=values)
     return RawKernel(code, exec_size, workgroups, origin)
 
@@ -290,7 +290,7 @@ def _restore(
     return RawKernel(code, exec_size, workgroups, origin)
 
 
-def _checked_name(name: object, default: str) -> str:
+def _parse_name(name: object, default: str) -> str:
     if name is None:
         return default
     if not isinstance(name, str) or not name:
@@ -298,7 +298,7 @@ def _checked_name(name: object, default: str) -> str:
     return name
 
 
-def _caller() -> str:
+def _locate_caller() -> str:
     """Return "file.py:12" for the line that called `glsl_kernel` or `spirv_kernel`."""
     frame = sys._getframe(2)
     return describe_place(frame.f_code.co_filename, frame.f_lineno)
@@ -307,13 +307,15 @@ def _caller() -> str:
 # -- specialization
 
 
-def _by_id(code: RawCode, interface: Interface, values: "Mapping[int | str, Value]") -> dict[int, Value]:
+def _parse_values(
+    code: RawCode, interface: Interface, values: "Mapping[int | str, Value]"
+) -> dict[int, Value]:
     """Return checked values of specialization constants by id."""
     if not isinstance(values, Mapping):
         raise ArgumentTypeError(f"{code.name}: specialization: expected a dictionary, got {values!r}")
     found = {}
     for key, value in values.items():
-        constant = _constant(code, interface, key)
+        constant = _find_constant(code, interface, key)
         try:
             constant.pack(value)
         except (ArgumentTypeError, ArgumentValueError) as error:
@@ -323,7 +325,7 @@ def _by_id(code: RawCode, interface: Interface, values: "Mapping[int | str, Valu
     return found
 
 
-def _constant(code: RawCode, interface: Interface, key: object) -> SpecConstant:
+def _find_constant(code: RawCode, interface: Interface, key: object) -> SpecConstant:
     known = interface.spec_constants
     for constant in known.values():
         if key == constant.name != "" or (key == constant.id and not isinstance(key, bool)):
@@ -339,7 +341,7 @@ def _constant(code: RawCode, interface: Interface, key: object) -> SpecConstant:
     )
 
 
-def _specialized(code: RawCode) -> tuple[RawCode, Interface, Extent]:
+def _specialize(code: RawCode) -> tuple[RawCode, Interface, Extent]:
     """Return the code with the workgroup size among its constants, what it declares then, and that size."""
     interface = reflect(code.module, code.entry_point, code.specialization, code.argument)
     if code.local_size is None:
@@ -368,7 +370,7 @@ def _specialized(code: RawCode) -> tuple[RawCode, Interface, Extent]:
 # -- building
 
 
-def _plan(
+def _build_plan(
     who: str,
     context: Context,
     code: RawCode,
@@ -406,7 +408,7 @@ def _plan(
         ) from error
 
 
-def _summary(code: RawCode, interface: Interface, local_size: Extent) -> str:
+def _summarize(code: RawCode, interface: Interface, local_size: Extent) -> str:
     """Describe a module, in place of a source."""
     major, minor = code.module.version
     lines = [

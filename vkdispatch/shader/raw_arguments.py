@@ -151,14 +151,14 @@ def _argument(name: str, annotation: Any, place: Place | str | None) -> RawArgum
         raise ArgumentTypeError(f"argument {name!r}: expected {_WANTED}, got {annotation!r}")
     if origin not in (vc.Buffer, vc.Constant, vc.Variable) and not is_image(origin):
         raise ArgumentValueError(f"argument {name!r}: expected {_WANTED}, got {annotation!r}")
-    return RawArgument(name, origin, (Field("", _checked_kind(f"argument {name!r}", kinds[0])),), place)
+    return RawArgument(name, origin, (Field("", _parse_kind(f"argument {name!r}", kinds[0])),), place)
 
 
 def _is_dataclass(annotation: object) -> bool:
     return isinstance(annotation, type) and dataclasses.is_dataclass(annotation)
 
 
-def _checked_kind(who: str, kind: Any) -> DType:
+def _parse_kind(who: str, kind: Any) -> DType:
     if not (isinstance(kind, type) and dtype.is_dtype(kind) and hasattr(kind, "item_size")):
         raise ArgumentTypeError(f"{who}: expected a dtype such as vd.float32, got {kind!r}")
     return kind
@@ -168,7 +168,7 @@ def _fields(who: str, annotation: Any, prefix: str = "") -> Iterator[Field]:
     """Yield the values of a dataclass or a dictionary of dtypes."""
     if _is_dataclass(annotation):
         for path, kind in leaf_fields(annotation):
-            yield Field(prefix + path, _checked_kind(f"{who}: {prefix + path!r}" if prefix else who, kind))
+            yield Field(prefix + path, _parse_kind(f"{who}: {prefix + path!r}" if prefix else who, kind))
         return
     for key, kind in annotation.items():
         if not isinstance(key, str) or not key.isidentifier():
@@ -190,7 +190,7 @@ def _member(who: str, path: str, kind: Any) -> Iterator[Field]:
     if getattr(kind, "__origin__", None) in (vc.Constant, vc.Variable):
         (kind,) = kind.__args__
     if not isinstance(kind, Mapping) and not _is_dataclass(kind):
-        yield Field(path, _checked_kind(f"{who}: {path!r}", kind), shape)
+        yield Field(path, _parse_kind(f"{who}: {path!r}", kind), shape)
     elif not shape:
         yield from _fields(who, kind, f"{path}.")
     else:

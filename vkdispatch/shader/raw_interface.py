@@ -16,8 +16,8 @@ from vkdispatch.shader.raw_values import (
     arrange,
     block_bytes,
     check_apart,
-    described,
     lay_values,
+    name_place,
     uniform_resources,
     value_blocks,
 )
@@ -127,9 +127,9 @@ def describe(
         if resource.kind not in (*_RESOURCE_KINDS.values(), "uniform buffer"):
             instead = next((text for kind, text in _INSTEAD.items() if kind in resource.kind), None)
             instead = instead or "declare one storage buffer, image or sampler for each binding"
-            raise ArgumentValueError(f"{name}: {_said(resource)} cannot be bound: {instead}")
+            raise ArgumentValueError(f"{name}: {_name_resource(resource)} cannot be bound: {instead}")
     blocks = value_blocks(name, interface)
-    told = {_told_place(name, argument, interface) for argument in arguments if argument.is_resource}
+    told = {_find_place(name, argument, interface) for argument in arguments if argument.is_resource}
     values = [argument for argument in arguments if not argument.is_resource]
     free = [block for block in blocks if block.place is None or block.place not in told]
     laid = lay_values(name, values, free)
@@ -138,7 +138,7 @@ def describe(
     taking = [block for block in free if block.place is None or block.place in chosen]
     for block in taking:
         check_apart(name, block)
-    bound = _bound(name, arguments, interface, {block.place for block in taking})
+    bound = _place_resources(name, arguments, interface, {block.place for block in taking})
     places = sorted(
         {place for _, place in bound} | {block.place for block in taking if block.place is not None}
     )
@@ -228,25 +228,25 @@ def _value_info(argument: RawArgument, laid: Sequence[Laid]) -> ShaderArgumentIn
 # -- bindings
 
 
-def _told_place(name: str, argument: RawArgument, interface: Interface) -> Place | None:
+def _find_place(name: str, argument: RawArgument, interface: Interface) -> Place | None:
     """Return set and binding of a resource where the user gave them, or a name of what is there."""
     if not isinstance(argument.place, str):
         return argument.place
     for resource in interface.resources:
         if argument.place in (resource.name, resource.type.name):
             return (resource.set, resource.binding)
-    known = ", ".join(map(_said, interface.resources)) or "nothing"
+    known = ", ".join(map(_name_resource, interface.resources)) or "nothing"
     raise ArgumentValueError(
         f"{name}: {argument}: the code binds nothing called {argument.place!r}; it has {known}"
     )
 
 
-def _bound(
+def _place_resources(
     name: str, arguments: Sequence[RawArgument], interface: Interface, taking: set[Place | None]
 ) -> list[tuple[RawArgument, Place]]:
     """Return where each buffer and image goes, in order of the arguments."""
     resources = [argument for argument in arguments if argument.is_resource]
-    told = {argument.name: _told_place(name, argument, interface) for argument in resources}
+    told = {argument.name: _find_place(name, argument, interface) for argument in resources}
     taken = {*told.values(), *taking}
     bound: list[tuple[RawArgument, Place]] = []
     following = 0
@@ -258,7 +258,7 @@ def _bound(
             place = (0, following)
             following += 1
         if place in [other for _, other in bound]:
-            raise ArgumentValueError(f"{name}: {argument}: {described(place)} is taken by another argument")
+            raise ArgumentValueError(f"{name}: {argument}: {name_place(place)} is taken by another argument")
         bound.append((argument, place))
     declared: dict[Place, list[Resource]] = {}
     for resource in interface.resources:
@@ -267,9 +267,9 @@ def _bound(
         for resource in declared.get(place, ()):
             _check_resource(name, argument, resource)
         if place not in declared:
-            known = ", ".join(map(_said, interface.resources)) or "nothing"
+            known = ", ".join(map(_name_resource, interface.resources)) or "nothing"
             raise ArgumentValueError(
-                f"{name}: {argument} goes to {described(place)}, where the code declares nothing; "
+                f"{name}: {argument} goes to {name_place(place)}, where the code declares nothing; "
                 f"it declares {known}"
             )
     places = {place for _, place in bound}
@@ -279,13 +279,13 @@ def _bound(
             if found[0].kind == "uniform buffer":
                 where = found[0].name or (place if place[0] else place[1])
                 hint = f"; values or a buffer go there, as in ('params', dict, {where!r})"
-            raise ArgumentValueError(f"{name}: {_said(found[0])} has no argument{hint}")
+            raise ArgumentValueError(f"{name}: {_name_resource(found[0])} has no argument{hint}")
     return bound
 
 
-def _said(resource: Resource) -> str:
+def _name_resource(resource: Resource) -> str:
     called = f" ({resource.name})" if resource.name else ""
-    return f"the {resource.kind} at {described((resource.set, resource.binding))}{called}"
+    return f"the {resource.kind} at {name_place((resource.set, resource.binding))}{called}"
 
 
 def _check_resource(name: str, argument: RawArgument, resource: Resource) -> None:
@@ -294,18 +294,20 @@ def _check_resource(name: str, argument: RawArgument, resource: Resource) -> Non
         return
     if resource.kind != wanted:
         raise ArgumentValueError(
-            f"{name}: {argument}: a {wanted} is given, and the code has {_said(resource)}"
+            f"{name}: {argument}: a {wanted} is given, and the code has {_name_resource(resource)}"
         )
     image = argument.image
     if image is not None and (image.dimensions, image.arrayed) != (resource.axes, resource.layered):
         layers = " with layers" if resource.layered else ""
-        raise ArgumentValueError(f"{name}: {argument}: {_said(resource)} has {resource.axes} axes{layers}")
+        raise ArgumentValueError(
+            f"{name}: {argument}: {_name_resource(resource)} has {resource.axes} axes{layers}"
+        )
     if wanted != "storage buffer" or not resource.type.members:
         return
     kind, last = argument.kind, resource.type.members[-1][2]
     stride, size = last.stride, kind.item_size
     if last.kind == "array" and stride and stride % size and size % stride:
         raise ArgumentValueError(
-            f"{name}: {argument}: the elements of {_said(resource)} lie {stride} bytes apart, a {kind.name} "
-            f"takes {size}; declare the block with layout(scalar)"
+            f"{name}: {argument}: the elements of {_name_resource(resource)} lie {stride} bytes apart, a "
+            f"{kind.name} takes {size}; declare the block with layout(scalar)"
         )

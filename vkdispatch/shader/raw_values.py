@@ -59,7 +59,7 @@ class Block:
         if self.place is None:
             return "the push constant block"
         called = next((f" ({name})" for name in self.names if name), "")
-        return f"the uniform block at {described(self.place)}{called}"
+        return f"the uniform block at {name_place(self.place)}{called}"
 
 
 @record
@@ -78,7 +78,7 @@ class Laid:
         return f"{self.argument.name}.{self.field.path}" if self.field.path else self.argument.name
 
 
-def described(place: Place) -> str:
+def name_place(place: Place) -> str:
     """Return what messages call a set and binding."""
     return f"set {place[0]}, binding {place[1]}"
 
@@ -137,9 +137,9 @@ def lay_values(name: str, arguments: Sequence[RawArgument], blocks: Sequence[Blo
 
 def _choose(name: str, arguments: Sequence[RawArgument], blocks: Sequence[Block]) -> list[int]:
     """Return the number of the block that each argument goes to; -1 where there is none at all."""
-    found = [_told(name, argument, blocks) for argument in arguments]
+    found = [_find_named_block(name, argument, blocks) for argument in arguments]
     named = [
-        number if number is not None or not argument.is_tree else _recognized(argument, blocks)
+        number if number is not None or not argument.is_tree else _find_like_named_block(argument, blocks)
         for number, argument in zip(found, arguments, strict=True)
     ]
     free = [number for number in range(len(blocks)) if number not in named]
@@ -150,7 +150,7 @@ def _choose(name: str, arguments: Sequence[RawArgument], blocks: Sequence[Block]
     ]
 
 
-def _told(name: str, argument: RawArgument, blocks: Sequence[Block]) -> int | None:
+def _find_named_block(name: str, argument: RawArgument, blocks: Sequence[Block]) -> int | None:
     if argument.place is None:
         return None
     for number, block in enumerate(blocks):
@@ -160,11 +160,11 @@ def _told(name: str, argument: RawArgument, blocks: Sequence[Block]) -> int | No
     if isinstance(argument.place, str):
         what = f"there is no {argument.place!r} among the blocks that take values"
     else:
-        what = f"{described(argument.place)} is no uniform block that takes values"
+        what = f"{name_place(argument.place)} is no uniform block that takes values"
     raise ArgumentValueError(f"{name}: {argument}: {what}; the code has {known}")
 
 
-def _recognized(argument: RawArgument, blocks: Sequence[Block]) -> int | None:
+def _find_like_named_block(argument: RawArgument, blocks: Sequence[Block]) -> int | None:
     """Return the one block that is called like an argument, be it in capitals, or whose members are."""
     name = argument.name.lower()
     called = [number for number, block in enumerate(blocks) if name in [each.lower() for each in block.names]]
@@ -235,7 +235,7 @@ def _lay_by_name(
         parts = [f"{block} has no free member {', '.join(map(repr, unknown))}"]
         parts += [f"nothing is given for {', '.join(map(repr, missing))}"] if missing else []
         stripped = any(not member for member, _, _ in block.type.members)
-        parts.append(f"its members are {_listed(block.leaves)}")
+        parts.append(f"its members are {_list_leaves(block.leaves)}")
         parts += ["the code has no names, so give values in order"] if stripped else []
         raise ArgumentValueError(f"{name}: {argument}: {'; '.join(parts)}")
     for field in argument.fields:
@@ -268,7 +268,7 @@ def _lay_in_order(
         given = ", ".join(f"{_label(argument, field)} ({field})" for argument, field in fields) or "none"
         left = " left" if others else ""
         raise ArgumentValueError(
-            f"{name}: {block} of the code has {len(leaves)} values{left} ({_listed(leaves) or 'none'}), "
+            f"{name}: {block} of the code has {len(leaves)} values{left} ({_list_leaves(leaves) or 'none'}), "
             f"the arguments have {len(fields)} ({given})"
         )
     for (argument, field), leaf in zip(fields, leaves, strict=True):
@@ -290,7 +290,7 @@ def _check_order(
     if own in free and own != leaf.path:
         raise ArgumentValueError(
             f"{name}: {argument}: field {field.path!r} would go to {leaf.path!r} of {block}, by its order: "
-            f"give all fields the names of members ({_listed(block.leaves)}), or none"
+            f"give all fields the names of members ({_list_leaves(block.leaves)}), or none"
         )
 
 
@@ -298,7 +298,7 @@ def _label(argument: RawArgument, field: Field) -> str:
     return f"{argument.name}.{field.path}" if field.path else argument.name
 
 
-def _listed(leaves: Sequence[Leaf]) -> str:
+def _list_leaves(leaves: Sequence[Leaf]) -> str:
     shown = ", ".join(f"{leaf.path} {leaf.type}" for leaf in leaves[:16])
     return shown + (f" and {len(leaves) - 16} more" if len(leaves) > 16 else "")
 

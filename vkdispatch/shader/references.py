@@ -24,7 +24,7 @@ class Referenced:
         """Return the module and the qualified name of the function that it was made of, where known."""
         raise NotImplementedError
 
-    def _described(self) -> str:
+    def _describe(self) -> str:
         """Return how messages call it."""
         raise NotImplementedError
 
@@ -35,7 +35,7 @@ class Referenced:
         return self
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        return _find, _name_of(self, self._home(), self._described())
+        return _find, _name_of(self, self._home(), self._describe())
 
     def __reduce_ex__(self, protocol: Any) -> str | tuple[Any, ...]:
         return self.__reduce__()
@@ -60,7 +60,7 @@ def _name_of(item: object, home: Home | None, described: str) -> Home:
             f"{described} cannot be pickled: it was made of no function that a module has by name"
         )
     module, qualified = home
-    if _reached(module, qualified) is item:
+    if _look_up(module, qualified) is item:
         return home
     # it may have another name than its function, as in `scaled = vd.map(multiply)`
     for name, value in list(vars(sys.modules.get(module, object)).items()):
@@ -73,7 +73,7 @@ def _name_of(item: object, home: Home | None, described: str) -> Home:
     )
 
 
-def _reached(module: str, qualified: str) -> object:
+def _look_up(module: str, qualified: str) -> object:
     """Return what a loaded module has under a name, None for nothing."""
     found: Any = sys.modules.get(module)
     for part in qualified.split("."):
@@ -90,7 +90,7 @@ def _find(module: str, qualified: str) -> Any:
         The module has no such name here.
     """
     import_module(module)
-    found = _reached(module, qualified)
+    found = _look_up(module, qualified)
     if found is None:
         raise UnpicklableError(
             f"a pickle refers to {module}.{qualified}, which this process does not have; define it at the "

@@ -1,6 +1,7 @@
 """A kernel that can be called: built on first use, bound once, launched with one native call."""
 
 import copy
+import functools
 import sys
 import threading
 import weakref
@@ -15,15 +16,15 @@ from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import (
     Context,
     as_int,
-    checked_queue,
-    context_of,
-    elsewhere,
     get_context,
     is_context_initialized,
     is_current,
+    parse_queue,
     use_context,
+    wrong_context,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError, VkDispatchError
+from vkdispatch.base.handle import context_of
 from vkdispatch.base.init import is_dummy
 from vkdispatch.base.listing import Listed
 from vkdispatch.base.record import replace
@@ -36,9 +37,9 @@ from vkdispatch.execution_pipeline.kernel_facts import KernelFacts, describe
 from vkdispatch.execution_pipeline.optimization import Fusion, Launch
 from vkdispatch.ir.variant import PLAIN, Variant
 from vkdispatch.passes.diagnostics import Checks
-from vkdispatch.shader.constants import uploaded, with_constants
+from vkdispatch.shader.constants import add_constants, upload_constants
 from vkdispatch.shader.fusible import FusibleKernel, bound_resources
-from vkdispatch.shader.launch_size import Extent, LaunchSize, checked_local_size, parse_launch_size
+from vkdispatch.shader.launch_size import Extent, LaunchSize, parse_launch_size, parse_local_size
 from vkdispatch.shader.launcher import (
     BuiltKernel,
     FastPath,
@@ -59,15 +60,16 @@ from vkdispatch.shader.variants import UNCOARSENED, Coarsening, choose_coarsenin
 
 if TYPE_CHECKING:
     from vkdispatch.shader.calling import Call, Function
+    from vkdispatch.shader.fusion import FusedChain, FusedKernel
 else:
     Call, Function = Generic, TypeVar("Function")
 
 _SIZE_OPTIONS = ("exec_size", "workgroups")
-# Workgroups of this size suit GPUs and CPUs where the kernel neither says nor can tell. One that can tell
-# gets as many invocations as the device allows, as 0.1.0 gave it: almost everywhere the second number.
+# The default workgroup size: it suits GPUs and CPUs. Kernels whose results may depend on the workgroup size
+# get the largest that the device allows, as in 0.1.0; the second number is that limit on most devices.
 _DEFAULT_GROUP = 256
 _USUAL_MOST = 1024
-# A launch is refused, and tried again, when another thread destroyed something at that very moment.
+# A launch is retried when another thread destroys an argument while it is being launched.
 _ATTEMPTS = 100
 
 
@@ -79,20 +81,20 @@ class LaunchBounds:
 
 
 class _State:
-    """What a kernel has in a context, which holds it: the kernel itself keeps no context alive.
+    """The state of a kernel in one context. The context holds it, so that kernels keep no context alive.
 
     Attributes
     ----------
     tuned
-        The workgroup size that was measured to be the best, if any.
-    searched
-        Whether anybody looked for one.
+        The fastest workgroup size found by measurement, or None.
+    is_searched
+        Whether a measured size was looked up.
     built
-        By workgroup size and variant.
+        The compiled kernels, by workgroup size and variant.
     primary, shown
-        What the kernel's attributes show.
+        The compiled kernel and the source that the attributes `plan` and `source` of the kernel return.
     fast_paths, fast
-        By option of the launch size; that of the decorator's.
+        The fast path for each option of the launch size, and that for the decorator's option.
     """
 
     __slots__ = (
@@ -102,15 +104,15 @@ class _State:
         "diagnostics",
         "fast",
         "fast_paths",
+        "is_searched",
         "primary",
-        "searched",
         "shown",
         "tuned",
     )
 
-    def __init__(self, tuned: Extent | None = None, *, searched: bool = False) -> None:
+    def __init__(self, tuned: Extent | None = None, *, is_searched: bool = False) -> None:
         self.tuned = tuned
-        self.searched = searched
+        self.is_searched = is_searched
         self.built: dict[tuple[Extent, Variant], BuiltKernel] = {}
         self.coarsening: Coarsening | None = None
         self.primary: BuiltKernel | None = None
@@ -121,13 +123,13 @@ class _State:
 
 
 class _Owner:
-    """What contexts know a kernel by: kernels of a class's instances are several objects with one state."""
+    """The key of a kernel's state in contexts, shared by the kernel objects that stand for one method."""
 
     __slots__ = ("__weakref__",)
 
 
-def _nothing() -> None:
-    """Stand in for a weak reference."""
+def _no_referent() -> None:
+    """Return None, as a weak reference to an object that is gone does."""
 
 
 class ShaderFunction(Referenced, Listed, Call[Function]):
@@ -186,13 +188,15 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         self._origin = origin
         self._who = f"{self.name} ({origin})" if origin else self.name
         self._auto = isinstance(local_size, str) and local_size == "auto"
-        self._local_size = None if self._auto else checked_local_size(local_size)
-        self._tells_groups = self._local_size is None and depends_on_workgroups(shader_description.kernel)
+        self._local_size = None if self._auto else parse_local_size(local_size)
+        self._depends_on_groups = self._local_size is None and depends_on_workgroups(
+            shader_description.kernel
+        )
         self.check = check
-        self._observation = self._observed(checks_of(check))
+        self._observation = self._observe(checks_of(check))
         if self._auto:
             self._require_free_groups()
-        # What is launched: the kernel itself, unless it has something to report.
+        # The description that is launched: an instrumented one if the kernel prints or is checked.
         self._launched = self._observation.description if self._observation else shader_description
         self._parameters = read_parameters(self._launched)
         self._names = tuple(parameter.name for parameter in self._parameters)
@@ -200,51 +204,51 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         self._constants: tuple[ConstantArray, ...] = tuple(
             parameter.default for parameter in read_constants(self._launched)
         )
-        self._size = self._decorated_size()
+        self._size = self._parse_decorated_size()
         self._lock = threading.RLock()
         self._owner = _Owner()
-        # Weak references: to the state in use last, and to the path of plain calls there.
-        self._latest: Callable[[], _State | None] = _nothing
-        self._fast: Callable[[], FastPath | None] = _nothing
+        # Weak references to the state used last and to its fast path.
+        self._latest: Callable[[], _State | None] = _no_referent
+        self._fast: Callable[[], FastPath | None] = _no_referent
         expect_kernels()
 
-    # Its IR tells all that it does, and can be written in whatever form a launch needs.
+    # Whether there is an IR, from which any variant can be generated; hand-written kernels have none.
     _traced = True
-    internal = False  # whether profiles leave it out, as it belongs to the package
-    # Where its function is defined; or the instance that it is a method of, and its name there.
+    internal = False  # whether the kernel is one of the package's own, which profiles leave out
+    # Where the function is defined, or for a method its instance and name.
     _defined: Home | None = None
     _method: "tuple[weakref.ref[Any], str] | None" = None
 
     def _home(self) -> Home | None:
         return self._defined
 
-    def _described(self) -> str:
+    def _describe(self) -> str:
         return f"kernel {self._who}"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         if self._method is None:
             return self
-        instance, name = self._bound()
+        instance, name = self._take_apart()
         bound: Self = getattr(copy.deepcopy(instance, memo), name)
         return bound
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        return super().__reduce__() if self._method is None else (getattr, self._bound())
+        return super().__reduce__() if self._method is None else (getattr, self._take_apart())
 
-    def _bound(self) -> tuple[Any, str]:
+    def _take_apart(self) -> tuple[Any, str]:
         assert self._method is not None
         instance, name = self._method[0](), self._method[1]
         if instance is None:
             raise UnpicklableError(
-                f"{self._described()} cannot be copied or pickled: the instance that it is a method of is "
+                f"{self._describe()} cannot be copied or pickled: the instance that it is a method of is "
                 "gone; keep that"
             )
         return instance, name
 
-    def _observed(self, checks: Checks) -> Observation | None:
+    def _observe(self, checks: Checks) -> Observation | None:
         return observe(self.shader_description, checks)
 
-    def _decorated_size(self) -> LaunchSize | None:
+    def _parse_decorated_size(self) -> LaunchSize | None:
         if self.exec_size is not None:
             return parse_launch_size("exec_size", self.exec_size, self._names)
         if self.workgroups is not None:
@@ -252,22 +256,22 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         return None
 
     def _enter(self, context: Context) -> _State:
-        """Return what the kernel has in a context, which its attributes show from now on."""
+        """Return the kernel's state in a context. The kernel's attributes describe that state from now on."""
         state = context._state_of(self._owner, _State)
         if self._latest() is not state:
             self._show(state)
         return state
 
     def _restart(self, context: Context, tuned: Extent | None) -> _State:
-        """Drop what was built in a context, for another workgroup size."""
-        state = context._states[self._owner] = _State(tuned, searched=True)
+        """Drop what was built in a context, to use another workgroup size."""
+        state = context._states[self._owner] = _State(tuned, is_searched=True)
         self._show(state)
         return state
 
     def _show(self, state: _State) -> None:
         with self._lock:
             self._latest = ref(state)
-            self._fast = _nothing if state.fast is None else ref(state.fast)
+            self._fast = _no_referent if state.fast is None else ref(state.fast)
 
     # -- calling
 
@@ -294,25 +298,25 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         ShaderBuildError
             The kernel does not compile (first call).
         CheckError
-            A checked kernel violated a check. What it did right has been done, and nothing else.
+            A checked kernel violated a check. Only its valid operations took effect.
         """
-        # The fast path: all is bound, and the launcher refuses whatever is out of the ordinary.
+        # The fast path: the launcher refuses any call that needs more than packing its arguments.
         if graph is None:
             graph = current.chosen
         fast, size = self._fast(), self._size
         if fast is not None and size is not None and not kwargs and fast.run(args, size, graph):
             return
-        self._call_checked(args, graph, kwargs)
+        self._check_and_call(args, graph, kwargs)
 
     if not TYPE_CHECKING:
         __call__ = _call
 
-    def _call_checked(self, args: tuple[Any, ...], graph: object, kwargs: dict[str, Any]) -> None:
-        """Launch or record after looking at everything; says what is wrong, builds and folds where needed."""
+    def _check_and_call(self, args: tuple[Any, ...], graph: object, kwargs: dict[str, Any]) -> None:
+        """Check all arguments, compile the kernel if necessary, and launch or record it."""
         context = graph.context if isinstance(graph, CommandGraph) else context_of((*args, *kwargs.values()))
         if context is not None and not is_current(context) and context.usable:
             with use_context(context):
-                self._call_checked(args, graph, kwargs)
+                self._check_and_call(args, graph, kwargs)
             return
         if is_tracing():
             raise UsageError(
@@ -326,10 +330,10 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             raise UsageError(f"{self._who}: kernels do not run on the dummy backend; see get_src()")
         queue = ALL_QUEUES
         if "queue_index" in kwargs and "queue_index" not in self._names:
-            queue = self._checked_queue(kwargs.pop("queue_index"), graph)
-        size, named = self._size_of_call(kwargs)
+            queue = self._parse_queue(kwargs.pop("queue_index"), graph)
+        size, named = self._read_size(kwargs)
         values = bind_values(self._who, self._parameters, args, named)
-        # Named and omitted arguments are in order now: most such calls need no further look either.
+        # With keyword arguments and defaults resolved, most calls can take the fast path too.
         latest = self._latest()
         fast = None if latest is None else latest.fast_paths.get(size.option)
         if fast is not None and fast.run(values, size, graph, queue):
@@ -339,17 +343,17 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         if graph is not None:
             self._check_graph(graph, context)
         call = check_values(self._who, self._parameters, values, context, graph)
-        call = with_constants(call, self._constants, context)
-        extent = self._extent(size, values)
-        if self._auto and not state.searched:
+        call = add_constants(call, self._constants, context)
+        extent = self._compute_extent(size, values)
+        if self._auto and not state.is_searched:
             state = self._recall(extent, context)
-        local_size = self._group_for(size.in_groups, context, state)
-        coarsening = self._coarsening_on(context, state)
+        local_size = self._choose_group(size.in_groups, context, state)
+        coarsening = self._choose_coarsening(context, state)
         form = reach(self._who, self._slots, call.slots, context, own=self._traced)
         variant = choose_variant(
             self._who, extent, size.in_groups, local_size, coarsening, context, form, own=self._traced
         )
-        kernel = self._kernel(context, state, local_size, variant)
+        kernel = self._get_kernel(context, state, local_size, variant)
         for _ in range(_ATTEMPTS):
             if self._run(kernel, state.diagnostics, variant, call, extent, size.in_groups, graph, queue):
                 return
@@ -372,7 +376,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         observation = observation.form(variant)
         return observation.run(self._who, kernel, diagnostics, call, extent, in_groups, graph, queue)
 
-    def _checked_queue(self, queue_index: object, graph: CommandGraph | None) -> int:
+    def _parse_queue(self, queue_index: object, graph: CommandGraph | None) -> int:
         if queue_index is None:
             return ALL_QUEUES
         if graph is not None:
@@ -382,9 +386,9 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             )
         if as_int(queue_index) == ANY_QUEUE:
             return ANY_QUEUE
-        return checked_queue(queue_index, get_context(), f"{self._who}: queue_index")
+        return parse_queue(queue_index, get_context(), f"{self._who}: queue_index")
 
-    def _size_of_call(self, kwargs: dict[str, Any]) -> tuple[LaunchSize, dict[str, Any]]:
+    def _read_size(self, kwargs: dict[str, Any]) -> tuple[LaunchSize, dict[str, Any]]:
         """Return the launch size of a call, and the keyword arguments that are the kernel's own."""
         given = [option for option in _SIZE_OPTIONS if option in kwargs]
         if len(given) == 2:
@@ -404,9 +408,9 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
     def _check_graph(self, graph: CommandGraph, context: Context) -> None:
         graph.require_alive()
         if graph.context is not context:
-            raise elsewhere(f"{self._who}: graph: it", graph.context)
+            raise wrong_context(f"{self._who}: graph: it", graph.context)
 
-    def _extent(self, size: LaunchSize, values: tuple[Any, ...]) -> Extent:
+    def _compute_extent(self, size: LaunchSize, values: tuple[Any, ...]) -> Extent:
         try:
             return size.extent(values)
         except Exception as error:
@@ -418,10 +422,10 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
     def autotune(self, *args: Any, **kwargs: Any) -> int:
         """Measure which workgroup size is the fastest for a call, and use it from now on.
 
-        Sizes from 32 to the most that the device takes are run several times each. What the kernel writes are
-        copies: the arguments stay as they are. The choice holds for all calls of this kernel with an
-        `exec_size`, and is kept on disk for the device, its driver, the kernel's code, and launches of about
-        as many invocations (up to the next power of two): kernels of `local_size="auto"` find it there.
+        Sizes from 32 to the device's limit are run several times each. The kernel writes to copies, so that
+        the arguments keep their contents. The choice applies to all calls of this kernel with an `exec_size`.
+        It is stored on disk for the device, its driver, the kernel's code and the number of invocations
+        (rounded up to a power of two), where kernels with `local_size="auto"` find it.
 
         Parameters
         ----------
@@ -445,13 +449,13 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         MemoryError
             There is no room for the copies.
         """
-        # Imported by those who use it, as the interpreter is.
-        from vkdispatch.shader.autotune import fastest_size, remember
+        # imported on first use, as the interpreter is
+        from vkdispatch.shader.autotune import find_fastest_size, remember
 
         self._require_free_groups()
         if "graph" in kwargs:
             raise ArgumentTypeError(f"{self._who}: autotune takes no graph: it launches by itself")
-        size, named = self._size_of_call(kwargs)
+        size, named = self._read_size(kwargs)
         if size.in_groups:
             raise UsageError(f"{self._who}: autotune needs an exec_size, not workgroups")
         if is_dummy():
@@ -459,21 +463,21 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         context = get_context()
         values = bind_values(self._who, self._parameters, args, named)
         check_values(self._who, self._parameters, values, context, None)
-        extent = self._extent(size, values)
+        extent = self._compute_extent(size, values)
 
         def trial(local_size: int) -> ShaderFunction:
             return ShaderFunction(
                 self.shader_description, (local_size, 1, 1), None, extent, origin=self._origin, check=False
             )
 
-        best = fastest_size(context, trial, self._parameters, values)
+        best = find_fastest_size(context, trial, self._parameters, values)
         remember(context, self.shader_description, extent, best)
         self._restart(context, (best, 1, 1))
         return best
 
     @property
     def _built(self) -> dict[tuple[Extent, Variant], BuiltKernel]:
-        """What was built in the context of the last use."""
+        """The compiled kernels in the context used last."""
         latest = self._latest()
         return latest.built if latest else {}
 
@@ -483,7 +487,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             reason = f"has the local_size {self._local_size}; leave it out"
         elif self.workgroups is not None:
             reason = "is launched by workgroups; give an exec_size"
-        elif self._tells_groups:
+        elif self._depends_on_groups:
             reason = "may depend on the size of its workgroups (shared memory, barriers, their ids, raw code)"
         elif self._observation is not None:
             reason = "prints or is checked, which takes most of its time"
@@ -492,14 +496,14 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         raise UsageError(f"{self._who}: no workgroup size can be chosen by measurement: the kernel {reason}")
 
     def _recall(self, extent: Extent, context: Context) -> _State:
-        """Take the workgroup size that was measured for such launches, in this process or another."""
+        """Use the workgroup size that was measured for launches of this size, in any process."""
         with self._lock:
             state = self._enter(context)
-            if state.searched:
+            if state.is_searched:
                 return state
-            from vkdispatch.shader.autotune import remembered
+            from vkdispatch.shader.autotune import recall
 
-            best = remembered(context, self.shader_description, extent)
+            best = recall(context, self.shader_description, extent)
             return self._restart(context, None if best is None else (best, 1, 1))
 
     # -- without a device
@@ -545,10 +549,10 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         NotImplementedError
             The kernel holds GLSL text.
         """
-        # The interpreter is imported by those who use it: that takes as long as all of the rest.
-        from vkdispatch.shader.interpretation import checked, host_resources, interpret_call
+        # The interpreter is imported on first use: that takes as long as the rest of the package.
+        from vkdispatch.shader.interpretation import host_resources, interpret_call, parse_host_checks
 
-        size, named = self._size_of_call(kwargs)
+        size, named = self._read_size(kwargs)
         parameters = read_parameters(self.shader_description)
         values = bind_values(self._who, parameters, args, named)
         constants = read_constants(self.shader_description)
@@ -560,11 +564,11 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             self.shader_description,
             parameters,
             values,
-            self._extent(size, values[: len(values) - len(constants)]),
+            self._compute_extent(size, values[: len(values) - len(constants)]),
             in_groups=size.in_groups,
-            local_size=self._local_size or self._assumed_group(size.in_groups),
+            local_size=self._local_size or self._assume_group(size.in_groups),
             subgroup_size=subgroup_size,
-            checks=checked(check),
+            checks=parse_host_checks(check),
             races=races,
         )
 
@@ -597,29 +601,31 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
     def build(self) -> None:
         """Compile the kernel for the global context, unless that is done. Any thread may call it.
 
-        The dummy backend has nothing to compile for: the source is written, and no more.
+        On the dummy backend, only the source is generated.
 
         Raises
         ------
         ShaderBuildError
-            The compiler or the driver refused it. The context stays usable.
+            The compiler or the driver rejected the kernel. The context stays usable.
         UnsupportedError
             The device lacks a type that the kernel uses.
         """
         context = get_context()
         state = self._enter(context)
-        local_size = self._group_for(self._counts_groups, context, state)
+        local_size = self._choose_group(self._is_sized_in_groups, context, state)
         if context.runs:
-            self._kernel(context, state, local_size, PLAIN)
+            self._get_kernel(context, state, local_size, PLAIN)
         else:
             check_local_size(self._who, local_size, context)
             state.shown = self.shader_description.shader_source(local_size)
 
-    def _kernel(self, context: Context, state: _State, local_size: Extent, variant: Variant) -> BuiltKernel:
+    def _get_kernel(
+        self, context: Context, state: _State, local_size: Extent, variant: Variant
+    ) -> BuiltKernel:
         with self._lock:
             kernel = state.built.get((local_size, variant))
             if kernel is None:
-                kernel = self._compiled(context, state, local_size, variant)
+                kernel = self._compile(context, state, local_size, variant)
                 counted = self._launched.kernel if self._traced else None
                 facts = (self.name, self._origin, local_size, counted, kernel.layout, self.internal)
                 describe(kernel.plan, KernelFacts(*facts))
@@ -627,7 +633,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
                 self._adopt(kernel, local_size, variant, context, state)
             return kernel
 
-    def _compiled(self, context: Context, state: _State, local_size: Extent, variant: Variant) -> BuiltKernel:
+    def _compile(self, context: Context, state: _State, local_size: Extent, variant: Variant) -> BuiltKernel:
         observation = self._observation.form(variant) if self._observation is not None else None
         slots = self._slots if observation is None else observation.slots
         kernel = build_kernel(
@@ -637,22 +643,20 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             context,
             local_size,
             variant=variant,
-            coarsening=self._coarsening_on(context, state),
+            coarsening=self._choose_coarsening(context, state),
             observed=observation is not None,
             place=self._origin,
         )
         if observation is None and variant.addressed:
-            # Fusing reads recorded arguments as the plain form has them.
+            # fusing reads recorded arguments in the layout of the plain form
             return kernel
         if observation is None:
-            fusible = FusibleKernel(
+            fusible = _RecordedKernel(
                 self._launched,
                 kernel.layout,
                 bound_resources(self._launched, slots),
                 self._local_size,
                 min(info.max_bound_storage_buffers for info in context.device_infos),
-                _make_unchecked,
-                _find_fusions,
             )
             return replace(kernel, fusible=fusible)
         if state.diagnostics is None:
@@ -662,50 +666,50 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
     def _adopt(
         self, kernel: BuiltKernel, local_size: Extent, variant: Variant, context: Context, state: _State
     ) -> None:
-        """Note for which calls a new kernel is the one to launch, and whether attributes show it."""
+        """Register a compiled kernel: on the fast paths that it serves, and for the attributes."""
         if variant.folded:
             return
         plain = self._observation is None and all(parameter.fields is None for parameter in self._parameters)
         for option in _SIZE_OPTIONS:
             in_groups = option == "workgroups"
-            if plain and local_size == self._group_for(in_groups, context, state):
+            if plain and local_size == self._choose_group(in_groups, context, state):
                 if option not in state.fast_paths:
-                    constants = uploaded(self._constants, context)
+                    constants = upload_constants(self._constants, context)
                     state.fast_paths[option] = FastPath(self._slots, in_groups, constants)
                 state.fast_paths[option].add(kernel, variant)
         shown = state.primary is None or variant == PLAIN
-        if local_size == self._group_for(self._counts_groups, context, state) and shown:
+        if local_size == self._choose_group(self._is_sized_in_groups, context, state) and shown:
             state.primary = kernel
             state.shown = kernel.source
             state.fast = state.fast_paths.get(self._size.option) if self._size else None
             self._show(state)
 
-    def _coarsening_on(self, context: Context, state: _State) -> Coarsening:
+    def _choose_coarsening(self, context: Context, state: _State) -> Coarsening:
         if state.coarsening is None:
-            # What is reported is told of one invocation at a time.
+            # prints and checks report single invocations
             observed = self._observation is not None
             kernel = self._launched.kernel
             state.coarsening = UNCOARSENED if observed else choose_coarsening(kernel, context)
         return state.coarsening
 
     @property
-    def _counts_groups(self) -> bool:
+    def _is_sized_in_groups(self) -> bool:
         return self._size is not None and self._size.in_groups
 
-    def _group_for(self, in_groups: bool, context: Context, state: _State) -> Extent:
+    def _choose_group(self, in_groups: bool, context: Context, state: _State) -> Extent:
         if self._local_size is not None:
             return self._local_size
         most = context.max_invocations_along_x
-        # Code that counts in workgroups knows how many invocations there are in one: all that fit. So does
-        # whoever reads the source on the dummy backend.
+        # Code that depends on the workgroup size gets the largest one, and so does the source on the dummy
+        # backend.
         if state.tuned is not None and not in_groups:
             return state.tuned
-        wanted = most if in_groups or self._tells_groups or not context.runs else _DEFAULT_GROUP
+        wanted = most if in_groups or self._depends_on_groups or not context.runs else _DEFAULT_GROUP
         return (min(wanted, most), 1, 1)
 
-    def _assumed_group(self, in_groups: bool) -> Extent:
-        """Workgroup size while there is no device to ask."""
-        return (_USUAL_MOST if in_groups or self._tells_groups else _DEFAULT_GROUP, 1, 1)
+    def _assume_group(self, in_groups: bool) -> Extent:
+        """Return the workgroup size to assume without a device."""
+        return (_USUAL_MOST if in_groups or self._depends_on_groups else _DEFAULT_GROUP, 1, 1)
 
     # -- the generated code
 
@@ -725,10 +729,10 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         latest = self._latest()
         source = latest.shown if latest else None
         if source is None:
-            local_size = self._local_size or self._assumed_group(self._counts_groups)
+            local_size = self._local_size or self._assume_group(self._is_sized_in_groups)
             if is_context_initialized():
                 context = get_context()
-                local_size = self._group_for(self._counts_groups, context, self._enter(context))
+                local_size = self._choose_group(self._is_sized_in_groups, context, self._enter(context))
             source = self._launched.shader_source(local_size)
         numbered = get_shader_print_line_numbers() if line_numbers is None else line_numbers
         return source.numbered() if numbered else source
@@ -741,7 +745,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         try:
             return repr(self.get_src())
         except VkDispatchError:
-            # where there is no device, or it refuses the kernel
+            # there is no device, or the kernel does not compile for it
             return repr(self.get_src(build=False))
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
@@ -756,18 +760,41 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         printer.text(f"<kernel {self.name}({', '.join(self._names)}){where}{shown}, {state}>")
 
 
-def _make_unchecked(description: ShaderDescription, local_size: Extent | None) -> ShaderFunction:
-    """Make the kernel that is launched in the place of several."""
-    return ShaderFunction(description, local_size, check=False)
+class _RecordedKernel(FusibleKernel):
+    """What graphs keep of a kernel; see `Fusible` in `execution_pipeline.optimization`."""
+
+    __slots__ = ()
+
+    def fuse(
+        self, launches: Sequence[Launch], uses: Mapping[int, int], discarded: frozenset[int]
+    ) -> list[Fusion]:
+        """Find chains among launches in a row; see `Fusible`."""
+        # imported on first use: most programs fuse nothing
+        from vkdispatch.shader.fusion import find_chains
+
+        return [
+            Fusion(chain.first, chain.count, _FusedLaunch(chain), chain.values)
+            for chain in find_chains(launches, uses, discarded)
+        ]
 
 
-def _find_fusions(
-    launches: Sequence[Launch], uses: Mapping[int, int], discarded: frozenset[int]
-) -> list[Fusion]:
-    # imported by those who use it, as most programs do not
-    from vkdispatch.shader.fusion import find_fusions
+class _FusedLaunch:
+    """The launch that replaces a chain of launches; see `Chained` in `execution_pipeline.optimization`."""
 
-    return find_fusions(launches, uses, discarded)
+    def __init__(self, chain: "FusedChain") -> None:
+        self._chain = chain
+
+    def record(self, graph: CommandGraph) -> None:
+        """Record it with zeros as values; those of the launches that it replaces are copied later."""
+        chain = self._chain
+        run = _function_of(chain.kernel)
+        run(*chain.resources, *chain.kernel.zeros, graph=graph, exec_size=chain.extent)
+
+
+# equal chains share one kernel
+@functools.lru_cache(maxsize=256)
+def _function_of(kernel: "FusedKernel") -> ShaderFunction:
+    return ShaderFunction(kernel.description, kernel.local_size, check=False)
 
 
 def make_shader_function(

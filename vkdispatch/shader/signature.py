@@ -97,15 +97,13 @@ def _of_function(function: Callable[..., Any], local_names: Mapping[str, Any], m
             raise ArgumentValueError(
                 f"argument {parameter.name!r} has no annotation; write, say, {parameter.name}: Buff[f32]"
             )
-        annotations.append(_resolved(function, parameter.name, parameter.annotation, local_names))
+        annotations.append(_resolve(function, parameter.name, parameter.annotation, local_names))
         names.append(parameter.name)
         defaults.append(None if parameter.default is parameter.empty else parameter.default)
     return Signature(tuple(annotations), tuple(names), tuple(defaults))
 
 
-def _resolved(
-    function: Callable[..., Any], name: str, annotation: Any, local_names: Mapping[str, Any]
-) -> Any:
+def _resolve(function: Callable[..., Any], name: str, annotation: Any, local_names: Mapping[str, Any]) -> Any:
     """Evaluate an annotation that is text, as under `from __future__ import annotations`."""
     if not isinstance(annotation, str):
         return annotation

@@ -1,4 +1,4 @@
-"""Which form of a kernel a launch gets."""
+"""The choice of a kernel's variant for a launch."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -35,13 +35,13 @@ from vkdispatch.shader.parameters import MOST_NARROW, BufferSlot, Slot
 # Global ids have 32 bits; the folded kernel counts workgroups in 32 bits and rounds up to whole rows.
 _MAX_ID = 0xFFFFFFFF
 _MAX_FOLDED_GROUPS = 0xFFFF0000
-# The launcher takes no more invocations along an axis, where ids have 64 bits.
+# The launcher's limit of invocations along an axis, where ids have 64 bits.
 _MAX_WIDE_ID = 0xFFFFFFFFFFFF
-# Below this many elements a GPU wants them spread over more invocations.
+# GPUs need this many elements before several per invocation are faster.
 _MANY = 1 << 19
-# Below this many a processor has long done the plain form before the other one is compiled.
+# With fewer elements a CPU finishes the plain variant before the blocked one is compiled.
 _MANY_IN_BLOCKS = 1 << 17
-# Where devices tell of a feature.
+# The attribute of `DeviceInfo` for each feature.
 _ATTRIBUTES = {
     STORAGE[1]: "storage_buffer_8_bit_access",
     STORAGE[2]: "storage_buffer_16_bit_access",
@@ -49,16 +49,16 @@ _ATTRIBUTES = {
     INT16: "int_16_support",
     FLOAT16: "float_16_support",
 }
-# For tests: forms that every launch gets that can have them.
+# For tests: variants that every launch gets if its kernel supports them.
 _FORCED = read_choices("VKDISPATCH_FORCE_VARIANT", ("coarse", "blocks", "addressed", "wide", "packed"))
 
 
 @record
 class Coarsening:
-    """The launches of a kernel that go to its coarse form.
+    """Which launches of a kernel use its coarse variant, in which an invocation handles several elements.
 
-    `elements` for each invocation, where there are `least` (0: never; 1: always). In `blocks` they are
-    neighbours, and a launch has whole blocks along x.
+    Each handles `elements` of them, in launches of at least `least` elements (0: never; 1: always). With
+    `blocks`, these are neighbours, and only launches of whole blocks along x use the variant.
     """
 
     elements: int = 1
@@ -66,12 +66,12 @@ class Coarsening:
     blocks: bool = False
 
     def takes(self, extent: Extent, width: int, *, wide: bool) -> bool:
-        """Whether a launch of so many invocations, of which workgroups have `width`, is for the form."""
+        """Whether a launch of `extent`, in workgroups of `width` invocations along x, uses the variant."""
         return native.is_coarse(extent, width * self.elements, self.least, wide, self.step)
 
     @property
     def step(self) -> int:
-        """What the invocations along x of its launches are a multiple of."""
+        """The number of which the invocations along x must be a multiple."""
         return self.elements if self.blocks else 1
 
 
@@ -79,7 +79,7 @@ UNCOARSENED = Coarsening()
 
 
 def choose_coarsening(kernel: Kernel, context: Context) -> Coarsening:
-    """Decide when a kernel on these devices is coarsened: processors gain by blocks alone."""
+    """Choose when to coarsen a kernel on these devices. On CPUs, only blocks are faster."""
     forced = "coarse" in _FORCED
     if "blocks" in _FORCED or (context.is_cpu() and not forced):
         if not all(info.float_64_support for info in context.device_infos) or not can_block(kernel):
@@ -90,14 +90,14 @@ def choose_coarsening(kernel: Kernel, context: Context) -> Coarsening:
 
 
 def can_address(context: Context) -> bool:
-    """Whether kernels on these devices can reach buffers by address, and count in 64 bits."""
+    """Whether kernels on these devices can access buffers by address and use 64-bit integers."""
     return all(
         "bufferDeviceAddress" in info.features and info.int_64_support for info in context.device_infos
     )
 
 
-def lacking(kernel: Kernel, context: Context) -> frozenset[str]:
-    """Return the features of what a kernel uses that its form for these devices does without."""
+def find_lacks(kernel: Kernel, context: Context) -> frozenset[str]:
+    """Return the features that a kernel uses and a device lacks, which its variant has to replace."""
     used = usage(kernel)
     wanted = {STORAGE[size] for size in map(_scalar_size, used.stored) if size in STORAGE}
     computed = {FEATURE_OF[kind] for kind in map(component_type, used.dtypes) if kind in FEATURE_OF}
@@ -121,7 +121,7 @@ def lacking(kernel: Kernel, context: Context) -> frozenset[str]:
 
 
 def _replaced_classes(used: Usage) -> set[str]:
-    """Return the classes of a kernel's subgroup operations that a form of it can do without."""
+    """Return the classes of a kernel's subgroup operations that a variant can replace."""
     return {subgroup_class(function) for function in used.subgroup_functions} & REPLACED
 
 
@@ -148,24 +148,24 @@ def _takes_short_arguments(info: DeviceInfo) -> bool:
 
 
 def can_pack(kernel: Kernel, lacks: frozenset[str]) -> bool:
-    """Whether a kernel reaches the buffers that would be packed only by loads and stores of elements."""
+    """Whether a kernel accesses buffers that would be packed only by loads and stores of elements."""
     return not lacks or not reaches_elements(kernel, packed_buffers(kernel, Variant(lacks=lacks)))
 
 
 def reach(who: str, slots: Sequence[Slot], values: Sequence[Any], context: Context, *, own: bool) -> Variant:
-    """Return the form that a call's buffers ask for by their size alone.
+    """Return the variant that the sizes of a call's buffers require.
 
     Parameters
     ----------
     slots, values
-        What the launcher takes, and the checked values of the call.
+        The slots of the launcher, and the checked values of the call.
     own
-        Whether the kernel's code is ours to write: else it has the plain form only.
+        Whether the kernel is traced; hand-written kernels have the plain variant only.
 
     Raises
     ------
     ValueError
-        A buffer has more than kernels reach on this device.
+        A buffer is larger than kernels can access on this device.
     """
     able = own and can_address(context)
     addressed, wide = able and "addressed" in _FORCED, able and "wide" in _FORCED
@@ -197,30 +197,30 @@ def choose_variant(
     *,
     own: bool = True,
 ) -> Variant:
-    """Return the form for a launch of `extent` invocations, or workgroups if `in_groups`.
+    """Return the variant for a launch of `extent` invocations, or workgroups if `in_groups`.
 
     Parameters
     ----------
     form
-        What the buffers ask for; see `reach`.
+        The variant that the buffers require; see `reach`.
     own
-        Whether the kernel's code is ours to write.
+        Whether the kernel is traced.
 
     Raises
     ------
     ValueError
-        No form can run so many.
+        No variant can run as many invocations.
     """
     if own and not form.wide and can_address(context) and _beyond_32_bits(extent, in_groups, local_size):
         form = Variant(addressed=True, wide=True)
     if not in_groups and coarsening.takes(extent, local_size[0], wide=form.wide):
         form = replace(form, coarse=coarsening.elements, blocks=coarsening.blocks)
-    folded = _needs_folding(who, extent, in_groups, spanned(local_size, form), context, wide=form.wide)
+    folded = _needs_folding(who, extent, in_groups, count_elements(local_size, form), context, wide=form.wide)
     return replace(form, folded=folded)
 
 
-def spanned(local_size: Extent, variant: Variant) -> Extent:
-    """Return how many elements along each axis a workgroup does."""
+def count_elements(local_size: Extent, variant: Variant) -> Extent:
+    """Return how many elements along each axis a workgroup handles."""
     x, y, z = local_size
     return (x * variant.coarse, y, z)
 
@@ -230,9 +230,9 @@ def _groups_of(extent: Extent, in_groups: bool, local_size: Extent) -> tuple[int
 
 
 def _beyond_32_bits(extent: Extent, in_groups: bool, local_size: Extent) -> bool:
-    """Whether ids of 32 bits do not tell all invocations along an axis apart."""
+    """Whether the invocation ids along an axis exceed 32 bits."""
     groups = _groups_of(extent, in_groups, local_size)
-    # One more than the largest id may be reached by invocations that the bound turns away.
+    # Invocations beyond the extent may have an id one larger than the limit.
     most = _MAX_ID if in_groups else _MAX_ID + 1
     return max(extent) > _MAX_ID or any(g * size > most for g, size in zip(groups, local_size, strict=True))
 
@@ -240,12 +240,12 @@ def _beyond_32_bits(extent: Extent, in_groups: bool, local_size: Extent) -> bool
 def _needs_folding(
     who: str, extent: Extent, in_groups: bool, local_size: Extent, context: Context, *, wide: bool
 ) -> bool:
-    """Whether a launch has more workgroups along an axis than the device takes.
+    """Whether a launch has more workgroups along an axis than the device supports.
 
     Raises
     ------
     ValueError
-        Global invocation ids or the device's grid cannot count so many.
+        There are too many for global invocation ids or for the device.
     """
     groups = _groups_of(extent, in_groups, local_size)
     option = "workgroups" if in_groups else "exec_size"

@@ -16,7 +16,7 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.shader.parameters import given
+from vkdispatch.shader.parameters import describe
 from vkdispatch.sorting.keys import Order, is_sortable
 from vkdispatch.sorting.rearranging import Along
 
@@ -72,7 +72,7 @@ def parse_keys(function: str, x: ArrayLike, options: SortOptions, name: str = "x
     flags: list[tuple[object, str]] = [(options.descending, "descending"), (options.stable, "stable")]
     for flag, what in flags:
         if not isinstance(flag, (bool, np.bool_)) and not (flag is None and what == "stable"):
-            raise ArgumentTypeError(f"{what}: expected True or False, got {given(flag)}")
+            raise ArgumentTypeError(f"{what}: expected True or False, got {describe(flag)}")
     if options.axis is None:
         shape, along = (keys.size,), Along(1, keys.size, 1)
     else:
@@ -106,7 +106,7 @@ def _parse_segments(
         starts = starts.astype(np.int64)
     if starts.ndim != 1 or starts.dtype.kind not in "iu":
         raise ArgumentTypeError(
-            f"segments: expected where segments begin, as ints in ascending order, got {given(segments)}"
+            f"segments: expected where segments begin, as ints in ascending order, got {describe(segments)}"
         )
     if starts.size and (np.any(starts[1:] < starts[:-1]) or starts[0] < 0 or int(starts[-1]) > length):
         raise ArgumentValueError(
@@ -123,7 +123,7 @@ def parse_position_type(kind: object, out: object, length: int) -> DType:
     try:
         parsed = parse_dtype(kind)
     except (ArgumentTypeError, ArgumentValueError):
-        raise ArgumentTypeError(f"dtype: expected (u)int32 or (u)int64, got {given(kind)}") from None
+        raise ArgumentTypeError(f"dtype: expected (u)int32 or (u)int64, got {describe(kind)}") from None
     if parsed not in _POSITION_TYPES:
         raise ArgumentTypeError(f"dtype: expected (u)int32 or (u)int64 for positions, got {parsed.name}")
     most = {dtype.int32: 1 << 31, dtype.uint32: 1 << 32}.get(parsed)
@@ -137,11 +137,11 @@ def parse_outputs(out: object, has_several: bool, count: int) -> tuple[Any, list
     if out is None:
         return None, [None] * count
     if not isinstance(out, (tuple, list)) or len(out) != 2:
-        raise ArgumentTypeError(f"out: expected a pair, for the keys and for the values, got {given(out)}")
+        raise ArgumentTypeError(f"out: expected a pair, for the keys and for the values, got {describe(out)}")
     if not has_several:
         return out[0], [out[1]]
     if out[1] is None:
         return out[0], [None] * count
     if not isinstance(out[1], (tuple, list)) or len(out[1]) != count:
-        raise ArgumentTypeError(f"out: expected {count} buffers for the values, got {given(out[1])}")
+        raise ArgumentTypeError(f"out: expected {count} buffers for the values, got {describe(out[1])}")
     return out[0], list(out[1])

@@ -10,7 +10,7 @@ from vkdispatch.base.dtype import is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.vkfft.elementwise import CONJUGATE_KERNEL, check_alike, check_complex, move
-from vkdispatch.vkfft.layout import checked_shape
+from vkdispatch.vkfft.layout import parse_shape
 from vkdispatch.vkfft.plan import VkFFTPlan
 
 
@@ -184,9 +184,7 @@ def _images(buffer: object, shape: Any, name: str, *, real: bool = False) -> tup
         raise ArgumentTypeError(f"{name}: expected a vd.Buffer, got {type(buffer).__name__}")
     if not (real and is_scalar(buffer.var_type)):
         check_complex(buffer, name)
-    sizes = checked_shape(
-        buffer.shape or (1,) if shape is None else shape, name if shape is None else "shape"
-    )
+    sizes = parse_shape(buffer.shape or (1,) if shape is None else shape, name if shape is None else "shape")
     if len(sizes) < 2:
         raise ArgumentValueError(f"{name}: expected images, 2 or 3 axes, got shape {sizes}")
     batch, height, width = (1, *sizes)[-3:]

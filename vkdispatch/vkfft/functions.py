@@ -7,7 +7,7 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.rfft_buffer import RFFTBuffer
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.vkfft.layout import checked_shape
+from vkdispatch.vkfft.layout import parse_shape
 from vkdispatch.vkfft.plan import VkFFTPlan
 
 
@@ -64,7 +64,7 @@ def fft(
                 f"the reals; got a {type(buffer).__name__}"
             )
         shape = buffer.real_shape if r2c and isinstance(buffer, RFFTBuffer) else buffer.shape or (1,)
-    shape = checked_shape(shape, "buffer_shape")
+    shape = parse_shape(shape, "buffer_shape")
     plan = VkFFTPlan(
         shape,
         do_r2c=r2c,

@@ -114,7 +114,7 @@ def stored_elements(shape: Shape, real: bool) -> int:
     return math.prod(shape)
 
 
-def checked_shape(shape: object, name: str) -> Shape:
+def parse_shape(shape: object, name: str) -> Shape:
     """Return 1 to 3 positive ints. Raises ValueError or TypeError if it is something else."""
     if isinstance(shape, int) and not isinstance(shape, bool):
         shape = (shape,)

@@ -10,7 +10,7 @@ from vkdispatch.arrays.aliasing import check_apart, is_same_memory
 from vkdispatch.arrays.axes import parse_axes
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.context import elsewhere, get_context
+from vkdispatch.base.context import get_context, wrong_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
@@ -21,9 +21,9 @@ from vkdispatch.vkfft.layout import (
     Padding,
     Shape,
     checked_padding,
-    checked_shape,
     complex_bytes,
     laid_out,
+    parse_shape,
     precision_of,
     stored_elements,
 )
@@ -103,7 +103,7 @@ class VkFFTPlan:
         TypeError, ValueError
             A size, an axis, a range or a count is none; or `do_r2c` without the last axis.
         """
-        self.shape = checked_shape(shape, "shape")
+        self.shape = parse_shape(shape, "shape")
         dimensions = len(self.shape)
         self.axes = tuple(sorted(parse_axes(axes, dimensions, "axes")))
         if not self.axes:
@@ -129,7 +129,7 @@ class VkFFTPlan:
             )
         self.single_kernel_multiple_batches = bool(single_kernel_multiple_batches)
         self.keep_shader_code = bool(keep_shader_code)
-        self.input_shape = self.shape if input_shape is None else checked_shape(input_shape, "input_shape")
+        self.input_shape = self.shape if input_shape is None else parse_shape(input_shape, "input_shape")
         self.input_type = input_type
         if len(self.input_shape) != dimensions or any(
             size > whole for size, whole in zip(self.input_shape, self.shape, strict=True)
@@ -449,5 +449,5 @@ def _checked(buffer: object, name: str) -> Buffer[Any]:
         raise ArgumentTypeError(f"{name}: expected a vd.Buffer, got {type(buffer).__name__}")
     buffer.require_alive()
     if buffer.context is not get_context():
-        raise elsewhere(f"{name}: it", buffer.context)
+        raise wrong_context(f"{name}: it", buffer.context)
     return buffer

@@ -13,7 +13,7 @@ from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.command_list import ALL_QUEUES
 from vkdispatch.base.compute_plan import ComputePlan
-from vkdispatch.base.context import Context, elsewhere
+from vkdispatch.base.context import Context, wrong_context
 from vkdispatch.base.errors import ArgumentValueError, UnsupportedError
 from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record
@@ -63,6 +63,7 @@ class _Pass:
     buffers: tuple[int, ...]
     words: tuple[int, ...]
     groups: tuple[int, int, int]
+    fusible: None = None
 
 
 class Program:
@@ -158,16 +159,14 @@ class Program:
         with graph.recording_together():
             for step in self._passes:
                 bound = tuple(buffers[number] for number in step.buffers)
-                if not graph.record_launch(
-                    step.launcher, step.plan, (*bound, *step.words), step.groups, True, bound
-                ):
+                if not graph._append_dispatch(step, (*bound, *step.words), step.groups, True, bound):
                     raise self._refusal(given)
 
     def _refusal(self, given: Mapping[int, Buffer[Any]]) -> Exception:
         for buffer in given.values():
             buffer.require_alive()
             if buffer.context is not self.context:
-                return elsewhere(f"{self._title}: a buffer", buffer.context)
+                return wrong_context(f"{self._title}: a buffer", buffer.context)
         largest = max(buffer.mem_size for buffer in given.values())
         return ArgumentValueError(
             f"{self._title}: buffer: the device binds less at once than its {largest} bytes; transform parts "

@@ -14,7 +14,7 @@ from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import BoundVariable
 from vkdispatch.shader.map import MappedArray, is_value
 from vkdispatch.shader.observation import checks_of
-from vkdispatch.shader.parameters import given
+from vkdispatch.shader.parameters import describe
 
 # What functions on arrays take.
 ArrayLike = Buffer[Any] | MappedArray
@@ -71,8 +71,8 @@ def parse_operand(x: object, name: str = "x") -> Operand:
         return Operand(x.shape, x.size, x.var_type, x.context, source, (x,), name)
     if not isinstance(x, MappedArray):
         raise ArgumentTypeError(
-            f"{name}: expected a vd.Buffer or a map called with its arguments, got {given(x)}; make a buffer "
-            "with vd.asbuffer(...)"
+            f"{name}: expected a vd.Buffer or a map called with its arguments, got {describe(x)}; make a "
+            "buffer with vd.asbuffer(...)"
         )
     tree, arguments = build_tree(x)
     source = fit_source(_mapped_source(tree), x.size)

@@ -17,7 +17,7 @@ from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record, replace
 from vkdispatch.shader.map import MappingFunction, OutputMap, is_value, mapped_at
-from vkdispatch.shader.parameters import given
+from vkdispatch.shader.parameters import describe
 
 # What functions on arrays take as `output_map`.
 OutputLike = MappingFunction | OutputMap | None
@@ -133,7 +133,7 @@ def parse_output(
         output_map = OutputMap(output_map, ())
     if not isinstance(output_map, OutputMap):
         raise ArgumentTypeError(
-            f"output_map: expected a vd.map, whose first parameter gets the value, got {given(output_map)}"
+            f"output_map: expected a vd.map, whose first parameter gets the value, got {describe(output_map)}"
         )
     mapping = output_map.mapping
     if mapping.return_type is None:

@@ -18,7 +18,7 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.fft.arguments.buffers import check_like
 from vkdispatch.shader.copying import copyto
 from vkdispatch.shader.decorator import shader
-from vkdispatch.shader.parameters import given
+from vkdispatch.shader.parameters import describe
 from vkdispatch.shader.shader_function import ShaderFunction
 
 __all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
@@ -58,7 +58,7 @@ def _parse_samples(n: object, d: object) -> tuple[int, float]:
     """Return the number of samples and their spacing."""
     count = parse_int(n, "n", least=1)
     if not is_number(d):
-        raise ArgumentTypeError(f"d: expected a number, got {given(d)}")
+        raise ArgumentTypeError(f"d: expected a number, got {describe(d)}")
     if not d:
         raise ArgumentValueError("d: samples of no distance have no frequencies, got 0")
     return count, float(d)

@@ -12,7 +12,7 @@ from vkdispatch.base.dtype import DType, compute_type, is_complex, to_vector
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.reduce.accumulators.values import cast_value
 from vkdispatch.shader.map import MappedArray, MappingFunction
-from vkdispatch.shader.parameters import given
+from vkdispatch.shader.parameters import describe
 
 Mask = bool | ArrayLike
 
@@ -29,7 +29,8 @@ def parse_mask(where: Mask, x: ArrayLike) -> ArrayLike | None:
         return None
     if not isinstance(where, (Buffer, MappedArray)):
         raise ArgumentTypeError(
-            f"where: expected a vd.Buffer of vd.bool_, or a map called with its arguments, got {given(where)}"
+            f"where: expected a vd.Buffer of vd.bool_, or a map called with its arguments, got "
+            f"{describe(where)}"
         )
     if where.var_type is not dtype.bool_:
         raise ArgumentTypeError(f"where: expected booleans, vd.bool_, got {where.var_type.name}")

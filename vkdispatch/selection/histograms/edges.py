@@ -21,7 +21,7 @@ from vkdispatch.selection.histograms.counting import store_counts
 from vkdispatch.selection.histograms.device_edges import make_edges
 from vkdispatch.selection.histograms.extremes import find_extremes, read_extremes
 from vkdispatch.shader.copying import copyto
-from vkdispatch.shader.parameters import given
+from vkdispatch.shader.parameters import describe
 
 _MOST_BINS = 1 << 31
 # Edges that a context caches, under this name: the most of them, and the most bins of each.
@@ -68,7 +68,7 @@ def make_bins(x: Operand, bins: Any, range: Any, graph: CommandGraph | None) -> 
     host = np.asarray(bins)
     if host.ndim != 1 or host.dtype.kind not in "biuf" or host.size < 2:
         raise ArgumentValueError(
-            f"bins: expected how many, or at least 2 edges along one axis, got {given(bins)} of the shape "
+            f"bins: expected how many, or at least 2 edges along one axis, got {describe(bins)} of the shape "
             f"{host.shape}"
         )
     if np.any(host[:-1] > host[1:]):

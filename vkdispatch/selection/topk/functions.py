@@ -32,7 +32,7 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.selection.topk.narrowing import find_candidates, plan_narrowing
 from vkdispatch.selection.topk.whole_rows import can_take_rows, suits_rows, take_first_of_rows
 from vkdispatch.selection.tuning import tuning
-from vkdispatch.shader.parameters import given
+from vkdispatch.shader.parameters import describe
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Order, is_sortable
 from vkdispatch.sorting.launching import Rows, position_type, sort_rows
@@ -132,7 +132,7 @@ def _parse_outputs(out: object) -> tuple[Any, Any]:
     if out is None:
         return None, None
     if not isinstance(out, (tuple, list)) or len(out) != 2:
-        raise ArgumentTypeError(f"out: expected a pair, for values and indices, got {given(out)}")
+        raise ArgumentTypeError(f"out: expected a pair, for values and indices, got {describe(out)}")
     return out[0], out[1]
 
 
