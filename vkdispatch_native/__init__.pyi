@@ -230,7 +230,7 @@ class Engine:
         host.
         """
 
-    def work_given(self, queue: int = -1) -> list[tuple[int, int]]:
+    def work_points(self, queue: int = -1) -> list[tuple[int, int]]:
         """Return points, (slot, number of a batch), for the work and transfers given to a queue (-1: all)."""
 
     def wait_until(
@@ -277,10 +277,10 @@ class Engine:
         Slots are a queue's own, and those for its copies.
         """
 
-    def see_journal(self, queue: int, notes: int) -> None:
+    def mark_notes_read(self, queue: int, notes: int) -> None:
         """Note that so many notes of a queue were looked at."""
 
-    def keep_telling(self, waiting: bool) -> None:
+    def set_pending_errors(self, waiting: bool) -> None:
         """Note whether `on_found` is to be called although there are no new notes."""
 
     def follow(self, points: Sequence[tuple[int, int]], queue: int = -1) -> None:

@@ -313,7 +313,7 @@ cdef class CommandList:
             self.open()
             engine = self.engine.open()
             # Another thread may give up what has been found alive.
-            hold = engine.hold()
+            hold = engine.begin_hold()
             try:
                 command = self.command(kind, given)
                 with cython.critical_section(self):
@@ -321,7 +321,7 @@ cdef class CommandList:
                     if done:
                         self.keep_objects([item for item in given if isinstance(item, (Data, HostBlock))])
             finally:
-                engine.let_go(hold)
+                engine.end_hold(hold)
             if not done:
                 self.wait_until_free()
         return 0
@@ -387,11 +387,11 @@ cdef class CommandList:
         engine = self.engine.open()
         bindings = list(bindings)
         while not done:
-            hold = engine.hold()
+            hold = engine.begin_hold()
             try:
                 done = self.try_record(plan, bindings, groups, argument_size, uniform_binding, &offset)
             finally:
-                engine.let_go(hold)
+                engine.end_hold(hold)
             if not done:
                 self.wait_until_free()
         return offset
@@ -474,14 +474,14 @@ cdef class CommandList:
         self.enter()
         try:
             host = HostMemory(data, False)
-            hold = engine.hold()
+            hold = engine.begin_hold()
             try:
                 self.check_alive()
                 with nogil:
                     value = engine.submit(commands[0], first, last, <const byte*>host.view.buf, host.view.len,
                                           instance_count)
             finally:
-                engine.let_go(hold)
+                engine.end_hold(hold)
         finally:
             self.leave()
         return value
@@ -509,14 +509,14 @@ cdef class CommandList:
         self.enter()
         try:
             host = HostMemory(data, False)
-            hold = engine.hold()
+            hold = engine.begin_hold()
             try:
                 self.check_alive()
                 with nogil:
                     done = engine.evaluate(commands[0], q, <const byte*>host.view.buf, host.view.len, first_ns, before,
                                            value)
             finally:
-                engine.let_go(hold)
+                engine.end_hold(hold)
             if not done:
                 if limited:
                     passed = host_now() - begin

@@ -249,7 +249,7 @@ cdef class Buffer(Data):
                 if value != 0:
                     self.engine.wait(q, value, True)
             if buffer.shared() and len(queues) > 1:
-                self.engine.follow(self.engine.work_given(queues[0]))
+                self.engine.follow(self.engine.work_points(queues[0]))
         finally:
             self.leave()
 
@@ -282,7 +282,7 @@ cdef class Buffer(Data):
                 return
             try:
                 with nogil:
-                    engine.reach(q, reading.value)
+                    engine.wait_until(q, reading.value)
                     engine.finish_download(q, reading, target)
                 done = True
             finally:
@@ -427,7 +427,7 @@ cdef class Buffer(Data):
         (q,) = _queue_range(self.engine, queue) if queue >= 0 else (0,)
         self.enter("buffer")
         try:
-            points = engine.work_given(q, q + 1)
+            points = engine.work_points(q, q + 1)
             return [(point.slot, self.ptr.last_write(point.slot)) for point in points]
         finally:
             self.leave()
@@ -487,7 +487,7 @@ cdef class Image(Data):
                 with nogil:
                     engine.upload(q, image[0], level, <const byte*>host.view.buf, host.view.len)
             if image.shared() and len(queues) > 1:
-                self.engine.follow(self.engine.work_given(queues[0]))
+                self.engine.follow(self.engine.work_points(queues[0]))
         finally:
             self.leave()
 

@@ -154,7 +154,7 @@ cdef extern from "libs/allocations.hpp" namespace "vkd" nogil:
     uint64_t cpp_allocation_count "vkd::allocation_count"()
     cbool allocations_are_counted()
 
-cdef extern from "libs/leaving.hpp" namespace "vkd" nogil:
+cdef extern from "libs/process_exit.hpp" namespace "vkd" nogil:
     void end_process_quickly()
 
 cdef extern from "libs/background.hpp" namespace "vkd" nogil:
@@ -471,8 +471,8 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         uint32_t image_features(int format) except +raise_error
         CppCommandList* create_command_list() except +raise_error
         void destroy(CppCommandList* commands)
-        unsigned int hold()
-        void let_go(unsigned int number)
+        unsigned int begin_hold()
+        void end_hold(unsigned int number)
         cbool recycle(CppResource* resource)
         void retire(CppResource* resource)
         void retire(CppPinned* pinned)
@@ -481,12 +481,12 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         void make_room() except +raise_error
         uint64_t last_value(size_t queue) except +raise_error
         cbool wait(size_t queue, uint64_t value, uint64_t timeout_ns, cbool alone) except +raise_error
-        void reach(size_t queue, uint64_t value) except +raise_error
+        void wait_until(size_t queue, uint64_t value) except +raise_error
         void check_poison(const CppBuffer& buffer, size_t queue) except +raise_error
         cbool wait_for_batches(size_t queue, uint64_t before, uint64_t last, uint64_t timeout_ns) except +raise_error
         void flush(size_t queue, uint64_t value) except +raise_error
         cbool has_queue(size_t slot)
-        vector[CppPoint] work_given(size_t first, size_t last) except +raise_error
+        vector[CppPoint] work_points(size_t first, size_t last) except +raise_error
         void follow(size_t first, size_t last, const vector[CppPoint]& points) except +raise_error
         string describe_work(size_t slot) except +raise_error
         size_t least_busy() except +raise_error

@@ -4,8 +4,8 @@
 
 #include "engine_use.hpp"
 #include "libs/error.hpp"
-#include "libs/leaving.hpp"
 #include "libs/pages.hpp"
+#include "libs/process_exit.hpp"
 
 namespace vkd {
 
@@ -107,8 +107,8 @@ Engine::Engine(std::shared_ptr<Instance> instance, std::vector<std::shared_ptr<D
   size_t first = 0;  // queue of the device
   for (const auto& device : devices_) {
     for (size_t q = 0; q < device->transfer_queues().size(); ++q) {
-      for (size_t twin = 0; twin < device->transfer_queues()[q].size(); ++twin) {
-        timelines_[(1 + twin) * count + first + q] = std::make_unique<Timeline>(*device);
+      for (size_t i = 0; i < device->transfer_queues()[q].size(); ++i) {
+        timelines_[(1 + i) * count + first + q] = std::make_unique<Timeline>(*device);
       }
     }
     first += device->queues().size();
@@ -125,21 +125,21 @@ Engine::Engine(std::shared_ptr<Instance> instance, std::vector<std::shared_ptr<D
   auto make = [&](size_t index, size_t slot, Device& device, const QueueHandle& handle) {
     return std::make_unique<Queue>(index, slot, device, handle, *timelines_[slot], *graveyard_, shared_);
   };
-  twins_.resize(slot_count() - count);
+  transfer_queues_.resize(slot_count() - count);
   for (const auto& device : devices_) {
     for (size_t q = 0; q < device->queues().size(); ++q) {
       const size_t index = queues_.size();
       queues_.push_back(make(index, index, *device, device->queues()[q]));
-      std::vector<Queue*> twins;
+      std::vector<Queue*> transfer_queues;
       if (q < device->transfer_queues().size()) {
         for (const QueueHandle& handle : device->transfer_queues()[q]) {
-          const size_t place = twins.size() * count + index;
+          const size_t place = transfer_queues.size() * count + index;
           slots_[count + place] = true;
-          twins_[place] = make(index, count + place, *device, handle);
-          twins.push_back(twins_[place].get());
+          transfer_queues_[place] = make(index, count + place, *device, handle);
+          transfer_queues.push_back(transfer_queues_[place].get());
         }
       }
-      queues_.back()->pair_with(twins);
+      queues_.back()->pair_with(transfer_queues);
     }
   }
   for_each_queue([this](Queue& queue) { all_queues_.push_back(&queue); });
@@ -167,7 +167,7 @@ Queue& Engine::queue_at(size_t slot) {
   if (!has_queue(slot)) {
     throw Error(ErrorKind::invalid_value, "queue " + std::to_string(slot) + " does not exist");
   }
-  return slot < queues_.size() ? *queues_[slot] : *twins_[slot - queues_.size()];
+  return slot < queues_.size() ? *queues_[slot] : *transfer_queues_[slot - queues_.size()];
 }
 
 bool Engine::has_queue(size_t slot) const noexcept {
@@ -250,7 +250,7 @@ Buffer* Engine::reuse_buffer(VkDeviceSize size, bool for_device) {
   try {
     live_.insert(buffer.get());
   } catch (...) {
-    graveyard_->bury(std::move(buffer));
+    graveyard_->defer(std::move(buffer));
     throw;
   }
   return buffer.release();
@@ -275,7 +275,7 @@ Buffer* Engine::create_journal() {
 }
 
 // close() waits for who looks; after it what is left is there to be looked at.
-bool Engine::looks_at(const Journal& notes) noexcept {
+bool Engine::has_new_notes(const Journal& notes) noexcept {
   users_.fetch_add(1);
   const bool found = (!closed() || finished_.load()) && !hung() && notes.found();
   users_.fetch_sub(1);
@@ -470,7 +470,7 @@ bool Engine::wait(size_t slot, uint64_t value, uint64_t timeout_ns, bool alone) 
   return true;
 }
 
-void Engine::reach(size_t slot, uint64_t value) {
+void Engine::wait_until(size_t slot, uint64_t value) {
   const Use use(*this);
   queue_at(slot).wait(value, kForever);
 }
@@ -485,11 +485,11 @@ bool Engine::wait_for_batches(size_t slot, uint64_t before, uint64_t last, uint6
   return true;
 }
 
-std::vector<Point> Engine::work_given(size_t first, size_t last) {
+std::vector<Point> Engine::work_points(size_t first, size_t last) {
   const Use use(*this);
   std::vector<Point> points;
   for (size_t q = first; q < last; ++q) {
-    const std::vector<Point> given = queue_at(q).work_given();
+    const std::vector<Point> given = queue_at(q).work_points();
     points.insert(points.end(), given.begin(), given.end());
   }
   return points;
@@ -551,7 +551,7 @@ uint64_t Engine::submit(CommandList& list, size_t first, size_t last, const std:
   for (size_t queue = first; queue < last; ++queue) {
     value = list.submit(queue, arguments, bytes, instance_count, false);
   }
-  tidy();
+  request_sweep();
   return value;
 }
 
@@ -568,7 +568,7 @@ bool Engine::evaluate(CommandList& list, size_t queue, const std::byte* argument
     const std::unique_lock sharing = share(list.shared_uses(), queue, last);
     value = list.submit(queue, arguments, bytes, 1, true);
   } catch (...) {
-    on.rouse();  // some of it may have been given
+    on.notify_worker();  // some of it may have been given
     throw;
   }
   if (!on.wait(value, timeout_ns)) {
@@ -591,20 +591,20 @@ std::vector<uint64_t> Engine::timestamps(CommandList& list, size_t queue) {
 void Engine::reset(CommandList& list) {
   const Use use(*this);
   list.reset();
-  tidy();
+  request_sweep();
 }
 
 std::vector<std::pair<size_t, size_t>> Engine::rearrange(CommandList& list,
                                                          const std::vector<size_t>& order) {
   const Use use(*this);
   auto arguments = list.rearrange(order);
-  tidy();
+  request_sweep();
   return arguments;
 }
 
-void Engine::tidy() noexcept {
+void Engine::request_sweep() noexcept {
   if (!graveyard_->empty()) {
-    for_each_queue([](Queue& queue) { queue.tidy(); });
+    for_each_queue([](Queue& queue) { queue.request_sweep(); });
   }
 }
 
@@ -632,9 +632,9 @@ bool Engine::recycle(Resource* resource) noexcept {
   }
   live_.erase(resource);
   while (std::unique_ptr<Buffer> surplus = pool_->take_surplus()) {
-    graveyard_->bury(std::move(surplus));
+    graveyard_->defer(std::move(surplus));
   }
-  tidy();
+  request_sweep();
   return true;
 }
 
@@ -672,7 +672,7 @@ void Engine::retire(Resource* resource) noexcept {
     return;
   }
   graveyard_->retire(std::move(owned));
-  tidy();
+  request_sweep();
 }
 
 void Engine::destroy(CommandList* list) noexcept {
@@ -708,8 +708,8 @@ void Engine::close(bool interruptible) {
     }
     finish(interruptible);
   } catch (const Interrupted&) {
-    leave(Error(ErrorKind::device_lost,
-                "the context was given up: its end was interrupted while the device was at work"));
+    give_up(Error(ErrorKind::device_lost,
+                  "the context was given up: its end was interrupted while the device was at work"));
     throw;
   }
 }
@@ -724,7 +724,7 @@ void Engine::finish(bool interruptible) {
   const bool idle = !hung() && std::all_of(devices_.begin(), devices_.end(),
                                            [](const auto& device) { return device->wait_idle(); });
   if (!idle) {
-    leave(Error(ErrorKind::device_lost, "the context was given up: nothing tells that the device is idle"));
+    give_up(Error(ErrorKind::device_lost, "the context was given up: nothing tells that the device is idle"));
     return;
   }
   destroy_all();
@@ -755,7 +755,7 @@ void Engine::destroy_all() noexcept {
   if (holds_.none()) {
     orphans_.clear();
   }
-  twins_.clear();
+  transfer_queues_.clear();
   queues_.clear();
   crossings_.clear();
   for (const auto& device : devices_) {
@@ -771,7 +771,7 @@ void Engine::destroy_all() noexcept {
 }
 
 // Leaks on purpose what the device may still use, this object included.
-void Engine::leave(const Error& error) noexcept {
+void Engine::give_up(const Error& error) noexcept {
   static std::mutex mutex;
   static auto& left = *new std::vector<std::shared_ptr<Engine>>;
   shared_.ending.set(error, true);

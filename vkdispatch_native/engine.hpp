@@ -95,13 +95,13 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // Throws what failed up to there. `alone`: in this very batch.
   bool wait(size_t slot, uint64_t value, uint64_t timeout_ns, bool alone);
   // Waits, and says nothing of what failed.
-  void reach(size_t slot, uint64_t value);
+  void wait_until(size_t slot, uint64_t value);
   // The same for what the batches after `before` up to `last` did.
   bool wait_for_batches(size_t slot, uint64_t before, uint64_t last, uint64_t timeout_ns);
   void flush(size_t slot, uint64_t value);
   bool has_queue(size_t slot) const noexcept;
   // All the work given to the queues from `first` up to, without it, `last`.
-  std::vector<Point> work_given(size_t first, size_t last);
+  std::vector<Point> work_points(size_t first, size_t last);
   // Work that is given to these queues later waits, on the device, for all the points.
   void follow(size_t first, size_t last, const std::vector<Point>& points);
   // What a queue, given by slot, was given and has not finished, in words; "": nothing.
@@ -159,7 +159,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // Whether kernels have noted errors that nobody has looked at.
   bool found() noexcept {
     const Journal* notes = journal();
-    return notes != nullptr && looks_at(*notes);
+    return notes != nullptr && has_new_notes(*notes);
   }
   uint32_t take_ticket();           // see Journal::take
   int stale_tickets();              // waits until what uses them is done; see Journal::stale
@@ -169,10 +169,10 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // Throws the failure of a queue's copy.
   void check_poison(const Data& data, size_t queue) const { data.poison(queue).check(); }
 
-  // What is given up between hold() and let_go() of the number it returns is not destroyed meanwhile: for who
-  // finds an object alive and then appends what points at it.
-  unsigned hold() noexcept { return holds_.begin(); }
-  void let_go(unsigned number) noexcept { holds_.end(number); }
+  // What is given up between begin_hold() and end_hold() of the number it returns is not destroyed meanwhile:
+  // for who finds an object alive and then appends what points at it.
+  unsigned begin_hold() noexcept { return holds_.begin(); }
+  void end_hold(unsigned number) noexcept { holds_.end(number); }
 
   // Keeps a buffer for the next one of its size, in no time; false: it does not, and retire() is due.
   bool recycle(Resource* resource) noexcept;
@@ -216,15 +216,15 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void for_each_queue(Function function);  // twins too
   Crossing& crossing(Device& source, Device& target);
   Pinned* find_pinned(const std::byte* data, VkDeviceSize size);
-  void tidy() noexcept;
+  void request_sweep() noexcept;
   bool end_life(Buffer& buffer) noexcept;
   void empty_pool() noexcept;
-  bool looks_at(const Journal& notes) noexcept;
+  bool has_new_notes(const Journal& notes) noexcept;
   void free_idle_memory();
   void check_sources(const Dispatch& dispatch, size_t first, size_t last);
   void finish(bool interruptible);
   void destroy_all() noexcept;
-  void leave(const Error& error) noexcept;
+  void give_up(const Error& error) noexcept;
 
   std::shared_ptr<Instance> instance_;  // first in, last out
   SharedState shared_;
@@ -240,7 +240,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::vector<std::unique_ptr<Queue>> queues_;
   // Of each queue the one that moves data beside it, or only to the device, then of each the one that moves
   // data to the host; null where there is none.
-  std::vector<std::unique_ptr<Queue>> twins_;
+  std::vector<std::unique_ptr<Queue>> transfer_queues_;
   std::mutex crossings_mutex_;
   std::map<std::pair<Device*, Device*>, std::unique_ptr<Crossing>> crossings_;
   std::mutex pinned_mutex_;

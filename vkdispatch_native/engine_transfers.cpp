@@ -56,7 +56,7 @@ void Engine::follow_others(size_t queue, const std::vector<CommandList::SharedUs
 // Before the host itself reads or writes the memory: until all is done that uses it, or writes it.
 void Engine::wait_for_uses(size_t queue, const Buffer& buffer, bool writes) {
   for (size_t slot = 0; slot < slot_count(); ++slot) {
-    if (has_queue(slot) && (slot % queues_.size() == queue || buffer.one_memory())) {
+    if (has_queue(slot) && (slot % queues_.size() == queue || buffer.shares_memory())) {
       queue_at(slot).wait(writes ? buffer.last_write(slot) : buffer.last_use(slot), kForever);
     }
   }
@@ -144,7 +144,7 @@ void Engine::copy_between(Buffer& buffer, size_t from, size_t to) {
     return;
   }
   if (buffer.shared()) {
-    follow(to, to + 1, work_given(from, from + 1));
+    follow(to, to + 1, work_points(from, from + 1));
     return;
   }
   if (queue_devices_[from] == queue_devices_[to]) {

@@ -475,7 +475,7 @@ cdef class Launcher:
             last = first + 1
         # Packing values may run any Python code, and other threads run any time: either may give up a buffer that
         # has been found alive.
-        hold = engine.hold()
+        hold = engine.begin_hold()
         try:
             if not self.prepare(arguments, limit, limit_is_groups, block, bindings, &dispatch, None):
                 return False
@@ -487,7 +487,7 @@ cdef class Launcher:
                 with nogil:
                     crowded = engine.append(dispatch, first, last)
         finally:
-            engine.let_go(hold)
+            engine.end_hold(hold)
         if crowded:
             with nogil:
                 engine.make_room()
@@ -509,13 +509,13 @@ cdef class Launcher:
         engine = self.engine.open()
         while not done:
             resources = [self.plan]
-            hold = engine.hold()
+            hold = engine.begin_hold()
             try:
                 if not self.prepare(arguments, limit, limit_is_groups, block, bindings, &dispatch, resources):
                     return None
                 done = commands.record_dispatch(dispatch, resources, &offset)
             finally:
-                engine.let_go(hold)
+                engine.end_hold(hold)
             if not done:
                 commands.wait_until_free()
         return offset, (<const char*>block)[: self.argument_size]

@@ -166,7 +166,7 @@ cdef class BoundCall:
                         buffer.set_renewable()
                     if step.steady:
                         buffer.set_steady()
-            hold = engine.hold()
+            hold = engine.begin_hold()
             try:
                 if not self.find_buffers(given, buffers):
                     return None
@@ -191,7 +191,7 @@ cdef class BoundCall:
                         with nogil:
                             crowded |= engine.copy(buffers[step.slot][0], buffers[step.source][0], 0, last)
             finally:
-                engine.let_go(hold)
+                engine.end_hold(hold)
             results = []
             for slot in self.results:
                 results.append(_wrap(owner, made[<size_t>slot]))

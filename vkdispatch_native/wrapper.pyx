@@ -500,10 +500,10 @@ cdef class Engine:
         slots = range(queue, SLOTS_PER_QUEUE * engine.queue_count(), engine.queue_count())
         return self.notes[ticket], {slot: engine.journal().point(ticket, slot) for slot in slots}
 
-    def see_journal(self, size_t queue, uint32_t notes):
+    def mark_notes_read(self, size_t queue, uint32_t notes):
         self.ptr.get().journal().see(queue, notes)
 
-    def keep_telling(self, bint waiting):
+    def set_pending_errors(self, bint waiting):
         self.ptr.get().journal().set_waiting(waiting)
 
     @property
@@ -580,10 +580,10 @@ cdef class Engine:
                 self.look(slot, value)
         return True
 
-    def work_given(self, int queue=-1):
+    def work_points(self, int queue=-1):
         cdef vector[CppPoint] points
         queues = _queue_range(self, queue)
-        points = self.open().work_given(queues[0], queues[-1] + 1)
+        points = self.open().work_points(queues[0], queues[-1] + 1)
         return _points(points)
 
     def follow(self, points, int queue=-1):

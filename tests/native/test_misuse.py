@@ -316,7 +316,7 @@ def test_wrong_includes() -> None:
     assert compiled([("", "a", True, "name")], {"name": "\n"})
     for includes, texts, error, text in (
         ([("", "a", True, "why there is none")], {}, ValueError, "why there is none for header name: a"),
-        ([("", "b", True, "name")], {"name": "\n"}, ValueError, "it is not to be found for header name: a"),
+        ([("", "b", True, "name")], {"name": "\n"}, ValueError, "file not found for header name: a"),
         ([], {}, ValueError, "#include"),
         ([("", "a", True)], {}, ValueError, "unpack"),
         ([("", "a", True, None)], {}, AttributeError, "encode"),

@@ -145,7 +145,7 @@ def test_queues_share_one_memory(staged: bool) -> None:
     for turn in range(30):
         queue = turn % 2
         launcher.launch((array, 1.0), 1000, False, queue)
-        engine.follow(engine.work_given(queue), 1 - queue)
+        engine.follow(engine.work_points(queue), 1 - queue)
         total += 1
     np.testing.assert_array_equal(array.read(1), total)
     launcher.launch((array, 1.0), 1000, False, 0)

@@ -200,18 +200,18 @@ def test_queues_wait_for_each_other(engine: native.Engine) -> None:
     for _ in range(10):
         spin.launch((busy, 20_000), 1, True, 0)
         launch.launch((array, 1.0), 100, False, 0)
-        engine.follow(engine.work_given(0), 1)
+        engine.follow(engine.work_points(0), 1)
         outs.append(pinned(engine, 100))
         array._native.copy_between(0, 1)
         points += array._native.read_async(1, outs[-1])
-        engine.follow(engine.work_given(1), 0)
+        engine.follow(engine.work_points(1), 0)
     assert engine.wait_until(points, 60)
     assert [set(out) for out in outs] == [{float(i + 1)} for i in range(10)]
     # waiting for nothing new, again and again, in a ring
     for _ in range(20):
-        engine.follow(engine.work_given(0), 1)
-        engine.follow(engine.work_given(1), 0)
-        engine.follow(engine.work_given(), -1)
+        engine.follow(engine.work_points(0), 1)
+        engine.follow(engine.work_points(1), 0)
+        engine.follow(engine.work_points(), -1)
     engine.wait_idle()
 
 
@@ -273,7 +273,7 @@ def test_closed_while_under_way(engine: native.Engine) -> None:
         lambda: array._native.write_async(0, out),
         lambda: engine.wait_until(points, 0),
         lambda: engine.follow(points),
-        lambda: engine.work_given(),
+        lambda: engine.work_points(),
         lambda: native.HostBlock(engine, 0, 4),
     ):
         with pytest.raises(RuntimeError):
@@ -305,7 +305,7 @@ def test_many_threads(engine: native.Engine) -> None:
 def test_timeouts(engine: native.Engine) -> None:
     with Gate(engine) as gate:
         gate.hold()
-        points = engine.work_given()
+        points = engine.work_points()
         assert not engine.wait_until(points, 0) and not engine.wait_until(points, 0.001)
     assert engine.wait_until(points, None) and engine.wait_until(points, 0) and engine.wait_until([], 0)
 

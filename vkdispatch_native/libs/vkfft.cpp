@@ -21,11 +21,11 @@
 
 namespace {
 
-// ---- the device in memory. VkFFT gets its objects as handles of Vulkan's; they live as long as the device.
+// ---- the virtual device. VkFFT gets its objects as Vulkan handles; they live as long as the device.
 
 struct Memory {
   uint64_t size = 0;
-  std::vector<std::byte> bytes;  // on first use
+  std::vector<std::byte> bytes;  // allocated on first use
 
   std::vector<std::byte>& contents() {
     bytes.resize(size);
@@ -72,7 +72,7 @@ struct CopyCommand {
 
 struct Command {
   Dispatch dispatch;
-  CopyCommand copy;  // from is null: a dispatch
+  CopyCommand copy;  // a null `from` means a dispatch
 };
 
 struct VirtualDevice;
@@ -87,10 +87,10 @@ struct Commands {
 struct VirtualDevice {
   vkd::FftDevice properties;
   const vkd::FftRun* run = nullptr;
-  std::exception_ptr failure;  // of run
-  std::string complaint;       // what VkFFT did that is not provided for
+  std::exception_ptr failure;  // thrown by `run`
+  std::string complaint;       // an unsupported use of the virtual device
 
-  // Containers that leave their elements where they are.
+  // Containers that never move their elements.
   std::deque<BufferObject> buffers;
   std::deque<std::shared_ptr<Memory>> memories;
   std::deque<SetLayout> set_layouts;
@@ -108,7 +108,8 @@ struct VirtualDevice {
 
 template <typename Handle, typename Object>
 Handle handle(Object* object) {
-  return (Handle)(reinterpret_cast<uintptr_t>(object));  // a pointer or an integer, as the platform has it
+  return (Handle)(reinterpret_cast<uintptr_t>(
+      object));  // handles are pointers or integers, depending on the platform
 }
 
 template <typename Object, typename Handle>
@@ -116,10 +117,10 @@ Object& object(Handle given) {
   return *reinterpret_cast<Object*>((uintptr_t)(given));
 }
 
-// Commands with their buffers renumbered and their pipelines listed, as FftProgram has them.
+// Translates commands to FftProgram: renumbers buffers and lists pipelines.
 class Translation {
  public:
-  // The first `given` buffers keep their numbers, and are not listed.
+  // The first `given` buffers keep their numbers and are not listed.
   explicit Translation(size_t given) : given_(given) {}
 
   vkd::FftPass pass(const Dispatch& dispatch) {
@@ -181,12 +182,13 @@ void execute(VirtualDevice& device, const std::vector<Command>& commands) {
     const std::vector<const BufferObject*>& listed = translation.listed();
     for (size_t i = 0; i < listed.size(); ++i) {
       listed[i]->memory->bytes = std::move(translation.program.buffers.at(i).contents);
-      listed[i]->memory->contents();  // never less than its size
+      listed[i]->memory->contents();  // at least its size
     }
   }
 }
 
-// ---- Vulkan, as far as VkFFT uses it, under Vulkan's names. They are this file's own: no loader is asked.
+// ---- the Vulkan functions that VkFFT uses, under their own names but local to this file. No loader is
+// involved.
 
 void vkGetPhysicalDeviceProperties(VkPhysicalDevice physical, VkPhysicalDeviceProperties* properties) {
   const vkd::FftDevice& device = object<VirtualDevice>(physical).properties;
@@ -246,7 +248,7 @@ void vkDestroyBuffer(VkDevice, VkBuffer, const VkAllocationCallbacks*) {}
 
 void vkFreeMemory(VkDevice, VkDeviceMemory memory, const VkAllocationCallbacks*) {
   if (memory != VK_NULL_HANDLE) {
-    object<std::shared_ptr<Memory>>(memory).reset();  // buffers that are still in use hold on to it
+    object<std::shared_ptr<Memory>>(memory).reset();  // buffers still in use share ownership
   }
 }
 
@@ -265,7 +267,7 @@ VkResult vkCreateDescriptorSetLayout(VkDevice device, const VkDescriptorSetLayou
     const VkDescriptorSetLayoutBinding& binding = info->pBindings[i];
     if (binding.binding != i || binding.descriptorCount != 1 ||
         binding.descriptorType != VK_DESCRIPTOR_TYPE_STORAGE_BUFFER) {
-      owner.complaint = "a binding is no single storage buffer";
+      owner.complaint = "a binding is not a single storage buffer";
     }
   }
   owner.set_layouts.push_back({info->bindingCount});
@@ -291,7 +293,7 @@ void vkUpdateDescriptorSets(VkDevice device, uint32_t count, const VkWriteDescri
     std::vector<BufferObject*>& bound = object<Set>(writes[i].dstSet).buffers;
     if (writes[i].dstBinding >= bound.size() || writes[i].dstArrayElement != 0 ||
         writes[i].pBufferInfo->offset != 0) {
-      object<VirtualDevice>(device).complaint = "a part of a buffer is bound";
+      object<VirtualDevice>(device).complaint = "only part of a buffer is bound";
     } else if (writes[i].pBufferInfo->buffer != VK_NULL_HANDLE) {
       bound[writes[i].dstBinding] = &object<BufferObject>(writes[i].pBufferInfo->buffer);
     }
@@ -300,7 +302,7 @@ void vkUpdateDescriptorSets(VkDevice device, uint32_t count, const VkWriteDescri
 
 VkResult vkCreateShaderModule(VkDevice device, const VkShaderModuleCreateInfo* info,
                               const VkAllocationCallbacks*, VkShaderModule* module) {
-  // See glslang_program_SPIRV_get_ptr: it is the source.
+  // See glslang_program_SPIRV_get_ptr: the "SPIR-V" is the source.
   const char* text = reinterpret_cast<const char*>(info->pCode);
   auto& modules = object<VirtualDevice>(device).modules;
   modules.emplace_back(text, strnlen(text, info->codeSize));
@@ -385,7 +387,7 @@ void vkCmdDispatch(VkCommandBuffer given, uint32_t x, uint32_t y, uint32_t z) {
   command.dispatch = commands.state;
   Dispatch& dispatch = command.dispatch;
   dispatch.groups = {x, y, z};
-  // What was pushed for a kernel before may be longer, or of another one that pushes nothing.
+  // Constants pushed earlier may be longer, or belong to a kernel that has none.
   dispatch.push_constants.resize(dispatch.pipeline->layout.push_constants);
   dispatch.buffers = commands.set->buffers;
   for (const BufferObject* buffer : dispatch.buffers) {
@@ -400,7 +402,7 @@ void vkCmdDispatch(VkCommandBuffer given, uint32_t x, uint32_t y, uint32_t z) {
 void vkCmdPipelineBarrier(VkCommandBuffer, VkPipelineStageFlags, VkPipelineStageFlags, VkDependencyFlags,
                           uint32_t, const VkMemoryBarrier*, uint32_t, const VkBufferMemoryBarrier*, uint32_t,
                           const VkImageMemoryBarrier*) {
-  // The recorder puts barriers where the accesses of passes conflict.
+  // The recorder inserts barriers where the accesses of passes conflict.
 }
 
 void vkCmdCopyBuffer(VkCommandBuffer given, VkBuffer from, VkBuffer to, uint32_t count,
@@ -414,8 +416,8 @@ void vkCmdCopyBuffer(VkCommandBuffer given, VkBuffer from, VkBuffer to, uint32_t
 
 VkResult vkQueueSubmit(VkQueue queue, uint32_t count, const VkSubmitInfo* submits, VkFence) {
   VirtualDevice& device = object<VirtualDevice>(queue);
-  // VkFFT is not told of failures: where it cleans up after one it frees some memory twice. It plans on, with
-  // tables of zeros, and what went wrong is thrown when it is done.
+  // VkFFT is not told of failures: its clean-up after one frees some memory twice. It continues to plan, with
+  // tables of zeros, and the error is thrown afterwards.
   try {
     for (uint32_t i = 0; i < count && !device.failure; ++i) {
       for (uint32_t j = 0; j < submits[i].commandBufferCount; ++j) {
@@ -436,7 +438,8 @@ VkResult vkResetFences(VkDevice, uint32_t, const VkFence*) {
   return VK_SUCCESS;
 }
 
-// ---- glslang's C interface: kernels are compiled later, with all others. Its SPIR-V is the source itself.
+// ---- glslang's C interface. Kernels are compiled later, with all others, so the "SPIR-V" is the source
+// itself.
 
 struct Program {
   std::vector<uint32_t> words;
@@ -451,7 +454,7 @@ void planned_finalize_process() {}
 Program* planned_shader_create(const glslang_input_t* input) {
   auto* shader = new Program;
   const size_t length = std::strlen(input->code);
-  shader->words.resize(length / sizeof(uint32_t) + 1);  // zeros at the end
+  shader->words.resize(length / sizeof(uint32_t) + 1);  // padded with zeros
   std::memcpy(shader->words.data(), input->code, length);
   return shader;
 }
@@ -490,8 +493,8 @@ void planned_delete(Program* program) {
   delete program;
 }
 
-// ---- the heap. VkFFT leaves some of what it takes behind, with each plan that has strided axes; and where
-// it fails it gives some of it back twice.
+// ---- the heap. VkFFT leaks some memory with each plan that has strided axes, and frees some twice when it
+// fails.
 
 struct Heap {
   std::unordered_set<void*> blocks;
@@ -503,9 +506,9 @@ struct Heap {
   }
 };
 
-thread_local Heap* heap = nullptr;  // of the plan that this thread makes
+thread_local Heap* heap = nullptr;  // of the plan that this thread creates
 
-void* planned_kept(void* block) {
+void* track_block(void* block) {
   if (block != nullptr) {
     heap->blocks.insert(block);
   }
@@ -513,11 +516,11 @@ void* planned_kept(void* block) {
 }
 
 void* planned_malloc(size_t size) {
-  return planned_kept(std::malloc(size));
+  return track_block(std::malloc(size));
 }
 
 void* planned_calloc(size_t count, size_t size) {
-  return planned_kept(std::calloc(count, size));
+  return track_block(std::calloc(count, size));
 }
 
 void planned_free(void* block) {
@@ -534,7 +537,7 @@ class OwnHeap {
   OwnHeap& operator=(const OwnHeap&) = delete;
 
  private:
-  Heap* before_ = heap;  // a plan may be made while another one has its tables made
+  Heap* before_ = heap;  // one plan may be created while another one's tables are computed
   Heap own_;
 };
 
@@ -565,7 +568,7 @@ class OwnHeap {
 #define VKFFT_BACKEND 0
 #define VKFFT_MAX_FFT_DIMENSIONS 4
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // in VkFFT, where its functions are inlined
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // inlined functions of VkFFT
 #include <vkFFT.h>
 #pragma GCC diagnostic pop
 #undef malloc
@@ -578,8 +581,8 @@ static_assert(kFftAxes == VKFFT_MAX_FFT_DIMENSIONS);
 
 namespace {
 
-// VkFFT prints numbers into its kernels, and they are to have points: for this thread, whatever the program's
-// language is.
+// VkFFT prints numbers into its kernels. This makes it use a decimal point on this thread, whatever the
+// program's locale is.
 class PlainNumbers {
  public:
   PlainNumbers() : plain_(newlocale(LC_ALL_MASK, "C", nullptr)) {
@@ -614,7 +617,7 @@ class Application {
 
   void initialize(const VkFFTConfiguration& configuration) {
     const VkFFTResult result = initializeVkFFT(&application_, configuration);
-    made_ = result == VKFFT_SUCCESS;  // where it fails, VkFFT has deleted the application itself
+    made_ = result == VKFFT_SUCCESS;  // on failure VkFFT has already deleted the application
     check(result);
   }
 
@@ -677,7 +680,7 @@ FftProgram plan_fft(const FftRequest& request, const FftDevice& properties, cons
   configuration.commandPool = &pool;
   configuration.fence = &fence;
   configuration.isCompilerInitialized = 1;
-  configuration.disableSetLocale = 1;  // the process's other threads have one too
+  configuration.disableSetLocale = 1;  // it would change the locale of all threads
   configuration.FFTdim = request.axes;
   for (size_t axis = 0; axis < kFftAxes; ++axis) {
     configuration.size[axis] = request.size[axis];
@@ -690,11 +693,11 @@ FftProgram plan_fft(const FftRequest& request, const FftDevice& properties, cons
   configuration.numberBatches = request.batches;
   configuration.halfPrecision = request.precision == 0;
   configuration.doublePrecision = request.precision == 2;
-  // Sines and cosines of devices are good to 1e-4 at worst: tables are good to the last bit.
+  // Devices compute sine and cosine to 1e-4 at worst; tables are accurate to the last bit.
   configuration.useLUT = 1;
   configuration.performR2C = request.real;
   configuration.normalize = request.normalize;
-  // A convolution goes back by the plan of the inverse.
+  // A convolution uses the inverse plan for its way back.
   configuration.makeForwardPlanOnly = !request.inverse && request.kernel_size == 0;
   configuration.makeInversePlanOnly = !request.forward;
   configuration.bufferSize = &buffer_size;
@@ -712,8 +715,8 @@ FftProgram plan_fft(const FftRequest& request, const FftDevice& properties, cons
     configuration.coordinateFeatures = request.features;
   }
 
-  // Buffers are given at the launch alone: VkFFT would bind those that it is given now before it has the
-  // tables of Bluestein's algorithm, and take that for all that there is to bind.
+  // Pass buffers only at launch: otherwise VkFFT binds them before it has the tables of Bluestein's
+  // algorithm, and then never binds those.
   Application application(device);
   application.initialize(configuration);
   VkFFTLaunchParams parameters{};

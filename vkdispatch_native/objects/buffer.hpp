@@ -50,16 +50,16 @@ class Buffer final : public Data {
   // From here on it is another buffer on the same memory. What was noted of uses and hazards stays: the
   // device may be at work on it.
   void begin_life() noexcept {
-    born_ = take_id();
+    creation_id_ = take_id();
     announced_.store(false, std::memory_order_relaxed);
     renewable_ = false;
     steady_.store(false, std::memory_order_relaxed);
   }
-  uint64_t born() const noexcept { return born_; }  // as an id: later ones are of younger data
+  uint64_t creation_id() const noexcept { return creation_id_; }  // as an id: later ones are of younger data
   bool recyclable() const noexcept override { return !shared_; }
 
   const char* noun() const noexcept override { return "a buffer"; }
-  bool host_sees(size_t queue) const noexcept override { return copies_[queue]->mapped() != nullptr; }
+  bool is_host_visible(size_t queue) const noexcept override { return copies_[queue]->mapped() != nullptr; }
   VkDeviceSize size() const noexcept override { return size_; }
   // Bytes of all copies.
   VkDeviceSize allocated() const noexcept { return copies_.size() * copies_.front()->allocated(); }
@@ -82,7 +82,7 @@ class Buffer final : public Data {
  private:
   VkDeviceSize size_;
   bool shared_;
-  uint64_t born_ = id();
+  uint64_t creation_id_ = id();
   std::vector<std::shared_ptr<Memory>> copies_;
   bool pinned_ = false;
   bool renewable_ = false;

@@ -38,7 +38,7 @@ class Data : public Resource {
   uint64_t id() const noexcept { return id_; }  // of the memory; never used again, unlike an address
   HazardState& hazards(size_t queue) noexcept { return states_[queue].hazards; }
   Poison& poison(size_t slot) const noexcept {
-    return states_[one_memory() ? 0 : slot % queue_count()].poison;
+    return states_[shares_memory() ? 0 : slot % queue_count()].poison;
   }
   bool poisoned() const noexcept {  // any copy
     for (size_t queue = 0; queue < queue_count(); ++queue) {
@@ -52,13 +52,13 @@ class Data : public Resource {
   virtual const char* noun() const noexcept = 0;            // for messages
   // Whether all queues have one memory, instead of a copy each.
   virtual bool shared() const noexcept { return false; }
-  virtual bool one_memory() const noexcept { return shared(); }
+  virtual bool shares_memory() const noexcept { return shared(); }
   virtual bool steady() const noexcept { return false; }
   // Whether commands that write it need no order among each other, and so no barriers.
   virtual bool unordered() const noexcept { return false; }
   static uint64_t next_id() noexcept { return next_id_.load(); }  // newer data have this one or a later one
   // Whether the host looks at a queue's copy without any command.
-  virtual bool host_sees(size_t) const noexcept { return false; }
+  virtual bool is_host_visible(size_t) const noexcept { return false; }
 
  protected:
   static uint64_t take_id() noexcept { return next_id_.fetch_add(1); }

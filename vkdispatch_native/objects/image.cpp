@@ -70,7 +70,7 @@ Image::Image(const std::vector<Device*>& queue_devices, const ImageShape& shape,
     }
   }
   copies_.resize(queue_devices.size());
-  unstarted_ = std::make_unique<std::atomic<bool>[]>(queue_devices.size());
+  uninitialized_ = std::make_unique<std::atomic<bool>[]>(queue_devices.size());
   try {
     for (size_t queue = 0; queue < queue_devices.size(); ++queue) {
       if (shared && queue > 0) {

@@ -55,8 +55,10 @@ class Image final : public Data {
   Numeric numeric() const noexcept { return format_.numeric; }
   VkImage handle(size_t queue) const noexcept { return copies_[queue].handle; }
   // Whether a queue's copy has no layout, as the batch that should have given it one failed.
-  bool unstarted(size_t queue) const noexcept { return unstarted_[shared_ ? 0 : queue].load(); }
-  void set_unstarted(size_t queue, bool value) noexcept { unstarted_[shared_ ? 0 : queue].store(value); }
+  bool uninitialized(size_t queue) const noexcept { return uninitialized_[shared_ ? 0 : queue].load(); }
+  void set_uninitialized(size_t queue, bool value) noexcept {
+    uninitialized_[shared_ ? 0 : queue].store(value);
+  }
   uint32_t all_levels() const noexcept {
     return shape_.levels >= 32 ? ~uint32_t{0} : (uint32_t{1} << shape_.levels) - 1;
   }
@@ -85,7 +87,7 @@ class Image final : public Data {
   FormatInfo format_;
   bool shared_;
   std::vector<Copy> copies_;
-  std::unique_ptr<std::atomic<bool>[]> unstarted_;
+  std::unique_ptr<std::atomic<bool>[]> uninitialized_;
 };
 
 }  // namespace vkd

@@ -29,14 +29,14 @@ class Pinned final : public Data {
 
   void release() noexcept override {}  // the memory goes with the last that looks at it
   const char* noun() const noexcept override { return "pinned memory"; }
-  bool host_sees(size_t) const noexcept override { return true; }
+  bool is_host_visible(size_t) const noexcept override { return true; }
 
   const std::shared_ptr<LastingMemory>& lasting() const noexcept { return memory_; }
   const Memory& memory() const noexcept { return memory_->memory; }
   const Device& device() const noexcept { return *memory_->device; }
   std::byte* data() const noexcept { return memory().mapped(); }
   VkDeviceSize size() const noexcept override { return memory().size(); }
-  bool one_memory() const noexcept override { return true; }
+  bool shares_memory() const noexcept override { return true; }
 
  private:
   std::shared_ptr<LastingMemory> memory_;

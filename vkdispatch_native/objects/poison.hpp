@@ -16,15 +16,15 @@ struct Failure {
   explicit Failure(const Error& cause) : error(cause) {}
 
   [[noreturn]] void raise() {
-    told.store(true);
+    reported.store(true);
     throw Error(error);
   }
   // Whether there are data that it has left unwritten, or nobody knows of it.
-  bool unresolved() const noexcept { return poisoned.load() > 0 || !told.load(); }
+  bool unresolved() const noexcept { return poisoned.load() > 0 || !reported.load(); }
 
   const Error error;
   std::atomic<int> poisoned{0};  // copies of data
-  std::atomic<bool> told{false};
+  std::atomic<bool> reported{false};
 };
 
 using FailurePtr = std::shared_ptr<Failure>;

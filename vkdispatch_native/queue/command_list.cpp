@@ -115,7 +115,7 @@ void CommandList::note_shared(const Command& command, const Binding* bindings) {
 void CommandList::note_renewals(size_t first_binding) {
   for (size_t i = first_binding; i < bindings_.size(); ++i) {
     Binding& b = bindings_[i];
-    if (b.buffer != nullptr && b.buffer->renewable() && b.buffer->born() >= born_) {
+    if (b.buffer != nullptr && b.buffer->renewable() && b.buffer->creation_id() >= creation_id_) {
       b.renews = renewable_.insert(b.buffer->id()).second && b.writes && !b.reads;
     }
   }
@@ -181,7 +181,7 @@ void CommandList::reset() {
   cache_.clear();
   entries_.clear();
   bindings_.clear();
-  born_ = Data::next_id();
+  creation_id_ = Data::next_id();
   instance_size_ = 0;
   length_ = 0;
   shared_uses_.clear();
@@ -243,7 +243,7 @@ void CommandList::prepare_queries(Queue& queue, Cache& cache) {
     graveyard_.retire(std::move(cache.queries));
   }
   cache.queries = std::move(queries);
-  cache.stamped = 0;
+  cache.written_timestamps = 0;
 }
 
 void CommandList::gather(const Queue& queue, const Cache& cache, size_t begin, size_t end,
@@ -325,7 +325,7 @@ uint64_t CommandList::submit(size_t queue_index, const std::byte* arguments, siz
         queue.make_room();
       }
       value = submit_segment(queue, cache, s, arguments + instance * instance_size_, waited_for);
-      cache.stamped = timestamp_count_;
+      cache.written_timestamps = timestamp_count_;
     }
   }
   return value;
@@ -337,7 +337,7 @@ std::vector<uint64_t> CommandList::timestamps(size_t queue_index) {
     return {};
   }
   const Cache& cache = cache_[queue_index];
-  return cache.queries->read(cache.stamped);
+  return cache.queries->read(cache.written_timestamps);
 }
 
 }  // namespace vkd

@@ -85,7 +85,7 @@ class CommandList {
   struct Cache {
     std::vector<CachedSegment> segments;
     std::unique_ptr<Queries> queries;
-    size_t stamped = 0;  // timestamps of the last submit
+    size_t written_timestamps = 0;  // timestamps of the last submit
   };
 
   void add(const Command& command, const Binding* bindings);
@@ -106,7 +106,7 @@ class CommandList {
   std::atomic<size_t> instance_size_{0};  // these two are asked for while others record or reset
   std::atomic<size_t> length_{0};
   std::vector<SharedUse> shared_uses_;
-  uint64_t born_ = Data::next_id();         // data from this one on were made for this list
+  uint64_t creation_id_ = Data::next_id();  // data from this one on were made for this list
   std::unordered_set<uint64_t> renewable_;  // of them, those that dispatches have used
   uint32_t timestamp_count_ = 0;
   std::vector<Cache> cache_;       // by queue

@@ -47,7 +47,7 @@ class Crossing::Block final : public Data {
     pages_.reset();
   }
   const char* noun() const noexcept override { return "memory between devices"; }
-  bool one_memory() const noexcept override { return true; }  // a failure of the one is the other's
+  bool shares_memory() const noexcept override { return true; }  // a failure of the one is the other's
   VkDeviceSize size() const noexcept override { return source_.size(); }
 
   bool common() const noexcept { return pages_.has_value(); }

@@ -37,7 +37,8 @@ void Failures::raise(uint64_t before, uint64_t last, bool unresolved) {
     for (const Entry& entry : entries_) {
       if (entry.first <= last && entry.last > before && (!unresolved || entry.failure->unresolved())) {
         found = found ? found : entry.failure;
-        entry.failure->told.store(true);  // with the first: one wait is not to fail for each batch in turn
+        entry.failure->reported.store(
+            true);  // with the first: one wait is not to fail for each batch in turn
       }
     }
   }

@@ -21,11 +21,11 @@ bool Graveyard::finished(const Resource& resource) noexcept {
 
 void Graveyard::retire(std::unique_ptr<Resource> resource) noexcept {
   if (!holds_.none() || !finished(*resource)) {
-    bury(std::move(resource));
+    defer(std::move(resource));
   }
 }
 
-void Graveyard::bury(std::unique_ptr<Resource> resource) noexcept {
+void Graveyard::defer(std::unique_ptr<Resource> resource) noexcept {
   std::lock_guard lock(mutex_);
   waiting_.push_back({std::move(resource), holds_.turns()});
   count_.store(waiting_.size(), std::memory_order_relaxed);

@@ -48,7 +48,7 @@ class Graveyard {
       : timelines_(std::move(timelines)), completed_(timelines_.size()), holds_(holds) {}
 
   void retire(std::unique_ptr<Resource> resource) noexcept;  // never blocks
-  void bury(std::unique_ptr<Resource> resource) noexcept;    // the same, and leaves destroying it to sweep()
+  void defer(std::unique_ptr<Resource> resource) noexcept;   // the same, and leaves destroying it to sweep()
   bool finished(const Resource& resource) noexcept;  // the device is done with it, for all that is known
   void sweep() noexcept;                             // destroys what the device is done with
   class Pause;

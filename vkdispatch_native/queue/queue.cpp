@@ -104,12 +104,12 @@ uint64_t Queue::append_waits(std::vector<Batch::Wait> waits) {
   return batch.value;
 }
 
-void Queue::pair_with(const std::vector<Queue*>& twins) {
-  for (size_t i = 0; i < twins.size(); ++i) {
-    peers_[i].queue = twins[i];
-    twins[i]->peers_[0] = {this, 0, kForever};
-    if (twins.size() > 1) {
-      twins[i]->peers_[1] = {twins[1 - i], 0, kForever};
+void Queue::pair_with(const std::vector<Queue*>& transfer_queues) {
+  for (size_t i = 0; i < transfer_queues.size(); ++i) {
+    peers_[i].queue = transfer_queues[i];
+    transfer_queues[i]->peers_[0] = {this, 0, kForever};
+    if (transfer_queues.size() > 1) {
+      transfer_queues[i]->peers_[1] = {transfer_queues[1 - i], 0, kForever};
     }
   }
 }
@@ -144,7 +144,7 @@ uint64_t Queue::add(const AnyCommand& command) {
   Batch& batch = open_batch();
   batch.add(command);
   mark(command, slot_, batch.value);
-  return added(batch);
+  return count_command(batch);
 }
 
 uint64_t Queue::add(const Copy& copy, std::vector<Batch::Wait> waits, bool renews) {
@@ -160,7 +160,7 @@ uint64_t Queue::add(const Copy& copy, std::vector<Batch::Wait> waits, bool renew
   }
   batch.add(copy);
   mark(copy, slot_, batch.value);
-  return added(batch);
+  return count_command(batch);
 }
 
 uint64_t Queue::append(const Dispatch& dispatch) {
@@ -181,7 +181,7 @@ uint64_t Queue::append(const std::vector<Command>& commands, bool waited_for) {
   return value;
 }
 
-uint64_t Queue::added(Batch& batch) {
+uint64_t Queue::count_command(Batch& batch) {
   gathered_.fetch_add(1, std::memory_order_relaxed);
   commands_.fetch_add(1, std::memory_order_relaxed);
   return batch.value;
@@ -201,7 +201,7 @@ uint64_t Queue::append(Segment& segment, bool waited_for) {
   if (!waited_for) {
     wake();
   }
-  return added(batch);
+  return count_command(batch);
 }
 
 uint64_t Queue::append(Image& image) {
@@ -210,7 +210,7 @@ uint64_t Queue::append(Image& image) {
   batch.add(image);
   image.mark_write(slot_, batch.value);
   wake();
-  return added(batch);
+  return count_command(batch);
 }
 
 uint64_t Queue::append_copy(const Copy& copy) {
@@ -230,7 +230,7 @@ uint64_t Queue::append(const Renewal& renewal) {
   Batch& batch = open_batch();
   batch.add(renewal);
   renewal.data->mark_read(slot_, batch.value);
-  return added(batch);
+  return count_command(batch);
 }
 
 void Queue::renew_after_all(Data& data) {
@@ -245,9 +245,9 @@ void Queue::renew_after_all(Data& data) {
   wake();
 }
 
-Queue& Queue::mover(bool to_buffer) noexcept {
-  Queue* twin = peers_[!to_buffer && peers_[1].queue != nullptr ? 1 : 0].queue;
-  return twin != nullptr ? *twin : *this;
+Queue& Queue::transfer_queue(bool to_buffer) noexcept {
+  Queue* transfer = peers_[!to_buffer && peers_[1].queue != nullptr ? 1 : 0].queue;
+  return transfer != nullptr ? *transfer : *this;
 }
 
 Point Queue::transfer(const Copy& copy) {
@@ -256,30 +256,30 @@ Point Queue::transfer(const Copy& copy) {
 }
 
 Batch::Wait Queue::transfer(const Copy& copy, std::vector<Batch::Wait> waits, bool renews) {
-  Queue& twin = mover(copy.to_buffer);
-  // Nothing may come between looking at what this queue does with the buffer and noting what the twin will
-  // do.
+  Queue& transfer = transfer_queue(copy.to_buffer);
+  // Nothing may come between looking at what this queue does with the buffer and noting what the transfer
+  // will do.
   std::lock_guard lock(mutex_);
-  std::unique_lock<std::mutex> twin_lock;
-  if (&twin != this) {
-    // The twin shall not wait for what this queue is given later.
+  std::unique_lock<std::mutex> transfer_lock;
+  if (&transfer != this) {
+    // The transfer shall not wait for what this queue is given later.
     sealed_ = std::max(sealed_, before(copy, slot_));
-    twin_lock = std::unique_lock(twin.mutex_);
+    transfer_lock = std::unique_lock(transfer.mutex_);
   }
-  const uint64_t value = twin.add(copy, std::move(waits), renews);
-  twin.wake();
+  const uint64_t value = transfer.add(copy, std::move(waits), renews);
+  transfer.wake();
   if (copy.size >= kLargeCopy) {
-    twin.sealed_ = value;
+    transfer.sealed_ = value;
   }
   for (Peer& peer : peers_) {
-    if (peer.queue == &twin) {
+    if (peer.queue == &transfer) {
       peer.given = value;
     }
   }
-  return {&twin, value};
+  return {&transfer, value};
 }
 
-std::vector<Point> Queue::work_given() {
+std::vector<Point> Queue::work_points() {
   std::lock_guard lock(mutex_);
   std::vector<Point> points = {{slot_, next_value_ - 1}};
   for (const Peer& peer : peers_) {
@@ -307,7 +307,7 @@ uint64_t Queue::next_point() {
   return open ? batches_.back()->value : next_value_;
 }
 
-void Queue::push_out(uint64_t value, Patience patience) {
+void Queue::submit_batches(uint64_t value, Patience patience) {
   while (submitted_.load(std::memory_order_acquire) < value && submit_next(patience)) {
   }
 }
@@ -319,7 +319,7 @@ bool Queue::is_ahead(uint64_t value, const Device& device) {
 
 void Queue::flush(uint64_t value) {
   shared_.ending.check();
-  push_out(value, Patience::caller);
+  submit_batches(value, Patience::caller);
   raise_failures(value);
 }
 
@@ -330,18 +330,18 @@ uint64_t Queue::backlog() {
 
 bool Queue::wait(uint64_t value, uint64_t timeout_ns) {
   // Where there is a limit, what would have to wait before it can be submitted is left to the queue's thread.
-  push_out(value, timeout_ns == kForever ? Patience::caller : Patience::none);
+  submit_batches(value, timeout_ns == kForever ? Patience::caller : Patience::none);
   if (submitted_.load(std::memory_order_acquire) < value) {
-    rouse();
+    notify_worker();
   }
-  const bool in_time = reach(value, timeout_ns, true);
+  const bool in_time = wait_until(value, timeout_ns, true);
   graveyard_.sweep();
   return in_time;
 }
 
 // In slices: a batch that is not submitted yet may fail, another thread may see that the device is lost, and
 // the caller may be interrupted.
-bool Queue::reach(uint64_t value, uint64_t timeout_ns, bool interruptible) {
+bool Queue::wait_until(uint64_t value, uint64_t timeout_ns, bool interruptible) {
   constexpr uint64_t slice = kSlice.count();
   const int64_t begin = timeout_ns > slice && timeout_ns != kForever ? host_now() : 0;
   uint64_t left = timeout_ns;
@@ -376,14 +376,14 @@ bool Queue::reach(uint64_t value, uint64_t timeout_ns, bool interruptible) {
   }
 }
 
-void Queue::rouse() noexcept {
+void Queue::notify_worker() noexcept {
   std::lock_guard lock(mutex_);
   wake();
 }
 
-void Queue::tidy() noexcept {
+void Queue::request_sweep() noexcept {
   std::lock_guard lock(mutex_);
-  tidy_ = true;
+  sweep_requested_ = true;
   wake();
 }
 
@@ -402,7 +402,7 @@ void Queue::run() noexcept {
     prepare_downloads();
   }
   std::unique_lock lock(mutex_);
-  auto awake = [this] { return stop_ || tidy_ || !batches_.empty(); };
+  auto awake = [this] { return stop_ || sweep_requested_ || !batches_.empty(); };
   while (!shared_.ending.hung()) {
     for (int nap = 0; nap < kNapsBeforeSleep && !awake(); ++nap) {
       wake_.wait_for(lock, kNap);
@@ -428,14 +428,14 @@ void Queue::run() noexcept {
 void Queue::do_work(std::unique_lock<std::mutex>& lock) {
   const bool work = !batches_.empty();
   if (!work) {
-    tidy_ = false;  // else once more, after the batch that is about to go
+    sweep_requested_ = false;  // else once more, after the batch that is about to go
   }
   lock.unlock();
   try {
     // With work at hand one batch may still run while the next gathers; without, the thread is here to clear
     // up.
     const uint64_t submitted = submitted_.load();
-    reach(work ? submitted - std::min(submitted, kBatchesInFlight) : submitted, kForever, false);
+    wait_until(work ? submitted - std::min(submitted, kBatchesInFlight) : submitted, kForever, false);
   } catch (const Error&) {
     // The device is lost: what is gathered fails.
   }
@@ -469,7 +469,7 @@ void Queue::join(bool interruptible) {
   }
   if (!shared_.ending.reached()) {
     try {
-      reach(submitted_.load(), kForever, interruptible);
+      wait_until(submitted_.load(), kForever, interruptible);
     } catch (const Error&) {
       // The devices are asked themselves before anything is destroyed.
     }

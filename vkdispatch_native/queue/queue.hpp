@@ -46,8 +46,8 @@ class Queue {
 
   // Appending never waits for the device. Each returns the timeline value that will follow the command.
   uint64_t append(const Dispatch& dispatch);
-  // Of a list: at least one. With `waited_for` the caller goes on to wait() or rouse(), and the queue's
-  // thread is not woken to do what the caller does sooner.
+  // Of a list: at least one. With `waited_for` the caller goes on to wait() or notify_worker(), and the
+  // queue's thread is not woken to do what the caller does sooner.
   uint64_t append(const std::vector<Command>& commands, bool waited_for);
   uint64_t append(Segment& segment, bool waited_for);
   uint64_t append(Image& image);  // a new one, before anything uses it
@@ -73,15 +73,15 @@ class Queue {
   // Twins copy to and from pinned memory while this queue computes, in this queue's order as far as the
   // buffers concerned show it: the first one to the device, the second one, where there is one, to the host.
   // Set once, before anything is appended.
-  void pair_with(const std::vector<Queue*>& twins);
+  void pair_with(const std::vector<Queue*>& transfer_queues);
   // Copies between the queue's copy of a buffer and pinned memory; by the mover.
   Point transfer(const Copy& copy);
   // The same once others, of other devices too, have passed these values. `renews`: what is written counts as
   // written whole from there on. Returns what stands for its end.
   Batch::Wait transfer(const Copy& copy, std::vector<Batch::Wait> waits, bool renews);
-  Queue& mover(bool to_buffer) noexcept;  // the twin that moves data this way, if there is one
+  Queue& transfer_queue(bool to_buffer) noexcept;  // the twin that moves data this way, if there is one
   // The last of the work of this queue and its twins that was given through this queue.
-  std::vector<Point> work_given();
+  std::vector<Point> work_points();
 
   // More is gathered than a program should run ahead; make_room() waits until that is no longer so.
   bool crowded() const noexcept { return gathered_.load(std::memory_order_relaxed) > kMaxGathered; }
@@ -95,7 +95,9 @@ class Queue {
   uint64_t last_value();       // of everything appended so far
   uint64_t next_point();       // the first that what is appended next can follow
   void flush(uint64_t value);  // submits up to this value, and does not wait for it
-  void submit_up_to(uint64_t value) { push_out(value, Patience::caller); }  // says nothing of what failed
+  void submit_up_to(uint64_t value) {
+    submit_batches(value, Patience::caller);
+  }                    // says nothing of what failed
   uint64_t backlog();  // batches that the device has not finished
   // What it was given and has not finished, and more where the device is lost; "": nothing. See
   // stages/launches.hpp.
@@ -121,8 +123,8 @@ class Queue {
   void set_clock(uint64_t ticks);
   void collect_timings();  // of all that the device has done
 
-  void rouse() noexcept;             // has the thread look for work
-  void tidy() noexcept;              // has the thread look after the graveyard once the device gets further
+  void notify_worker() noexcept;     // has the thread look for work
+  void request_sweep() noexcept;     // has the thread look after the graveyard once the device gets further
   void stop() noexcept;              // has the thread end when it has finished what was given
   void join(bool interruptible);     // waits for that, and for the device
   void detach() noexcept;            // leaves the thread alone: it ends by itself, and nothing is destroyed
@@ -168,9 +170,9 @@ class Queue {
   // being the last of it. Under mutex_. `started`: a batch of its own was, for other waits.
   template <typename Before>
   void follow_peers(Before before, bool started = false);
-  void push_out(uint64_t value, Patience patience);  // flush() that leaves failures for later
+  void submit_batches(uint64_t value, Patience patience);  // flush() that leaves failures for later
   bool is_ahead(uint64_t value, const Device& device);
-  uint64_t added(Batch& batch);                // under mutex_: one command more
+  uint64_t count_command(Batch& batch);        // under mutex_: one command more
   void add_renewal(Batch& batch, Data& data);  // under mutex_
   // Move host memory through a ring. `next(most)` gives the bytes of the next piece, 0 when done; `append`
   // the command that copies the oldest piece it was not asked for yet.
@@ -188,9 +190,9 @@ class Queue {
   void prepare_downloads() noexcept;
   // The oldest gathered batch; false when there is none, or it had to wait for a device and must not.
   bool submit_next(Patience patience);
-  void settle(std::unique_ptr<Batch> batch);  // submits it, or has it fail; under submit_mutex_
+  void submit_or_fail(std::unique_ptr<Batch> batch);  // submits it, or has it fail; under submit_mutex_
   void submit(std::unique_ptr<Batch>& batch);
-  bool reach(uint64_t value, uint64_t timeout_ns, bool interruptible);  // what was submitted
+  bool wait_until(uint64_t value, uint64_t timeout_ns, bool interruptible);  // what was submitted
   void watch_time() noexcept;
   void end_if_late();
   void record(Batch& batch, Frame& frame, bool timed);
@@ -231,7 +233,7 @@ class Queue {
   std::array<Peer, 2> peers_;
   uint64_t sealed_ = 0;  // batches up to this one get no more commands
   bool asleep_ = false;
-  bool tidy_ = false;
+  bool sweep_requested_ = false;
   bool stop_ = false;
   std::atomic<size_t> gathered_{0};
   std::atomic<uint64_t> commands_{0};

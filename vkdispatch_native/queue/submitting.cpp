@@ -48,7 +48,7 @@ std::unique_ptr<Frame> Queue::take_frame() {
 
 // Under submit_mutex_. The device is done with the frame.
 void Queue::collect(InFlight& done) {
-  if (!done.frame->timed()) {
+  if (!done.frame->is_timed()) {
     return;
   }
   std::vector<TimedCommand> commands;
@@ -154,10 +154,10 @@ void Queue::record(Batch& batch, Frame& frame, bool timed) {
         if (Poison::anywhere() && skip(*entry.segment, batch.value)) {
           break;
         }
-        if (shared_.unstarted_images.load(std::memory_order_relaxed) > 0) {
+        if (shared_.uninitialized_images.load(std::memory_order_relaxed) > 0) {
           begin();
           entry.segment->visit_images([&](Image& image) {
-            if (image.unstarted(index_)) {
+            if (image.uninitialized(index_)) {
               start_image(image, recorder);
             }
           });
@@ -202,10 +202,10 @@ void Queue::renew(const Renewal& renewal) noexcept {
 
 template <typename AnyCommand>
 void Queue::start_images(const AnyCommand& command, Recorder& recorder) {
-  if (shared_.unstarted_images.load(std::memory_order_relaxed) > 0) {
+  if (shared_.uninitialized_images.load(std::memory_order_relaxed) > 0) {
     for_each_access(command, [&](Data& data, bool, bool) {
       Image* image = dynamic_cast<Image*>(&data);
-      if (image != nullptr && image->unstarted(index_)) {
+      if (image != nullptr && image->uninitialized(index_)) {
         start_image(*image, recorder);
       }
     });
@@ -235,7 +235,7 @@ void Queue::submit(std::unique_ptr<Batch>& batch) {
   for (const Batch::Wait& wait : batch->waits) {
     if (&wait.queue->device_ == &device_) {
       waited_for.push_back(wait.queue->timeline_.handle());
-      waited_values.push_back(wait.queue->timeline_.signalled_for(wait.value));
+      waited_values.push_back(wait.queue->timeline_.last_submitted(wait.value));
     }
   }
   const std::vector<VkPipelineStageFlags> stages(waited_for.size(), VK_PIPELINE_STAGE_ALL_COMMANDS_BIT);
@@ -255,7 +255,7 @@ void Queue::submit(std::unique_ptr<Batch>& batch) {
     watched_since_ = host_now();  // it begins at once
   }
   started_images_.erase(std::remove_if(started_images_.begin(), started_images_.end(),
-                                       [this](const Image* image) { return !image->unstarted(index_); }),
+                                       [this](const Image* image) { return !image->uninitialized(index_); }),
                         started_images_.end());
   // Once it is submitted the device may be done with it, and other threads destroy what it has used.
   std::optional<Graveyard::Pause> pause;
@@ -274,8 +274,8 @@ void Queue::submit(std::unique_ptr<Batch>& batch) {
   }
   check(result, "vkQueueSubmit");
   for (Image* image : started_images_) {
-    image->set_unstarted(index_, false);
-    shared_.unstarted_images.fetch_sub(1);
+    image->set_uninitialized(index_, false);
+    shared_.uninitialized_images.fetch_sub(1);
   }
   pause.reset();
   if (timed) {
@@ -307,7 +307,7 @@ bool Queue::submit_next(Patience patience) {
         std::unique_ptr<Batch> batch = std::move(batches_.front());
         batches_.pop_front();
         lock.unlock();
-        settle(std::move(batch));
+        submit_or_fail(std::move(batch));
         return true;
       }
       if (needed == 0) {
@@ -319,22 +319,22 @@ bool Queue::submit_next(Patience patience) {
       if (!may_wait) {
         return false;
       }
-      reach(needed, kForever, interruptible);
+      wait_until(needed, kForever, interruptible);
     }
     for (const Batch::Wait& wait : waits) {
-      wait.queue->push_out(wait.value, patience);
+      wait.queue->submit_batches(wait.value, patience);
       if (!may_wait && !wait.queue->is_ahead(wait.value, device_)) {
         return false;
       }
       if (&wait.queue->device_ != &device_) {
-        wait.queue->reach(wait.value, kForever, interruptible);
+        wait.queue->wait_until(wait.value, kForever, interruptible);
       }
     }
   }
 }
 
 // A shortage of memory may pass when what is idle was given back: a batch fails at the second try.
-void Queue::settle(std::unique_ptr<Batch> batch) {
+void Queue::submit_or_fail(std::unique_ptr<Batch> batch) {
   const Batch& settled = *batch;  // submit() moves it where it lives on
   const uint64_t value = batch->value;
   const size_t size = batch->size();
@@ -387,9 +387,9 @@ void Queue::fail(const Batch& batch, const Error& error) {
   // What follows a renewal writes all of it, or is poisoned itself.
   batch.for_each_command(poison_targets, [&](const Renewal& renewal) { renew(renewal); });
   for (const Batch::Entry& entry : batch.entries()) {
-    if (entry.kind == Batch::Kind::image_start && !entry.image->unstarted(index_)) {
-      entry.image->set_unstarted(index_, true);
-      shared_.unstarted_images.fetch_add(1);
+    if (entry.kind == Batch::Kind::image_start && !entry.image->uninitialized(index_)) {
+      entry.image->set_uninitialized(index_, true);
+      shared_.uninitialized_images.fetch_add(1);
     }
   }
   shared_.failures.fetch_add(1);

@@ -42,7 +42,7 @@ uint64_t Timeline::completed() {
     return completed_.load(std::memory_order_acquire);  // no news
   }
   check(result, "vkGetSemaphoreCounterValue");
-  saw(past_gap(value));
+  advance_to(skip_gap(value));
   return completed_.load(std::memory_order_acquire);
 }
 
@@ -59,7 +59,7 @@ void Timeline::skip(uint64_t value) noexcept {
   has_gaps_.store(true, std::memory_order_release);
 }
 
-uint64_t Timeline::past_gap(uint64_t value) noexcept {
+uint64_t Timeline::skip_gap(uint64_t value) noexcept {
   if (has_gaps_.load(std::memory_order_acquire)) {
     std::lock_guard lock(gaps_mutex_);
     for (const Gap& gap : gaps_) {
@@ -71,7 +71,7 @@ uint64_t Timeline::past_gap(uint64_t value) noexcept {
   return value;
 }
 
-uint64_t Timeline::signalled_for(uint64_t value) noexcept {
+uint64_t Timeline::last_submitted(uint64_t value) noexcept {
   if (has_gaps_.load(std::memory_order_acquire)) {
     std::lock_guard lock(gaps_mutex_);
     for (const Gap& gap : gaps_) {
@@ -83,7 +83,7 @@ uint64_t Timeline::signalled_for(uint64_t value) noexcept {
   return value;
 }
 
-void Timeline::saw(uint64_t value) noexcept {
+void Timeline::advance_to(uint64_t value) noexcept {
   uint64_t seen = completed_.load(std::memory_order_relaxed);
   while (seen < value && !completed_.compare_exchange_weak(seen, value, std::memory_order_release)) {
   }
@@ -114,7 +114,7 @@ bool Timeline::wait(uint64_t value, uint64_t timeout_ns, bool eager) {
   if (passed(value) || watch(value, timeout_ns, eager)) {
     return true;
   }
-  const uint64_t signalled = signalled_for(value);
+  const uint64_t signalled = last_submitted(value);
   VkSemaphoreWaitInfo info{};
   info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO;
   info.semaphoreCount = 1;
@@ -127,7 +127,7 @@ bool Timeline::wait(uint64_t value, uint64_t timeout_ns, bool eager) {
   check(result, "vkWaitSemaphores");
   if (result == VK_SUCCESS) {
     shortages_.store(0);
-    saw(past_gap(signalled));
+    advance_to(skip_gap(signalled));
   }
   return completed_.load(std::memory_order_acquire) >= value;
 }

@@ -28,16 +28,16 @@ class Timeline {
   // This batch, the one after all that were submitted or skipped before, was not submitted.
   void skip(uint64_t value) noexcept;
   // The last batch up to this one that was submitted: what the device can wait for.
-  uint64_t signalled_for(uint64_t value) noexcept;
+  uint64_t last_submitted(uint64_t value) noexcept;
 
  private:
   struct Gap {
     uint64_t first, last;
   };
 
-  uint64_t past_gap(uint64_t value) noexcept;
+  uint64_t skip_gap(uint64_t value) noexcept;
   bool rest(uint64_t value, uint64_t timeout_ns);
-  void saw(uint64_t value) noexcept;
+  void advance_to(uint64_t value) noexcept;
   bool watch(uint64_t value, uint64_t timeout_ns, bool eager);
 
   Device& device_;

@@ -49,7 +49,7 @@ void Queue::stream_up(const std::byte* data, VkDeviceSize total, Next next, Appe
     const uint64_t value = append(slice);
     upload_ring_.in_use(slice, value);
     if (total > upload_ring_.block_size()) {
-      push_out(value, Patience::caller);  // else the queue's thread does so, in its own time
+      submit_batches(value, Patience::caller);  // else the queue's thread does so, in its own time
     }
   };
   try {
@@ -115,7 +115,7 @@ void Queue::stream_down(std::byte* data, VkDeviceSize total, Next next, Append a
       const StagingSlice slice = download_ring_.take(size);
       const uint64_t value = append(slice);
       download_ring_.in_use(slice, value);
-      push_out(value, Patience::caller);
+      submit_batches(value, Patience::caller);
       pieces.push_back({slice, value, data});
       data += size;
     }

@@ -145,7 +145,7 @@ template <typename AnyCommand>
 bool host_reads(const AnyCommand& command, size_t queue) noexcept {
   bool found = false;
   for_each_access(command, [&](const Data& data, bool, bool writes) {
-    found = found || (writes && data.host_sees(queue));
+    found = found || (writes && data.is_host_visible(queue));
   });
   return found;
 }

@@ -44,7 +44,7 @@ class Frame {
   void reset();  // the device must be done with everything recorded here
 
   Stopwatch& stopwatch();  // made on first use
-  bool timed() const noexcept { return stopwatch_ != nullptr; }
+  bool is_timed() const noexcept { return stopwatch_ != nullptr; }
 
   Device& device() noexcept { return device_; }
   bool only_copies() const noexcept { return device_.only_copies(family_); }

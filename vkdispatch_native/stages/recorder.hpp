@@ -27,7 +27,7 @@ struct SharedState {
   std::atomic<const std::vector<Queue*>*> queues{nullptr};  // all, once they are there
   uint64_t timeout_ns = 0;                                  // that a batch may take; 0: any
   std::atomic<uint64_t> failures{0};                        // batches that did not run
-  std::atomic<uint64_t> unstarted_images{0};                // copies, see Image::unstarted
+  std::atomic<uint64_t> uninitialized_images{0};            // copies, see Image::uninitialized
   TimingLog timings;
 };
 

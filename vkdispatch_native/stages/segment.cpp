@@ -47,7 +47,7 @@ Segment::Segment(size_t queue_count, size_t queue, Device& device, uint32_t queu
       use.data = &data;
       use.writes |= writes;
       use.needed |= reads && !use.renewed;
-      host_reads_ |= writes && data.host_sees(queue);
+      host_reads_ |= writes && data.is_host_visible(queue);
     });
     for_each_renewal(command, [&](const Renewal& renewal) {
       renewals_.push_back(renewal);

@@ -13,7 +13,7 @@ constexpr uint32_t kQueries = 2048;  // in one pool: even, as a command takes tw
 
 }  // namespace
 
-TimedCommand timed(const Dispatch& dispatch) {
+TimedCommand make_timed_command(const Dispatch& dispatch) {
   TimedCommand command;
   command.plan = dispatch.plan->id();
   command.name = dispatch.plan->name();
@@ -33,7 +33,7 @@ TimedCommand timed(const Dispatch& dispatch) {
   return command;
 }
 
-TimedCommand timed(const Copy& copy) {
+TimedCommand make_timed_command(const Copy& copy) {
   TimedCommand command;
   command.kind = copy.to_buffer ? TimedCommand::Kind::write_buffer : TimedCommand::Kind::read_buffer;
   // Both sides of a list's copies are buffers; those over pinned memory are the host's.
@@ -48,7 +48,7 @@ TimedCommand timed(const Copy& copy) {
   return command;
 }
 
-TimedCommand timed(const ImageCopy& copy) {
+TimedCommand make_timed_command(const ImageCopy& copy) {
   TimedCommand command;
   command.kind = copy.to_image ? TimedCommand::Kind::write_image : TimedCommand::Kind::read_image;
   const auto* other = dynamic_cast<const Buffer*>(copy.other);
@@ -59,7 +59,7 @@ TimedCommand timed(const ImageCopy& copy) {
   return command;
 }
 
-TimedCommand timed(const ImagePair& pair) {
+TimedCommand make_timed_command(const ImagePair& pair) {
   TimedCommand command;
   command.kind = TimedCommand::Kind::copy_image;
   command.bytes = pair.source->level_size(0);

@@ -48,10 +48,10 @@ struct TimedCommand {
   int64_t end = 0;
 };
 
-TimedCommand timed(const Dispatch& dispatch);
-TimedCommand timed(const Copy& copy);
-TimedCommand timed(const ImageCopy& copy);
-TimedCommand timed(const ImagePair& pair);
+TimedCommand make_timed_command(const Dispatch& dispatch);
+TimedCommand make_timed_command(const Copy& copy);
+TimedCommand make_timed_command(const ImageCopy& copy);
+TimedCommand make_timed_command(const ImagePair& pair);
 
 // When the host recorded and submitted a batch.
 struct TimedSubmit {
