@@ -53,7 +53,7 @@ void Engine::follow_others(size_t queue, const std::vector<CommandList::SharedUs
   }
 }
 
-// Before the host itself reads or writes the memory: until all is done that uses it, or writes it.
+// Before the host accesses the memory directly: waits for all work that uses it, or that writes it.
 void Engine::wait_for_uses(size_t queue, const Buffer& buffer, bool writes) {
   for (size_t slot = 0; slot < slot_count(); ++slot) {
     if (has_queue(slot) && (slot % queues_.size() == queue || buffer.shares_memory())) {
@@ -102,7 +102,7 @@ void Engine::drop_download(size_t queue, const Reading& reading) noexcept {
   try {
     finish_download(queue, reading, nullptr);
   } catch (const Error&) {
-    return;  // closed: what it landed in is gone
+    return;  // the engine was closed and its memory freed
   }
 }
 

@@ -319,7 +319,7 @@ def test_bad_copies(engine: native.Engine) -> None:
     narrow = native.Image(engine, 1, R8, (4, 4, 1), 1, 1, False)
     commands = native.CommandList(engine)
     for arguments, message in (
-        ((buffer, 0, other, 0, 33), "target: 33 bytes at offset 0 reach beyond its 32"),
+        ((buffer, 0, other, 0, 33), "target: 33 bytes at offset 0 exceed its size of 32"),
         ((other, 1, buffer, 0, 32), "source: 32 bytes at offset 1"),
         ((block, 2**64 - 1, buffer, 0, 4), "source: 4 bytes"),
         ((block, 0, buffer, 60, 2**64 - 1), "source: .* bytes at offset 0"),
@@ -335,9 +335,9 @@ def test_bad_copies(engine: native.Engine) -> None:
             commands.record_copy(first, 0, second, 0, 4)
     with pytest.raises(OverflowError):
         commands.record_copy(buffer, -1, block, 0, 4)
-    with pytest.raises(ValueError, match="other: 64 bytes at offset 4 reach beyond its 64"):
+    with pytest.raises(ValueError, match="other: 64 bytes at offset 4 exceed its size of 64"):
         commands.record_image_copy(image, block, 4, True)
-    with pytest.raises(ValueError, match="offset: 3 is no multiple of the 4 bytes of a texel"):
+    with pytest.raises(ValueError, match="offset: 3 is not a multiple of the 4 bytes of a texel"):
         commands.record_image_copy(small, block, 3, True)
     with pytest.raises(TypeError):
         commands.record_image_copy(buffer, block, 0, True)  # type: ignore[arg-type]

@@ -374,7 +374,7 @@ def test_bindings_of_the_wrong_kind(engine: native.Engine) -> None:
         (picture._native, picture._native, "no storage image"),
         (sampler, buffer, "wants a storage image"),
         (sampler, sampler, "no sampler"),
-        (sampler, locked, "cannot be stored to"),
+        (sampler, locked, "does not support stores"),
         (sampler, foreign._native, "another context"),
         (Seen(foreign)._native, picture._native, "another context"),
     ):

@@ -220,10 +220,10 @@ void main() { data[0] = p + a + b[3].w; }
 @pytest.mark.parametrize(
     ("blocks", "text"),
     [
-        ([(0, 16, 16)], "binding 0 of the plan is no uniform buffer"),
-        ([(3, 16, 16)], "binding 3 of the plan is no uniform buffer"),
-        ([(1, 16, 16), (1, 32, 16)], "binding 1 is there twice"),
-        ([(1, 0, 16)], "binding 1 has no bytes behind the push constants"),
+        ([(0, 16, 16)], "binding 0 of the plan is not a uniform buffer"),
+        ([(3, 16, 16)], "binding 3 of the plan is not a uniform buffer"),
+        ([(1, 16, 16), (1, 32, 16)], "binding 1 is given twice"),
+        ([(1, 0, 16)], "binding 1 has no bytes after the push constants"),
         ([(1, 16, 0)], "binding 1 has no bytes"),
         ([(1, 16384, 16)], "binding 1 lies beyond the 16384 bytes"),
         ([(1, 2**32 - 16, 16)], "binding 1 lies beyond"),
@@ -259,7 +259,7 @@ def test_launches_of_plans_with_uniform_blocks(engine: native.Engine) -> None:
     for changes, text in (
         ({"argument_size": 92}, "take 96"),
         ({"argument_size": 112}, "take 96"),
-        ({"uniform_binding": 1}, "the plan says itself where its blocks are bound"),
+        ({"uniform_binding": 1}, "the plan defines the bindings of its uniform blocks"),
         ({"slots": [*slots, native.BufferSlot(binding=1, writes=False)]}, "binding 1 is bound twice"),
         ({"slots": slots[1:]}, r"they bind \[1, 2\], the plan has 3"),
     ):
@@ -268,7 +268,7 @@ def test_launches_of_plans_with_uniform_blocks(engine: native.Engine) -> None:
     commands = native.CommandList(engine)
     bindings = [(data._native, 0, 0, 0, True, True), (table._native, 1, 0, 0, True, False)]
     for bound, size, uniform, text in (
-        (bindings, 96, -1, "binding 1: values of each launch are bound there"),
+        (bindings, 96, -1, "binding 1: the plan binds a uniform block of each launch there"),
         (bindings[:1], 4, -1, "take 96"),
         (bindings[:1], 96, 1, "binding 1: values"),
         ([], 96, -1, r"bound are \[1, 2\]"),
@@ -289,8 +289,8 @@ def test_launches_of_plans_with_uniform_blocks(engine: native.Engine) -> None:
     assert data.read().tolist() == [18]
     assert not made.launch((data, 1.0, 2.0, data), 1, True)  # too small
     for wrong, text in (
-        (native.BufferSlot(binding=2, writes=False), "binding 2 of the plan is of another kind"),
-        (native.BufferSlot(binding=2, writes=False, uniform=True, least_bytes=1 << 40), "the device takes"),
+        (native.BufferSlot(binding=2, writes=False), "binding 2 of the plan is of another type"),
+        (native.BufferSlot(binding=2, writes=False, uniform=True, least_bytes=1 << 40), "the device.s limit"),
     ):
         with pytest.raises(ValueError, match=text):
             launcher(engine, mixed, **given | {"slots": [*slots[:3], wrong]})

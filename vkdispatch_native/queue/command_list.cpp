@@ -15,11 +15,11 @@ void check_inside(const char* name, VkDeviceSize offset, VkDeviceSize size, VkDe
   if (offset > most || size > most - offset) {
     throw Error(ErrorKind::invalid_value, std::string(name) + ": " + std::to_string(size) +
                                               " bytes at offset " + std::to_string(offset) +
-                                              " reach beyond its " + std::to_string(most));
+                                              " exceed its size of " + std::to_string(most));
   }
 }
 
-// What a list's copies name beside their own buffer or image is a buffer.
+// The other side of a list's copies is a buffer.
 VkBuffer other_side(Data* other, size_t queue) {
   return static_cast<const Buffer*>(other)->memory(queue).handle();
 }
@@ -51,7 +51,7 @@ Command list_copy(Image& image, Buffer& other, VkDeviceSize offset, bool to_imag
   const ImageRegion region = image.regions(0, ~VkDeviceSize{0}).front();
   check_inside("other", offset, region.size, other.size());
   if (offset % image.texel_size() != 0) {
-    throw Error(ErrorKind::invalid_value, "offset: " + std::to_string(offset) + " is no multiple of the " +
+    throw Error(ErrorKind::invalid_value, "offset: " + std::to_string(offset) + " is not a multiple of the " +
                                               std::to_string(image.texel_size()) + " bytes of a texel");
   }
   return ImageCopy{&image, region, VK_NULL_HANDLE, offset, to_image, &other, nullptr};
@@ -111,7 +111,7 @@ void CommandList::note_shared(const Command& command, const Binding* bindings) {
   }
 }
 
-// What a function makes while it is recorded is written before it is read, by each run of the list.
+// Buffers created by a function during recording are written before they are read, in every run of the list.
 void CommandList::note_renewals(size_t first_binding) {
   for (size_t i = first_binding; i < bindings_.size(); ++i) {
     Binding& b = bindings_[i];
@@ -270,7 +270,7 @@ uint64_t CommandList::submit_segment(Queue& queue, Cache& cache, size_t index, c
   CachedSegment& cached = cache.segments[index];
   const size_t begin = index * kSegmentLength;
   const size_t end = std::min(begin + kSegmentLength, entries_.size());
-  if (queue.shared().timings.on()) {  // a replay would be timed as a whole
+  if (queue.shared().timings.on()) {  // a replay would be timed as one command
     gather(queue, cache, begin, end, arguments);
     return queue.append(gathered_, waited_for);
   }

@@ -15,7 +15,7 @@ bool Graveyard::finished(const Resource& resource) noexcept {
     }
     return true;
   } catch (const Error&) {
-    return false;  // a lost device: Engine::close clears up
+    return false;  // a lost device: Engine::close destroys everything
   }
 }
 
@@ -35,9 +35,9 @@ void Graveyard::sweep() noexcept {
   if (empty()) {
     return;
   }
-  std::vector<Waiting> dead;  // destroyed after the lock is given up
+  std::vector<Waiting> dead;  // destroyed after the lock is released
   std::lock_guard lock(mutex_);
-  // Looked at before the last uses: who has left has noted them.
+  // Read this before the last uses: a thread that has ended its hold has recorded its uses.
   const bool nobody = holds_.none();
   holds_.turn();
   const uint64_t turns = holds_.turns();
@@ -46,7 +46,7 @@ void Graveyard::sweep() noexcept {
       completed_[queue] = timelines_[queue] != nullptr ? timelines_[queue]->completed() : ~uint64_t{0};
     }
   } catch (const Error&) {
-    return;  // a lost device: Engine::close clears up
+    return;  // a lost device: Engine::close destroys everything
   }
   auto first = std::partition(waiting_.begin(), waiting_.end(), [&](const Waiting& each) {
     if (!nobody && turns < each.turns + 2) {

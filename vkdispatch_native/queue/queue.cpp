@@ -13,15 +13,16 @@ namespace vkd {
 
 namespace {
 
-// The thread naps between looks while a program keeps appending: waking it costs the appender a system call.
+// The thread naps between checks while a program keeps appending: waking it costs a system call.
 constexpr std::chrono::microseconds kNap{50};
 constexpr int kNapsBeforeSleep = 20;
 constexpr std::chrono::seconds kLongSleep{10};
-constexpr uint64_t kBatchesInFlight = 1;  // while one runs the next one gathers
+constexpr uint64_t kBatchesInFlight = 1;  // one runs while the next gathers commands
 
-constexpr VkDeviceSize kLargeCopy = VkDeviceSize{1} << 20;  // who waits for it shall not wait for others, too
+// A copy of this size closes its batch, so that waiting for it never includes later commands.
+constexpr VkDeviceSize kLargeCopy = VkDeviceSize{1} << 20;
 
-// The last command of a queue that one which reads or writes the data must not overtake.
+// The last command of a queue that a command which reads or writes the data must not overtake.
 uint64_t before(const Data& data, bool writes, size_t slot) noexcept {
   return writes ? data.last_use(slot) : data.last_write(slot);
 }
@@ -35,7 +36,7 @@ uint64_t before(const AnyCommand& command, size_t slot) noexcept {
   return value;
 }
 
-// Notes that a batch uses what a command needs, reads and writes.
+// Records that a batch uses everything that a command needs, reads and writes.
 template <typename AnyCommand>
 void mark(const AnyCommand& command, size_t slot, uint64_t value) noexcept {
   for_each_need(command, [&](Resource& resource) { resource.mark_read(slot, value); });
@@ -91,7 +92,7 @@ Batch& Queue::open_batch() {
   return *batches_.back();
 }
 
-// Always a new batch: others may wait for the open one already, and so in the end for themselves.
+// Always starts a new batch: others may already wait for the open one, so it could end up waiting for itself.
 uint64_t Queue::append_waits(std::vector<Batch::Wait> waits) {
   std::lock_guard lock(mutex_);
   if (waits.empty()) {
@@ -189,7 +190,7 @@ uint64_t Queue::count_command(Batch& batch) {
 
 void Queue::add_renewal(Batch& batch, Data& data) {
   batch.add(Renewal{&data, ~uint32_t{0}, ~uint32_t{0}});
-  gathered_.fetch_add(1, std::memory_order_relaxed);  // not a command, but finishing the batch subtracts it
+  gathered_.fetch_add(1, std::memory_order_relaxed);  // not a command, but subtracted when the batch ends
 }
 
 uint64_t Queue::append(Segment& segment, bool waited_for) {
@@ -234,7 +235,7 @@ uint64_t Queue::append(const Renewal& renewal) {
 }
 
 void Queue::renew_after_all(Data& data) {
-  // Those that were settled have poisoned it by now.
+  // Submitted or failed batches have poisoned it already.
   if (data.last_write(slot_) <= submitted_.load(std::memory_order_acquire)) {
     return;
   }
@@ -257,12 +258,11 @@ Point Queue::transfer(const Copy& copy) {
 
 Batch::Wait Queue::transfer(const Copy& copy, std::vector<Batch::Wait> waits, bool renews) {
   Queue& transfer = transfer_queue(copy.to_buffer);
-  // Nothing may come between looking at what this queue does with the buffer and noting what the transfer
-  // will do.
+  // Hold the lock between reading this queue's uses of the buffer and recording the copy.
   std::lock_guard lock(mutex_);
   std::unique_lock<std::mutex> transfer_lock;
   if (&transfer != this) {
-    // The transfer shall not wait for what this queue is given later.
+    // The transfer queue must not wait for later work of this queue.
     sealed_ = std::max(sealed_, before(copy, slot_));
     transfer_lock = std::unique_lock(transfer.mutex_);
   }
@@ -312,7 +312,7 @@ void Queue::submit_batches(uint64_t value, Patience patience) {
   }
 }
 
-// Whether a batch of this queue's can be waited for by one that `device` is given now.
+// Whether a batch appended on `device` now may wait for this batch.
 bool Queue::is_ahead(uint64_t value, const Device& device) {
   return &device == &device_ ? submitted_.load(std::memory_order_acquire) >= value : timeline_.passed(value);
 }
@@ -329,7 +329,7 @@ uint64_t Queue::backlog() {
 }
 
 bool Queue::wait(uint64_t value, uint64_t timeout_ns) {
-  // Where there is a limit, what would have to wait before it can be submitted is left to the queue's thread.
+  // With a timeout, batches that would have to wait before their submit are left to the queue's thread.
   submit_batches(value, timeout_ns == kForever ? Patience::caller : Patience::none);
   if (submitted_.load(std::memory_order_acquire) < value) {
     notify_worker();
@@ -339,8 +339,8 @@ bool Queue::wait(uint64_t value, uint64_t timeout_ns) {
   return in_time;
 }
 
-// In slices: a batch that is not submitted yet may fail, another thread may see that the device is lost, and
-// the caller may be interrupted.
+// Waits in slices: an unsubmitted batch may fail, another thread may find that the device is lost, and the
+// caller may be interrupted.
 bool Queue::wait_until(uint64_t value, uint64_t timeout_ns, bool interruptible) {
   constexpr uint64_t slice = kSlice.count();
   const int64_t begin = timeout_ns > slice && timeout_ns != kForever ? host_now() : 0;
@@ -387,13 +387,12 @@ void Queue::request_sweep() noexcept {
   wake();
 }
 
-// A driver's first allocation of memory that the host caches takes it milliseconds: better now than at a
-// read.
+// A driver's first allocation of cached host memory takes milliseconds, so make it now instead of at a read.
 void Queue::prepare_downloads() noexcept {
   try {
     std::lock_guard lock(download_mutex_);
     download_ring_.take(1);
-  } catch (...) {  // the read that needs it will say so
+  } catch (...) {  // the read that needs it reports the error
   }
 }
 
@@ -421,28 +420,28 @@ void Queue::run() noexcept {
     }
     do_work(lock);
   }
-  has_left_ = true;
-  left_.notify_all();
+  has_ended_ = true;
+  ended_.notify_all();
 }
 
 void Queue::do_work(std::unique_lock<std::mutex>& lock) {
   const bool work = !batches_.empty();
   if (!work) {
-    sweep_requested_ = false;  // else once more, after the batch that is about to go
+    sweep_requested_ = false;  // otherwise again, after the next batch
   }
   lock.unlock();
   try {
-    // With work at hand one batch may still run while the next gathers; without, the thread is here to clear
-    // up.
+    // If there are batches, one may still run while the next gathers commands. Otherwise the thread waits in
+    // order to sweep.
     const uint64_t submitted = submitted_.load();
     wait_until(work ? submitted - std::min(submitted, kBatchesInFlight) : submitted, kForever, false);
   } catch (const Error&) {
-    // The device is lost: what is gathered fails.
+    // The device is lost: gathered batches fail.
   }
   try {
     submit_next(Patience::thread);
   } catch (const Error&) {
-    // It hangs: whoever asks for the work is told.
+    // The device hangs: callers that need the work get the error.
   }
   graveyard_.sweep();
   lock.lock();
@@ -457,7 +456,7 @@ void Queue::stop() noexcept {
 void Queue::join(bool interruptible) {
   if (thread_.joinable()) {
     std::unique_lock lock(mutex_);
-    while (!left_.wait_for(lock, kSlice, [this] { return has_left_; })) {
+    while (!ended_.wait_for(lock, kSlice, [this] { return has_ended_; })) {
       lock.unlock();
       if (interruptible) {
         check_signals();
@@ -471,7 +470,7 @@ void Queue::join(bool interruptible) {
     try {
       wait_until(submitted_.load(), kForever, interruptible);
     } catch (const Error&) {
-      // The devices are asked themselves before anything is destroyed.
+      // The devices are checked before anything is destroyed.
     }
   }
 }

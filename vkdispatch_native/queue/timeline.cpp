@@ -10,11 +10,12 @@ namespace vkd {
 
 namespace {
 
-// Sleeping on a semaphore costs tens of microseconds more than watching it, and most waits are shorter than
-// this. Other threads may have the core after a while.
+// Sleeping on a semaphore takes tens of microseconds longer than spinning, and most waits are shorter than
+// this. After a while other threads may have the core.
 constexpr std::chrono::microseconds kSpin{2000};
 constexpr std::chrono::microseconds kSpinAlone{100};
-// A CPU driver needs the cores for the very work that is waited for: its threads go first, and not for long.
+// A CPU driver needs the cores to do the work that is waited for, so spin only briefly and yield to its
+// threads.
 constexpr std::chrono::microseconds kYield{40};
 constexpr std::chrono::milliseconds kRest{1};
 constexpr int kMostShortages = 5000;
@@ -39,7 +40,7 @@ uint64_t Timeline::completed() {
   uint64_t value = 0;
   const VkResult result = device_.fn().vkGetSemaphoreCounterValue(device_.handle(), semaphore_, &value);
   if (is_shortage(result)) {
-    return completed_.load(std::memory_order_acquire);  // no news
+    return completed_.load(std::memory_order_acquire);  // unchanged
   }
   check(result, "vkGetSemaphoreCounterValue");
   advance_to(skip_gap(value));
@@ -132,7 +133,7 @@ bool Timeline::wait(uint64_t value, uint64_t timeout_ns, bool eager) {
   return completed_.load(std::memory_order_acquire) >= value;
 }
 
-// Where the driver has no memory to wait with: for a moment, then a look. Throws where that never ends.
+// The driver has no memory for a wait: sleep for a moment, then check again. Throws if the shortage lasts.
 bool Timeline::rest(uint64_t value, uint64_t timeout_ns) {
   if (shortages_.fetch_add(1) >= kMostShortages) {
     throw Error(ErrorKind::device_lost, "the driver has had no memory to wait for the device for seconds");

@@ -9,7 +9,7 @@ namespace vkd {
 
 namespace {
 
-constexpr uint32_t kQueries = 2048;  // in one pool: even, as a command takes two
+constexpr uint32_t kQueries = 2048;  // per pool: even, since a command takes two
 
 }  // namespace
 
@@ -36,7 +36,7 @@ TimedCommand make_timed_command(const Dispatch& dispatch) {
 TimedCommand make_timed_command(const Copy& copy) {
   TimedCommand command;
   command.kind = copy.to_buffer ? TimedCommand::Kind::write_buffer : TimedCommand::Kind::read_buffer;
-  // Both sides of a list's copies are buffers; those over pinned memory are the host's.
+  // Both sides of a list's copies are buffers; those on pinned memory belong to the host.
   if (const auto* other = dynamic_cast<const Buffer*>(copy.other)) {
     const Buffer& source = copy.to_buffer ? *other : *copy.buffer;
     const Buffer& target = copy.to_buffer ? *copy.buffer : *other;
