@@ -370,9 +370,9 @@ def test_bindings_of_the_wrong_kind(engine: native.Engine) -> None:
 
     record(sampler, picture._native)
     for first, second, message in (
-        (buffer, picture._native, "wants a sampler"),
+        (buffer, picture._native, "expects a sampler"),
         (picture._native, picture._native, "no storage image"),
-        (sampler, buffer, "wants a storage image"),
+        (sampler, buffer, "expects a storage image"),
         (sampler, sampler, "no sampler"),
         (sampler, locked, "does not support stores"),
         (sampler, foreign._native, "another context"),

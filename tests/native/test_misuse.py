@@ -270,8 +270,8 @@ def test_launches_of_plans_with_uniform_blocks(engine: native.Engine) -> None:
     for bound, size, uniform, text in (
         (bindings, 96, -1, "binding 1: the plan binds a uniform block of each launch there"),
         (bindings[:1], 4, -1, "take 96"),
-        (bindings[:1], 96, 1, "binding 1: values"),
-        ([], 96, -1, r"bound are \[1, 2\]"),
+        (bindings[:1], 96, 1, "binding 1: the plan binds"),
+        ([], 96, -1, r"got \[1, 2\]"),
     ):
         with pytest.raises(ValueError, match=text):
             commands.record(plan, bound, (1, 1, 1), size, uniform)
