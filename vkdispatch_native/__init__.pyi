@@ -161,7 +161,7 @@ class Engine:
         extensions: Sequence[str] = (),
         timeout_ns: int = 0,
     ) -> None:
-        """Create an engine. `extensions` are enabled on each device, beside those that the engine uses.
+        """Create an engine. `extensions` are enabled on each device, besides those that the engine uses.
 
         A batch that runs for longer than `timeout_ns` (0: no limit) ends the engine: `abandoned` becomes
         true, and every call raises the timeout class.

@@ -289,22 +289,22 @@ cdef class CommandList:
             raise ValueError(f"{name}: it belongs to another context")
         return image.ptr
 
-    cdef CppCommand command(self, int kind, tuple given) except *:
+    cdef CppCommand command(self, int kind, tuple arguments) except *:
         cdef uint64_t first, second, size
         if kind == COPY:
-            source, first, target, second, size = given
+            source, first, target, second, size = arguments
             return list_copy(self.buffer_of(source, "source")[0], first, self.buffer_of(target, "target")[0], second, size)
         if kind == IMAGE_COPY:
-            image, other, first, to_image = given
+            image, other, first, to_image = arguments
             return list_copy(self.image_of(image, "image")[0], self.buffer_of(other, "other")[0], first, <bint>to_image)
         if kind == IMAGE_PAIR:
-            source, target = given
+            source, target = arguments
             return list_copy(self.image_of(source, "source")[0], self.image_of(target, "target")[0])
         if kind == TIMESTAMP:
             return list_timestamp()
         return list_barrier()
 
-    cdef int append(self, int kind, tuple given) except -1:
+    cdef int append(self, int kind, tuple arguments) except -1:
         """Append a command other than a dispatch."""
         cdef CppEngine* engine
         cdef CppCommand command
@@ -317,11 +317,11 @@ cdef class CommandList:
             # Another thread may destroy objects that were found alive.
             hold = engine.begin_hold()
             try:
-                command = self.command(kind, given)
+                command = self.command(kind, arguments)
                 with cython.critical_section(self):
                     done = self.open().try_record(command, offset)
                     if done:
-                        self.keep_objects([item for item in given if isinstance(item, (Data, HostBlock))])
+                        self.keep_objects([item for item in arguments if isinstance(item, (Data, HostBlock))])
             finally:
                 engine.end_hold(hold)
             if not done:
@@ -443,23 +443,23 @@ cdef class CommandList:
         try:
             # Commands recorded from here on are kept separately: they may precede the reset, or stay after it.
             with cython.critical_section(self):
-                kept = self.objects
+                old_objects = self.objects
                 self.objects = {}
             with nogil:
                 engine.reset(commands[0])
-            kept = None
+            old_objects = None
         finally:
             self.leave()
 
     def rearrange(self, order):
         cdef CppCommandList* commands = self.open()
         cdef CppEngine* engine = self.engine.open()
-        cdef vector[size_t] wanted = order
+        cdef vector[size_t] indices = order
         cdef vector[pair[size_t, size_t]] arguments
         self.enter()
         try:
             with nogil:
-                arguments = engine.rearrange(commands[0], wanted)
+                arguments = engine.rearrange(commands[0], indices)
         finally:
             self.leave()
         return arguments

@@ -177,19 +177,19 @@ bool Engine::has_queue(size_t slot) const noexcept {
 // If there is no memory, tries once more after all idle and released memory is freed.
 template <typename Make>
 auto Engine::create(Make make) {
-  decltype(make()) made;
+  decltype(make()) object;
   try {
-    made = make();
+    object = make();
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::out_of_memory) {
       throw;
     }
     free_idle_memory();
-    made = make();
+    object = make();
   }
   std::lock_guard lock(live_mutex_);
-  live_.insert(made.get());
-  return made.release();
+  live_.insert(object.get());
+  return object.release();
 }
 
 void Engine::free_idle_memory() {
@@ -488,8 +488,8 @@ std::vector<Point> Engine::work_points(size_t first, size_t last) {
   const Use use(*this);
   std::vector<Point> points;
   for (size_t q = first; q < last; ++q) {
-    const std::vector<Point> given = queue_at(q).work_points();
-    points.insert(points.end(), given.begin(), given.end());
+    const std::vector<Point> queue_points = queue_at(q).work_points();
+    points.insert(points.end(), queue_points.begin(), queue_points.end());
   }
   return points;
 }

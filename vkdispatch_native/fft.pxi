@@ -31,11 +31,11 @@ cdef cbool _run_fft(void* context, CppFftProgram* program) noexcept with gil:
     cdef size_t i
     cdef bytes contents
     try:
-        made = state[0](_fft_kernels(program[0]), _fft_buffers(program[0]), _fft_passes(program.forward))
-        if len(made) != program.buffers.size():
-            raise ValueError(f"run: expected the contents of {program.buffers.size()} buffers, got {len(made)}")
+        results = state[0](_fft_kernels(program[0]), _fft_buffers(program[0]), _fft_passes(program.forward))
+        if len(results) != program.buffers.size():
+            raise ValueError(f"run: expected the contents of {program.buffers.size()} buffers, got {len(results)}")
         for i in range(program.buffers.size()):
-            contents = made[i]
+            contents = results[i]
             if <uint64_t>len(contents) != program.buffers[i].size:
                 raise ValueError(f"run: buffer {i} has {program.buffers[i].size} bytes, got {len(contents)}")
             program.buffers[i].contents.resize(len(contents))

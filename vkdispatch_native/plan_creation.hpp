@@ -26,9 +26,9 @@ class PlanCreation final : public Background {
   };
 
   static std::shared_ptr<PlanCreation> start(std::shared_ptr<Engine> engine, Request request) {
-    auto made = std::make_shared<PlanCreation>(std::move(engine), std::move(request));
-    Background::start(made);
-    return made;
+    auto creation = std::make_shared<PlanCreation>(std::move(engine), std::move(request));
+    Background::start(creation);
+    return creation;
   }
 
   PlanCreation(std::shared_ptr<Engine> engine, Request request)

@@ -128,7 +128,7 @@ cdef class BoundCall:
         """Run the call on these Buffers and parameters. Return the new Buffers; None if a resource was destroyed."""
         cdef CppEngine* engine = owner.open()
         cdef vector[CppBuffer*] buffers
-        cdef vector[CppBuffer*] made
+        cdef vector[CppBuffer*] created
         cdef vector[CppBinding] bindings
         cdef vector[byte] arguments
         cdef const byte* block = self.arguments.data()
@@ -143,7 +143,7 @@ cdef class BoundCall:
         cdef unsigned int hold
         cdef list results
         buffers.resize(self.slot_count)
-        made.resize(self.slot_count)
+        created.resize(self.slot_count)
         bindings = self.bindings
         if not self.patches.empty():
             arguments = self.arguments
@@ -161,7 +161,7 @@ cdef class BoundCall:
                     if buffer == NULL:
                         with nogil:
                             buffer = engine.create_buffer(step.size, False, True)
-                    buffers[step.slot] = made[step.slot] = buffer
+                    buffers[step.slot] = created[step.slot] = buffer
                     if step.renewable:
                         buffer.set_renewable()
                     if step.steady:
@@ -194,24 +194,24 @@ cdef class BoundCall:
                 engine.end_hold(hold)
             results = []
             for slot in self.results:
-                results.append(_wrap(owner, made[<size_t>slot]))
-                made[<size_t>slot] = NULL
+                results.append(_wrap(owner, created[<size_t>slot]))
+                created[<size_t>slot] = NULL
         finally:
-            for i in range(made.size()):
-                if made[i] != NULL:
-                    engine.retire(made[i])
+            for i in range(created.size()):
+                if created[i] != NULL:
+                    engine.retire(created[i])
         if crowded:
             with nogil:
                 engine.make_room()
         return results
 
 
-cdef Buffer _wrap(Engine engine, CppBuffer* made):
+cdef Buffer _wrap(Engine engine, CppBuffer* native):
     cdef Buffer buffer = Buffer.__new__(Buffer)
     buffer.engine = engine
     buffer.keep = engine.ptr
-    buffer.ptr = made
-    buffer.resource = made
+    buffer.ptr = native
+    buffer.resource = native
     return buffer
 
 
@@ -223,7 +223,7 @@ cdef class CallRecorder:
     cdef object key
     cdef BoundCall call
     cdef dict slots  # Buffer -> slot, except for those created in the call, which store their slot
-    cdef list made  # weak references by slot; None: not created in the call
+    cdef list created_buffers  # weak references by slot; None: not created in the call
     cdef dict constants  # slot -> Buffer: created in the call, and written from the host
     cdef size_t argument_count
     cdef readonly tuple parameters  # of the call
@@ -246,8 +246,8 @@ cdef class CallRecorder:
         found = self.slots.get(buffer)
         if found is not None:
             return found
-        slot = len(self.made)
-        self.made.append(None)
+        slot = len(self.created_buffers)
+        self.created_buffers.append(None)
         self.slots[buffer] = slot
         self.call.fixed.append((slot, buffer))
         return slot
@@ -261,11 +261,11 @@ cdef class CallRecorder:
         return &self.call.steps.back()
 
     cdef int note_created(self, Buffer buffer, uint64_t size, bint shared) except -1:
-        cdef size_t slot = len(self.made)
+        cdef size_t slot = len(self.created_buffers)
         if shared or buffer.engine is not self.engine:
             self.unrepeatable = True
             return 0
-        self.made.append(weakref.ref(buffer))
+        self.created_buffers.append(weakref.ref(buffer))
         buffer.recorder = self
         buffer.recorded_slot = slot
         self.add(CREATE_STEP, slot).size = size
@@ -359,8 +359,8 @@ cdef class CallRecorder:
             # the caller may change what is returned
             copy = Buffer(self.engine, buffer.ptr.size())
             copy.copy_from(buffer)
-            other = len(self.made)
-            self.made.append(None)
+            other = len(self.created_buffers)
+            self.created_buffers.append(None)
             call.fixed.append((other, copy))
             call.insert_copy(slot, other)
         return True
@@ -390,15 +390,15 @@ cdef class CallRecorder:
         if self.unrepeatable or not self.has_all_parameters() or not self.keep_constants(returned):
             _store_call(self.calls, self.key, _count_tries(self.calls, self.key) + 1)
             return False
-        for slot in range(len(self.made)):
-            buffer = None if self.made[slot] is None else self.made[slot]()
+        for slot in range(len(self.created_buffers)):
+            buffer = None if self.created_buffers[slot] is None else self.created_buffers[slot]()
             if buffer is None or buffer.destroy_requested.load() or slot in returned or slot in self.constants:
                 continue
             # it outlives the call, so the context owns it
             call.skip_creation(slot)
             call.fixed.append((slot, buffer))
         call.argument_count = self.argument_count
-        call.slot_count = len(self.made)
+        call.slot_count = len(self.created_buffers)
         call.results = tuple(returned)
         call.finish = finish
         _store_call(self.calls, self.key, call)
@@ -406,7 +406,7 @@ cdef class CallRecorder:
 
     def drop(self):
         """Drop all references: new buffers keep the recorder alive."""
-        self.calls = self.key = self.call = self.slots = self.made = None
+        self.calls = self.key = self.call = self.slots = self.created_buffers = None
         self.arguments = self.constants = self.parameters = None
 
 
@@ -561,11 +561,11 @@ def repeat(function, tuple args not None, dict kwargs not None, tuple parameters
         call = <BoundCall>found
         for make in call.sources:
             parameters += (make(),)
-        made = call.run(engine, natives, parameters)
-        if made is not None:
+        results = call.run(engine, natives, parameters)
+        if results is not None:
             if len(calls) > MOST_BOUND_CALLS // 2:  # keep recently used calls
                 calls[found_key] = calls.pop(found_key, call)
-            return (call.finish(context, buffers, made),)
+            return (call.finish(context, buffers, results),)
         calls.pop(found_key, None)
         return None
     if found is not None and found >= MOST_TRIES:
@@ -588,7 +588,7 @@ cdef CallRecorder _make_recorder(Engine engine, dict calls, object key, list buf
     recorder.arguments = buffers
     recorder.argument_count = len(natives)
     recorder.slots = {native: slot for slot, native in enumerate(natives)}
-    recorder.made = [None] * len(natives)
+    recorder.created_buffers = [None] * len(natives)
     recorder.constants = {}
     recorder.call = BoundCall.__new__(BoundCall)
     recorder.call.fixed = []

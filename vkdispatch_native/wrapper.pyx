@@ -460,13 +460,13 @@ cdef class Engine:
         return 0
 
     def open_journal(self, on_found):
-        cdef Buffer made = Buffer.__new__(Buffer)
-        made.begin(self, "a buffer")
-        made.ptr = self.open().create_journal()
-        made.resource = made.ptr
+        cdef Buffer journal_buffer = Buffer.__new__(Buffer)
+        journal_buffer.begin(self, "a buffer")
+        journal_buffer.ptr = self.open().create_journal()
+        journal_buffer.resource = journal_buffer.ptr
         self.notes = [None] * JOURNAL_TICKETS
         self.on_found = on_found
-        return made
+        return journal_buffer
 
     def take_ticket(self, note):
         cdef uint32_t ticket = self.open().take_ticket()
@@ -582,13 +582,13 @@ cdef class Engine:
         return _point_tuples(points)
 
     def follow(self, points, int queue=-1):
-        cdef vector[CppPoint] given
+        cdef vector[CppPoint] native_points
         cdef CppPoint point
         for slot, value in points:
             point.slot, point.value = slot, value
-            given.push_back(point)
+            native_points.push_back(point)
         queues = _queue_range(self, queue)
-        self.open().follow(queues[0], queues[-1] + 1, given)
+        self.open().follow(queues[0], queues[-1] + 1, native_points)
 
     @property
     def transfer_queues(self):

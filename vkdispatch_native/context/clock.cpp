@@ -61,18 +61,18 @@ Calibration calibrate_by_submit(Device& device, const QueueHandle& queue) {
   VkCommandPoolCreateInfo pool{};
   pool.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
   pool.queueFamilyIndex = queue.family;
-  check_made(fn.vkCreateCommandPool(device.handle(), &pool, nullptr, &sample.commands), sample.commands,
-             "vkCreateCommandPool");
+  check_created(fn.vkCreateCommandPool(device.handle(), &pool, nullptr, &sample.commands), sample.commands,
+                "vkCreateCommandPool");
   VkQueryPoolCreateInfo queries{};
   queries.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO;
   queries.queryType = VK_QUERY_TYPE_TIMESTAMP;
   queries.queryCount = 1;
-  check_made(fn.vkCreateQueryPool(device.handle(), &queries, nullptr, &sample.queries), sample.queries,
-             "vkCreateQueryPool");
+  check_created(fn.vkCreateQueryPool(device.handle(), &queries, nullptr, &sample.queries), sample.queries,
+                "vkCreateQueryPool");
   VkFenceCreateInfo fence{};
   fence.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
-  check_made(fn.vkCreateFence(device.handle(), &fence, nullptr, &sample.fence), sample.fence,
-             "vkCreateFence");
+  check_created(fn.vkCreateFence(device.handle(), &fence, nullptr, &sample.fence), sample.fence,
+                "vkCreateFence");
 
   VkCommandBufferAllocateInfo allocate{};
   allocate.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;

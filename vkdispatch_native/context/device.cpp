@@ -71,11 +71,11 @@ bool prefers_host_mapped(VkPhysicalDevice physical, VkPhysicalDeviceType type) {
   }
   VkPhysicalDeviceMemoryProperties memory;
   vkGetPhysicalDeviceMemoryProperties(physical, &memory);
-  constexpr VkMemoryPropertyFlags wanted =
+  constexpr VkMemoryPropertyFlags required =
       VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
       VK_MEMORY_PROPERTY_HOST_COHERENT_BIT | VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
   return std::any_of(memory.memoryTypes, memory.memoryTypes + memory.memoryTypeCount,
-                     [](const VkMemoryType& t) { return (t.propertyFlags & wanted) == wanted; });
+                     [](const VkMemoryType& t) { return (t.propertyFlags & required) == required; });
 }
 
 // Whether the driver can read its clock and the monotonic clock at one instant.
@@ -330,48 +330,48 @@ std::mutex* Device::mutex_of(VkQueue queue) {
 }
 
 void Device::take_queues(const std::vector<ForeignDevice::Queue>& queues) {
-  for (const ForeignDevice::Queue& given : queues) {
-    check_family(given.family);
-    const bool by_index = given.handle == VK_NULL_HANDLE;
-    QueueHandle queue{given.handle, given.family, by_index ? given.index : kUnknownIndex, nullptr};
+  for (const ForeignDevice::Queue& foreign : queues) {
+    check_family(foreign.family);
+    const bool by_index = foreign.handle == VK_NULL_HANDLE;
+    QueueHandle queue{foreign.handle, foreign.family, by_index ? foreign.index : kUnknownIndex, nullptr};
     if (by_index) {
-      fn_.vkGetDeviceQueue(handle_, given.family, given.index, &queue.handle);
+      fn_.vkGetDeviceQueue(handle_, foreign.family, foreign.index, &queue.handle);
     }
     if (queue.handle == VK_NULL_HANDLE) {
       throw Error(ErrorKind::invalid_value, "the device was created without queue " +
-                                                std::to_string(given.index) + " of family " +
-                                                std::to_string(given.family));
+                                                std::to_string(foreign.index) + " of family " +
+                                                std::to_string(foreign.family));
     }
     check_queue(queue.handle, handle_);
     queue.mutex = mutex_of(queue.handle);
     queues_.push_back(queue);
-    if (std::find(families_.begin(), families_.end(), given.family) == families_.end()) {
-      families_.push_back(given.family);
+    if (std::find(families_.begin(), families_.end(), foreign.family) == families_.end()) {
+      families_.push_back(foreign.family);
     }
   }
 }
 
 void Device::create(const std::vector<uint32_t>& queue_families, std::vector<std::string> extensions) {
-  std::map<uint32_t, uint32_t> wanted;  // family -> how many queues
+  std::map<uint32_t, uint32_t> queue_counts;  // family -> how many queues
   for (uint32_t family : queue_families) {
     check_family(family);
-    wanted[family] += 1;
+    queue_counts[family] += 1;
   }
   const std::vector<std::vector<uint32_t>> families = transfer_families(queue_families);
   for (const std::vector<uint32_t>& pair : families) {
     for (uint32_t family : pair) {
-      wanted[family] += 1;
+      queue_counts[family] += 1;
     }
   }
   std::vector<VkDeviceQueueCreateInfo> queue_infos;
   uint32_t most = 0;
-  for (auto& [family, count] : wanted) {
+  for (auto& [family, count] : queue_counts) {
     count = std::min(count, properties_.queue_families[family].queueCount);
     most = std::max(most, count);
     families_.push_back(family);
   }
   const std::vector<float> priorities(most, 1.0f);
-  for (const auto& [family, count] : wanted) {
+  for (const auto& [family, count] : queue_counts) {
     VkDeviceQueueCreateInfo info{};
     info.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
     info.queueFamilyIndex = family;
@@ -422,13 +422,13 @@ void Device::create(const std::vector<uint32_t>& queue_families, std::vector<std
   info.enabledExtensionCount = static_cast<uint32_t>(names.size());
   info.ppEnabledExtensionNames = names.data();
   info.pEnabledFeatures = &on.features;
-  check_made(vkCreateDevice(physical_, &info, nullptr, &handle_), handle_, "vkCreateDevice");
+  check_created(vkCreateDevice(physical_, &info, nullptr, &handle_), handle_, "vkCreateDevice");
   volkLoadDeviceTable(&fn_, handle_);
   properties_.extensions = extensions;
 
   std::map<uint32_t, uint32_t> next;
   auto take = [&](uint32_t family) {
-    const uint32_t index = next[family]++ % wanted[family];
+    const uint32_t index = next[family]++ % queue_counts[family];
     QueueHandle queue{VK_NULL_HANDLE, family, index, nullptr};
     fn_.vkGetDeviceQueue(handle_, family, index, &queue.handle);
     queue.mutex = mutex_of(queue.handle);

@@ -39,11 +39,11 @@ inline void check(VkResult result, const char* call) {
 // Checks a call that creates an object. A failed call leaves the handle undefined. A loader may also pass on
 // a driver's VK_INCOMPLETE as its own result, without creating anything.
 template <typename Handle>
-void check_made(VkResult result, Handle& made, const char* call) {
+void check_created(VkResult result, Handle& handle, const char* call) {
   if (result < VK_SUCCESS) {
-    made = VK_NULL_HANDLE;
+    handle = VK_NULL_HANDLE;
   }
-  if (made == VK_NULL_HANDLE) {
+  if (handle == VK_NULL_HANDLE) {
     throw_result(result, call);
   }
 }

@@ -214,9 +214,9 @@ std::shared_ptr<Compilation> Compilation::start(std::string source, GlslOptions 
     throw Error(ErrorKind::invalid_value,
                 "Vulkan 1." + std::to_string(options.vulkan_minor) + " is unknown: 1.0 to 1.3");
   }
-  auto made = std::make_shared<Compilation>(std::move(source), std::move(options));
-  Background::start(made);
-  return made;
+  auto compilation = std::make_shared<Compilation>(std::move(source), std::move(options));
+  Background::start(compilation);
+  return compilation;
 }
 
 void Compilation::run() {

@@ -108,35 +108,35 @@ struct VirtualDevice {
 
 template <typename Handle, typename Object>
 Handle handle(Object* object) {
-  return (Handle)(reinterpret_cast<uintptr_t>(
-      object));  // handles are pointers or integers, depending on the platform
+  // Handles are pointers or integers, depending on the platform.
+  return (Handle)(reinterpret_cast<uintptr_t>(object));
 }
 
 template <typename Object, typename Handle>
-Object& object(Handle given) {
-  return *reinterpret_cast<Object*>((uintptr_t)(given));
+Object& object(Handle handle) {
+  return *reinterpret_cast<Object*>((uintptr_t)(handle));
 }
 
 // Translates commands to FftProgram: renumbers buffers and lists pipelines.
 class Translation {
  public:
-  // The first `given` buffers keep their numbers and are not listed.
-  explicit Translation(size_t given) : given_(given) {}
+  // The first `own_count` buffers keep their numbers and are not listed.
+  explicit Translation(size_t own_count) : own_count_(own_count) {}
 
   vkd::FftPass pass(const Dispatch& dispatch) {
-    vkd::FftPass made;
+    vkd::FftPass pass;
     const auto [kernel, is_new] = kernels_.try_emplace(dispatch.pipeline, program.kernels.size());
     if (is_new) {
       const Pipeline& pipeline = *dispatch.pipeline;
       program.kernels.push_back({pipeline.source, pipeline.layout.bindings, pipeline.layout.push_constants});
     }
-    made.kernel = kernel->second;
+    pass.kernel = kernel->second;
     for (const BufferObject* buffer : dispatch.buffers) {
-      made.buffers.push_back(number(*buffer));
+      pass.buffers.push_back(number(*buffer));
     }
-    made.push_constants = dispatch.push_constants;
-    made.groups = dispatch.groups;
-    return made;
+    pass.push_constants = dispatch.push_constants;
+    pass.groups = dispatch.groups;
+    return pass;
   }
 
   const std::vector<const BufferObject*>& listed() const { return listed_; }
@@ -145,10 +145,10 @@ class Translation {
 
  private:
   size_t number(const BufferObject& buffer) {
-    if (buffer.number < given_) {
+    if (buffer.number < own_count_) {
       return buffer.number;
     }
-    const auto [found, is_new] = numbers_.try_emplace(&buffer, given_ + listed_.size());
+    const auto [found, is_new] = numbers_.try_emplace(&buffer, own_count_ + listed_.size());
     if (is_new) {
       listed_.push_back(&buffer);
       program.buffers.push_back(
@@ -157,7 +157,7 @@ class Translation {
     return found->second;
   }
 
-  size_t given_;
+  size_t own_count_;
   std::map<const Pipeline*, size_t> kernels_;
   std::map<const BufferObject*, size_t> numbers_;
   std::vector<const BufferObject*> listed_;
@@ -280,9 +280,9 @@ void vkDestroyDescriptorSetLayout(VkDevice, VkDescriptorSetLayout, const VkAlloc
 VkResult vkAllocateDescriptorSets(VkDevice device, const VkDescriptorSetAllocateInfo* info,
                                   VkDescriptorSet* sets) {
   for (uint32_t i = 0; i < info->descriptorSetCount; ++i) {
-    auto& made = object<VirtualDevice>(device).sets;
-    made.push_back({std::vector<BufferObject*>(object<SetLayout>(info->pSetLayouts[i]).bindings)});
-    sets[i] = handle<VkDescriptorSet>(&made.back());
+    auto& all = object<VirtualDevice>(device).sets;
+    all.push_back({std::vector<BufferObject*>(object<SetLayout>(info->pSetLayouts[i]).bindings)});
+    sets[i] = handle<VkDescriptorSet>(&all.back());
   }
   return VK_SUCCESS;
 }
@@ -314,13 +314,13 @@ void vkDestroyShaderModule(VkDevice, VkShaderModule, const VkAllocationCallbacks
 
 VkResult vkCreatePipelineLayout(VkDevice device, const VkPipelineLayoutCreateInfo* info,
                                 const VkAllocationCallbacks*, VkPipelineLayout* layout) {
-  Layout made;
-  made.bindings = object<SetLayout>(info->pSetLayouts[0]).bindings;
+  Layout layout_object;
+  layout_object.bindings = object<SetLayout>(info->pSetLayouts[0]).bindings;
   for (uint32_t i = 0; i < info->pushConstantRangeCount; ++i) {
-    made.push_constants = info->pPushConstantRanges[i].offset + info->pPushConstantRanges[i].size;
+    layout_object.push_constants = info->pPushConstantRanges[i].offset + info->pPushConstantRanges[i].size;
   }
   auto& layouts = object<VirtualDevice>(device).layouts;
-  layouts.push_back(made);
+  layouts.push_back(layout_object);
   *layout = handle<VkPipelineLayout>(&layouts.back());
   return VK_SUCCESS;
 }
@@ -329,11 +329,11 @@ void vkDestroyPipelineLayout(VkDevice, VkPipelineLayout, const VkAllocationCallb
 
 VkResult vkCreateComputePipelines(VkDevice device, VkPipelineCache, uint32_t count,
                                   const VkComputePipelineCreateInfo* infos, const VkAllocationCallbacks*,
-                                  VkPipeline* made) {
+                                  VkPipeline* handles) {
   for (uint32_t i = 0; i < count; ++i) {
     auto& pipelines = object<VirtualDevice>(device).pipelines;
     pipelines.push_back({object<std::string>(infos[i].stage.module), object<Layout>(infos[i].layout)});
-    made[i] = handle<VkPipeline>(&pipelines.back());
+    handles[i] = handle<VkPipeline>(&pipelines.back());
   }
   return VK_SUCCESS;
 }
@@ -341,19 +341,19 @@ VkResult vkCreateComputePipelines(VkDevice device, VkPipelineCache, uint32_t cou
 void vkDestroyPipeline(VkDevice, VkPipeline, const VkAllocationCallbacks*) {}
 
 VkResult vkAllocateCommandBuffers(VkDevice device, const VkCommandBufferAllocateInfo* info,
-                                  VkCommandBuffer* made) {
+                                  VkCommandBuffer* handles) {
   VirtualDevice& owner = object<VirtualDevice>(device);
   for (uint32_t i = 0; i < info->commandBufferCount; ++i) {
     owner.commands.emplace_back();
     owner.commands.back().device = &owner;
-    made[i] = handle<VkCommandBuffer>(&owner.commands.back());
+    handles[i] = handle<VkCommandBuffer>(&owner.commands.back());
   }
   return VK_SUCCESS;
 }
 
-void vkFreeCommandBuffers(VkDevice, VkCommandPool, uint32_t count, const VkCommandBuffer* given) {
+void vkFreeCommandBuffers(VkDevice, VkCommandPool, uint32_t count, const VkCommandBuffer* handles) {
   for (uint32_t i = 0; i < count; ++i) {
-    object<Commands>(given[i]).list.clear();
+    object<Commands>(handles[i]).list.clear();
   }
 }
 
@@ -365,24 +365,24 @@ VkResult vkEndCommandBuffer(VkCommandBuffer) {
   return VK_SUCCESS;
 }
 
-void vkCmdBindPipeline(VkCommandBuffer given, VkPipelineBindPoint, VkPipeline pipeline) {
-  object<Commands>(given).state.pipeline = &object<Pipeline>(pipeline);
+void vkCmdBindPipeline(VkCommandBuffer handle, VkPipelineBindPoint, VkPipeline pipeline) {
+  object<Commands>(handle).state.pipeline = &object<Pipeline>(pipeline);
 }
 
-void vkCmdBindDescriptorSets(VkCommandBuffer given, VkPipelineBindPoint, VkPipelineLayout, uint32_t, uint32_t,
-                             const VkDescriptorSet* sets, uint32_t, const uint32_t*) {
-  object<Commands>(given).set = &object<Set>(sets[0]);
+void vkCmdBindDescriptorSets(VkCommandBuffer handle, VkPipelineBindPoint, VkPipelineLayout, uint32_t,
+                             uint32_t, const VkDescriptorSet* sets, uint32_t, const uint32_t*) {
+  object<Commands>(handle).set = &object<Set>(sets[0]);
 }
 
-void vkCmdPushConstants(VkCommandBuffer given, VkPipelineLayout, VkShaderStageFlags, uint32_t offset,
+void vkCmdPushConstants(VkCommandBuffer handle, VkPipelineLayout, VkShaderStageFlags, uint32_t offset,
                         uint32_t size, const void* values) {
-  std::vector<std::byte>& bytes = object<Commands>(given).state.push_constants;
+  std::vector<std::byte>& bytes = object<Commands>(handle).state.push_constants;
   bytes.resize(offset + size);
   std::memcpy(bytes.data() + offset, values, size);
 }
 
-void vkCmdDispatch(VkCommandBuffer given, uint32_t x, uint32_t y, uint32_t z) {
-  Commands& commands = object<Commands>(given);
+void vkCmdDispatch(VkCommandBuffer handle, uint32_t x, uint32_t y, uint32_t z) {
+  Commands& commands = object<Commands>(handle);
   Command command;
   command.dispatch = commands.state;
   Dispatch& dispatch = command.dispatch;
@@ -405,12 +405,12 @@ void vkCmdPipelineBarrier(VkCommandBuffer, VkPipelineStageFlags, VkPipelineStage
   // The recorder inserts barriers where the accesses of passes conflict.
 }
 
-void vkCmdCopyBuffer(VkCommandBuffer given, VkBuffer from, VkBuffer to, uint32_t count,
+void vkCmdCopyBuffer(VkCommandBuffer handle, VkBuffer from, VkBuffer to, uint32_t count,
                      const VkBufferCopy* regions) {
   for (uint32_t i = 0; i < count; ++i) {
     Command command;
     command.copy = {&object<BufferObject>(from), &object<BufferObject>(to), regions[i]};
-    object<Commands>(given).list.push_back(std::move(command));
+    object<Commands>(handle).list.push_back(std::move(command));
   }
 }
 
@@ -445,13 +445,13 @@ struct Program {
   std::vector<uint32_t> words;
 };
 
-int planned_initialize_process() {
+int hook_initialize_process() {
   return 1;
 }
 
-void planned_finalize_process() {}
+void hook_finalize_process() {}
 
-Program* planned_shader_create(const glslang_input_t* input) {
+Program* hook_shader_create(const glslang_input_t* input) {
   auto* shader = new Program;
   const size_t length = std::strlen(input->code);
   shader->words.resize(length / sizeof(uint32_t) + 1);  // padded with zeros
@@ -459,37 +459,37 @@ Program* planned_shader_create(const glslang_input_t* input) {
   return shader;
 }
 
-int planned_succeed(const Program*, const glslang_input_t*) {
+int hook_succeed(const Program*, const glslang_input_t*) {
   return 1;
 }
 
-const char* planned_no_log(const Program*) {
+const char* hook_no_log(const Program*) {
   return nullptr;
 }
 
-Program* planned_program_create() {
+Program* hook_program_create() {
   return new Program;
 }
 
-void planned_program_add_shader(Program* program, Program* shader) {
+void hook_program_add_shader(Program* program, Program* shader) {
   program->words = std::move(shader->words);
 }
 
-int planned_program_link(Program*, int) {
+int hook_program_link(Program*, int) {
   return 1;
 }
 
-void planned_program_generate(Program*, glslang_stage_t) {}
+void hook_program_generate(Program*, glslang_stage_t) {}
 
-size_t planned_program_size(Program* program) {
+size_t hook_program_size(Program* program) {
   return program->words.size();
 }
 
-uint32_t* planned_program_words(Program* program) {
+uint32_t* hook_program_words(Program* program) {
   return program->words.data();
 }
 
-void planned_delete(Program* program) {
+void hook_delete(Program* program) {
   delete program;
 }
 
@@ -515,15 +515,15 @@ void* track_block(void* block) {
   return block;
 }
 
-void* planned_malloc(size_t size) {
+void* hook_malloc(size_t size) {
   return track_block(std::malloc(size));
 }
 
-void* planned_calloc(size_t count, size_t size) {
+void* hook_calloc(size_t count, size_t size) {
   return track_block(std::calloc(count, size));
 }
 
-void planned_free(void* block) {
+void hook_free(void* block) {
   if (heap->blocks.erase(block) > 0) {
     std::free(block);
   }
@@ -543,27 +543,27 @@ class OwnHeap {
 
 }  // namespace
 
-#define malloc planned_malloc
-#define calloc planned_calloc
-#define free planned_free
+#define malloc hook_malloc
+#define calloc hook_calloc
+#define free hook_free
 #define glslang_shader_t Program
 #define glslang_program_t Program
-#define glslang_initialize_process planned_initialize_process
-#define glslang_finalize_process planned_finalize_process
-#define glslang_shader_create planned_shader_create
-#define glslang_shader_preprocess planned_succeed
-#define glslang_shader_parse planned_succeed
-#define glslang_shader_get_info_log planned_no_log
-#define glslang_shader_delete planned_delete
-#define glslang_program_create planned_program_create
-#define glslang_program_add_shader planned_program_add_shader
-#define glslang_program_link planned_program_link
-#define glslang_program_get_info_log planned_no_log
-#define glslang_program_SPIRV_generate planned_program_generate
-#define glslang_program_SPIRV_get_messages planned_no_log
-#define glslang_program_SPIRV_get_size planned_program_size
-#define glslang_program_SPIRV_get_ptr planned_program_words
-#define glslang_program_delete planned_delete
+#define glslang_initialize_process hook_initialize_process
+#define glslang_finalize_process hook_finalize_process
+#define glslang_shader_create hook_shader_create
+#define glslang_shader_preprocess hook_succeed
+#define glslang_shader_parse hook_succeed
+#define glslang_shader_get_info_log hook_no_log
+#define glslang_shader_delete hook_delete
+#define glslang_program_create hook_program_create
+#define glslang_program_add_shader hook_program_add_shader
+#define glslang_program_link hook_program_link
+#define glslang_program_get_info_log hook_no_log
+#define glslang_program_SPIRV_generate hook_program_generate
+#define glslang_program_SPIRV_get_messages hook_no_log
+#define glslang_program_SPIRV_get_size hook_program_size
+#define glslang_program_SPIRV_get_ptr hook_program_words
+#define glslang_program_delete hook_delete
 
 #define VKFFT_BACKEND 0
 #define VKFFT_MAX_FFT_DIMENSIONS 4
@@ -624,8 +624,8 @@ class Application {
   std::vector<Command> append(bool inverse, VkFFTLaunchParams parameters) {
     Commands commands;
     commands.device = &device_;
-    auto given = handle<VkCommandBuffer>(&commands);
-    parameters.commandBuffer = &given;
+    auto handle_of_commands = handle<VkCommandBuffer>(&commands);
+    parameters.commandBuffer = &handle_of_commands;
     check(VkFFTAppend(&application_, inverse ? 1 : -1, &parameters));
     return std::move(commands.list);
   }
@@ -668,7 +668,7 @@ FftProgram plan_fft(const FftRequest& request, const FftDevice& properties, cons
   auto buffer = handle<VkBuffer>(&device.new_buffer(request.buffer_size));
   auto input = handle<VkBuffer>(&device.new_buffer(request.input_size));
   auto kernel = handle<VkBuffer>(&device.new_buffer(request.kernel_size));
-  const size_t given = device.buffers.size();
+  const size_t own_count = device.buffers.size();
   pfUINT buffer_size = request.buffer_size;
   pfUINT input_size = request.input_size;
   pfUINT kernel_size = request.kernel_size;
@@ -724,7 +724,7 @@ FftProgram plan_fft(const FftRequest& request, const FftDevice& properties, cons
   if (request.input_size > 0) parameters.inputBuffer = &input;
   if (request.kernel_size > 0) parameters.kernel = &kernel;
 
-  Translation translation(given);
+  Translation translation(own_count);
   const auto translate = [&](bool inverse, std::vector<FftPass>& passes) {
     for (const Command& command : application.append(inverse, parameters)) {
       passes.push_back(translation.pass(command.dispatch));

@@ -167,7 +167,7 @@ void Image::create(Copy& copy, VkImageUsageFlags usage) {
     copy.device->free_idle_memory();
     code = create();
   }
-  check_made(code, copy.handle, "vmaCreateImage");
+  check_created(code, copy.handle, "vmaCreateImage");
   copy.device->count_allocation();
   if ((usage & VK_IMAGE_USAGE_SAMPLED_BIT) != 0) {
     copy.sampled_view = create_view(copy, shape_.levels);

@@ -22,8 +22,8 @@ enum Opcode : uint32_t {
 };
 enum Decoration : uint32_t { kBufferBlock = 3, kBuiltIn = 11, kBinding = 33, kDescriptorSet = 34 };
 enum StorageClass : uint32_t { kUniformConstant = 0, kInput = 1, kUniform = 2, kStorageBuffer = 12 };
-constexpr uint32_t kCompute = 5;  // execution model
-constexpr uint32_t kStored = 2;   // a storage image, as an operand of OpTypeImage
+constexpr uint32_t kCompute = 5;       // execution model
+constexpr uint32_t kStorageImage = 2;  // a storage image, as an operand of OpTypeImage
 constexpr size_t kHeaderWords = 5;
 
 constexpr VkFormat kNoFormatOfOurs = VK_FORMAT_MAX_ENUM;
@@ -210,7 +210,7 @@ class Reader {
         declared.image = image->second.image;
         if (combined) {
           declared.type = VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER;
-        } else if (image->second.use == kStored) {
+        } else if (image->second.use == kStorageImage) {
           declared.type = VK_DESCRIPTOR_TYPE_STORAGE_IMAGE;
         }
       }

@@ -80,9 +80,9 @@ uint32_t host_type(const Device& device, uint32_t types) {
   vkGetPhysicalDeviceMemoryProperties(device.physical(), &memory);
   constexpr VkMemoryPropertyFlags kHost =
       VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
-  for (const VkMemoryPropertyFlags wanted : {kHost | VK_MEMORY_PROPERTY_HOST_CACHED_BIT, kHost}) {
+  for (const VkMemoryPropertyFlags required : {kHost | VK_MEMORY_PROPERTY_HOST_CACHED_BIT, kHost}) {
     for (uint32_t type = 0; type < memory.memoryTypeCount; ++type) {
-      if ((types >> type & 1) != 0 && (memory.memoryTypes[type].propertyFlags & wanted) == wanted) {
+      if ((types >> type & 1) != 0 && (memory.memoryTypes[type].propertyFlags & required) == required) {
         return type;
       }
     }
@@ -120,10 +120,10 @@ Memory::Memory(Device& device, VkDeviceSize size, MemoryUse use, bool apart) : d
     device.count_allocation();
   }
   if ((info.usage & VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT) != 0) {
-    VkBufferDeviceAddressInfo wanted{};
-    wanted.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO;
-    wanted.buffer = handle_;
-    address_ = device.fn().vkGetBufferDeviceAddress(device.handle(), &wanted);
+    VkBufferDeviceAddressInfo address_info{};
+    address_info.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO;
+    address_info.buffer = handle_;
+    address_ = device.fn().vkGetBufferDeviceAddress(device.handle(), &address_info);
   }
 }
 
@@ -146,7 +146,7 @@ void Memory::import(const DevicePages& pages, VkBufferCreateInfo info) {
   external.sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO;
   external.handleTypes = kPages;
   info.pNext = &external;
-  check_made(fn.vkCreateBuffer(device, &info, nullptr, &handle_), handle_, "vkCreateBuffer");
+  check_created(fn.vkCreateBuffer(device, &info, nullptr, &handle_), handle_, "vkCreateBuffer");
   VkMemoryRequirements needs{};
   fn.vkGetBufferMemoryRequirements(device, handle_, &needs);
   VkMemoryHostPointerPropertiesEXT possible{};
@@ -165,7 +165,7 @@ void Memory::import(const DevicePages& pages, VkBufferCreateInfo info) {
   if (needs.size > pages.size()) {
     throw Error(ErrorKind::out_of_memory, "the host pages are too few for a buffer of their size");
   }
-  check_made(fn.vkAllocateMemory(device, &allocation, nullptr, &imported_), imported_, "vkAllocateMemory");
+  check_created(fn.vkAllocateMemory(device, &allocation, nullptr, &imported_), imported_, "vkAllocateMemory");
   check(fn.vkBindBufferMemory(device, handle_, imported_, 0), "vkBindBufferMemory");
 }
 
@@ -211,8 +211,8 @@ void Memory::allocate_sparse(VkBufferCreateInfo info, MemoryUse use) {
                                               " bytes that the device allocates at once");
   }
   info.flags |= VK_BUFFER_CREATE_SPARSE_BINDING_BIT;
-  check_made(device.fn().vkCreateBuffer(device.handle(), &info, nullptr, &handle_), handle_,
-             "vkCreateBuffer");
+  check_created(device.fn().vkCreateBuffer(device.handle(), &info, nullptr, &handle_), handle_,
+                "vkCreateBuffer");
 
   VkMemoryRequirements needs{};
   device.fn().vkGetBufferMemoryRequirements(device.handle(), handle_, &needs);
@@ -225,11 +225,11 @@ void Memory::allocate_sparse(VkBufferCreateInfo info, MemoryUse use) {
   for (VkDeviceSize offset = 0; offset < needs.size; offset += piece) {
     VkMemoryRequirements part = needs;
     part.size = std::min(piece, needs.size - offset);
-    VmaAllocation made = VK_NULL_HANDLE;
+    VmaAllocation piece = VK_NULL_HANDLE;
     VmaAllocationInfo result{};
     pieces_.reserve(pieces_.size() + 1);
-    check(vmaAllocateMemory(device.allocator(), &part, &allocation, &made, &result), "vmaAllocateMemory");
-    pieces_.push_back(made);
+    check(vmaAllocateMemory(device.allocator(), &part, &allocation, &piece, &result), "vmaAllocateMemory");
+    pieces_.push_back(piece);
     allocated_ += part.size;
     binds.push_back({offset, part.size, result.deviceMemory, result.offset, 0});
   }

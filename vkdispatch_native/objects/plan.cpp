@@ -204,8 +204,8 @@ void Plan::create(Pipeline& pipeline, const std::vector<uint32_t>& spirv, const 
     }
     info.bindingCount = static_cast<uint32_t>(bindings.size());
     info.pBindings = bindings.data();
-    check_made(fn.vkCreateDescriptorSetLayout(device.handle(), &info, nullptr, &pipeline.set_layout),
-               pipeline.set_layout, "vkCreateDescriptorSetLayout");
+    check_created(fn.vkCreateDescriptorSetLayout(device.handle(), &info, nullptr, &pipeline.set_layout),
+                  pipeline.set_layout, "vkCreateDescriptorSetLayout");
   }
 
   const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, push_constant_size_};
@@ -215,8 +215,8 @@ void Plan::create(Pipeline& pipeline, const std::vector<uint32_t>& spirv, const 
   layout.pSetLayouts = &pipeline.set_layout;
   layout.pushConstantRangeCount = push_constant_size_ > 0 ? 1 : 0;
   layout.pPushConstantRanges = &range;
-  check_made(fn.vkCreatePipelineLayout(device.handle(), &layout, nullptr, &pipeline.layout), pipeline.layout,
-             "vkCreatePipelineLayout");
+  check_created(fn.vkCreatePipelineLayout(device.handle(), &layout, nullptr, &pipeline.layout),
+                pipeline.layout, "vkCreatePipelineLayout");
 
   VkShaderModuleCreateInfo module_info{};
   module_info.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;

@@ -38,7 +38,7 @@ void Graveyard::sweep() noexcept {
   std::vector<Waiting> dead;  // destroyed after the lock is released
   std::lock_guard lock(mutex_);
   // Read this before the last uses: a thread that has ended its hold has recorded its uses.
-  const bool nobody = holds_.none();
+  const bool no_holds = holds_.none();
   holds_.turn();
   const uint64_t turns = holds_.turns();
   try {
@@ -49,7 +49,7 @@ void Graveyard::sweep() noexcept {
     return;  // a lost device: Engine::close destroys everything
   }
   auto first = std::partition(waiting_.begin(), waiting_.end(), [&](const Waiting& each) {
-    if (!nobody && turns < each.turns + 2) {
+    if (!no_holds && turns < each.turns + 2) {
       return true;
     }
     for (size_t queue = 0; queue < completed_.size(); ++queue) {

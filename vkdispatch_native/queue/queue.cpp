@@ -118,7 +118,7 @@ void Queue::pair_with(const std::vector<Queue*>& transfer_queues) {
 template <typename Before>
 void Queue::follow_peers(Before before_slot, bool started) {
   for (Peer& peer : peers_) {
-    if (peer.followed >= peer.given) {
+    if (peer.followed >= peer.last_value) {
       continue;
     }
     const uint64_t value = before_slot(peer.queue->slot_);
@@ -273,7 +273,7 @@ Batch::Wait Queue::transfer(const Copy& copy, std::vector<Batch::Wait> waits, bo
   }
   for (Peer& peer : peers_) {
     if (peer.queue == &transfer) {
-      peer.given = value;
+      peer.last_value = value;
     }
   }
   return {&transfer, value};
@@ -284,7 +284,7 @@ std::vector<Point> Queue::work_points() {
   std::vector<Point> points = {{slot_, next_value_ - 1}};
   for (const Peer& peer : peers_) {
     if (peer.queue != nullptr) {
-      points.push_back({peer.queue->slot_, peer.given});
+      points.push_back({peer.queue->slot_, peer.last_value});
     }
   }
   return points;
@@ -324,8 +324,8 @@ void Queue::flush(uint64_t value) {
 }
 
 uint64_t Queue::backlog() {
-  const uint64_t given = last_value();
-  return given - std::min(given, timeline_.completed());
+  const uint64_t last = last_value();
+  return last - std::min(last, timeline_.completed());
 }
 
 bool Queue::wait(uint64_t value, uint64_t timeout_ns) {
@@ -401,14 +401,14 @@ void Queue::run() noexcept {
     prepare_downloads();
   }
   std::unique_lock lock(mutex_);
-  auto awake = [this] { return stop_ || sweep_requested_ || !batches_.empty(); };
+  auto should_wake = [this] { return stop_ || sweep_requested_ || !batches_.empty(); };
   while (!shared_.ending.hung()) {
-    for (int nap = 0; nap < kNapsBeforeSleep && !awake(); ++nap) {
+    for (int nap = 0; nap < kNapsBeforeSleep && !should_wake(); ++nap) {
       wake_.wait_for(lock, kNap);
     }
     asleep_ = true;
     const std::chrono::nanoseconds sleep = shared_.timeout_ns != 0 ? kSlice : kLongSleep;
-    while (!wake_.wait_for(lock, sleep, awake) && !shared_.ending.hung()) {
+    while (!wake_.wait_for(lock, sleep, should_wake) && !shared_.ending.hung()) {
       lock.unlock();
       drop_spare_pages(kLongSleep);
       watch_time();

@@ -229,8 +229,8 @@ class Queue {
   // its sibling.
   struct Peer {
     Queue* queue = nullptr;
-    uint64_t followed = 0;  // following commands wait for this value
-    uint64_t given = 0;     // the peer's last value that can matter
+    uint64_t followed = 0;    // following commands wait for this value
+    uint64_t last_value = 0;  // the peer's last value that can matter
   };
   std::array<Peer, 2> peers_;
   uint64_t sealed_ = 0;  // batches up to this one are closed

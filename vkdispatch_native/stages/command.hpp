@@ -208,13 +208,13 @@ void for_each_target(const ImageCopy& copy, size_t slot, Visit visit) {
   }
 }
 
-// Data that commands overwrite without reading earlier contents. Calls visit(renewal) for everything that a
-// command overwrites completely, alone or as the first of several.
+// Data, or parts of them, that commands overwrite without reading earlier contents.
 struct Renewal {
   Data* data;
   uint32_t parts;  // as in Poison::clear
   uint32_t all;
 };
+// Calls visit(renewal) for everything that a command overwrites completely, alone or as the first of several.
 template <typename Visit>
 void for_each_renewal(const Dispatch& dispatch, Visit visit) {
   for (uint32_t i = 0; i < dispatch.binding_count; ++i) {

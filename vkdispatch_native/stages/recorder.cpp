@@ -228,9 +228,9 @@ void Recorder::bind_resources(const Dispatch& d, const Plan::Pipeline& pipeline)
 template <typename AnyCommand>
 void Recorder::start_timing(const AnyCommand& command) {
   if (stopwatch_ != nullptr) {
-    TimedCommand noted = make_timed_command(command);
-    noted.epoch = hazards_.epoch;
-    stopwatch_->begin(commands_, std::move(noted));
+    TimedCommand timed_command = make_timed_command(command);
+    timed_command.epoch = hazards_.epoch;
+    stopwatch_->begin(commands_, std::move(timed_command));
   }
 }
 
