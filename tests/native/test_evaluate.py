@@ -140,7 +140,7 @@ def test_control_c_ends_the_wait(engine: native.Engine) -> None:
     engine.wait_idle()
 
 
-def test_bad_arguments(engine: native.Engine) -> None:
+def test_invalid_arguments(engine: native.Engine) -> None:
     commands, seen = make_counting_list(engine)
     for queue in (1, 7, -2, -3):
         with pytest.raises(ValueError, match="queue"):

@@ -118,7 +118,7 @@ def test_relocated_data_is_read_only_once_it_is_loaded(elf: Elf) -> None:
         assert relro.address <= elf.tags[GOT] < end
 
 
-def test_code_has_no_relocations_and_libraries_are_found_nowhere_special(elf: Elf) -> None:
+def test_code_has_no_relocations_and_no_library_search_path(elf: Elf) -> None:
     assert TEXTREL not in elf.tags
     assert not elf.tags.get(FLAGS, 0) & 4
     assert RPATH not in elf.tags

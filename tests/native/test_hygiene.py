@@ -307,7 +307,7 @@ def test_a_leak_is_noticed() -> None:
     assert count_leftovers(make) == 1
 
 
-def test_a_buffer_goes_with_its_last_reference() -> None:
+def test_a_buffer_is_freed_with_its_last_reference() -> None:
     buffer = vd.Buffer(64, vd.float32)
     handle = weakref.ref(buffer)
     numbers = set(buffer.context.handles_dict)

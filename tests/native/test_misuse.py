@@ -458,7 +458,7 @@ print("exits")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_forked_child_says_so_and_ends(run: Run) -> None:
+def test_a_forked_child_raises_and_exits(run: Run) -> None:
     done = run(
         """
 engine = make()

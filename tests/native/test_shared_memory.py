@@ -50,7 +50,7 @@ def test_kernels_work_on_a_block(engine: native.Engine, kind: str, size: int) ->
     np.testing.assert_array_equal(array.read(), values + 2)
 
 
-def test_a_block_and_its_buffer_are_one_for_order(engine: native.Engine) -> None:
+def test_a_block_and_its_buffer_share_their_order(engine: native.Engine) -> None:
     array = BlockArray(engine, np.zeros(4096, np.float32))
     other = Array(engine, np.zeros(4096, np.float32))
     _, launcher = affine_launcher(engine)
@@ -85,7 +85,7 @@ def test_two_buffers_over_one_block(engine: native.Engine) -> None:
     np.testing.assert_array_equal(array.read(), 100 + 160)
 
 
-def test_either_keeps_the_memory(engine: native.Engine) -> None:
+def test_block_and_buffer_each_keep_the_memory(engine: native.Engine) -> None:
     _, launcher = affine_launcher(engine)
     array = BlockArray(engine, np.ones(1000, np.float32))
     array.view = array.block = None  # type: ignore[assignment]
@@ -120,7 +120,7 @@ def test_memory_outlives_the_engine() -> None:
         native.Buffer.over(array.block)
 
 
-def test_bad_blocks(engine: native.Engine) -> None:
+def test_invalid_blocks(engine: native.Engine) -> None:
     with pytest.raises(ValueError, match="kind: expected 'upload', 'host' or 'device_host', got 'fast'"):
         native.HostBlock(engine, 0, 16, "fast")
     with pytest.raises(ValueError, match="at least one byte"):

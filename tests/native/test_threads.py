@@ -106,7 +106,7 @@ def test_destroying_what_others_launch(engine: native.Engine) -> None:
     engine.wait_idle()
 
 
-def test_one_list_recorded_submitted_and_reset_by_all(engine: native.Engine) -> None:
+def test_one_list_recorded_submitted_and_reset_by_many_threads(engine: native.Engine) -> None:
     _, launcher = affine_launcher(engine)
     commands = native.CommandList(engine)
     array = Array(engine, np.zeros(4, np.float32))
@@ -130,7 +130,7 @@ def test_one_list_recorded_submitted_and_reset_by_all(engine: native.Engine) -> 
     engine.wait_idle()
 
 
-def test_all_build_and_call_one_new_kernel() -> None:
+def test_many_threads_build_and_call_one_new_kernel() -> None:
     @vd.shader("data.size")
     def fresh(data: Buff[u32], value: Const[u32]) -> None:
         i = vc.global_invocation_id().x
@@ -142,7 +142,7 @@ def test_all_build_and_call_one_new_kernel() -> None:
         np.testing.assert_array_equal(buffer.read(0), np.arange(7) * 3 + number)
 
 
-def test_each_traces_kernels_of_its_own() -> None:
+def test_many_threads_trace_their_own_kernels() -> None:
     results: dict[int, np.ndarray[tuple[int, ...], np.dtype[np.uint32]]] = {}
 
     def work(number: int) -> None:
@@ -160,7 +160,7 @@ def test_each_traces_kernels_of_its_own() -> None:
         np.testing.assert_array_equal(results[number], np.arange(9) * number)
 
 
-def test_buffers_made_by_all_have_numbers_of_their_own() -> None:
+def test_buffers_of_many_threads_have_unique_numbers() -> None:
     made: list[list[vd.Buffer[vd.uint32]]] = [[] for _ in range(THREADS)]
 
     def work(number: int) -> None:

@@ -80,7 +80,7 @@ def test_writes_keep_their_order(engine: native.Engine) -> None:
     assert [set(out) for out in outs] == [{10.0 * i + 1} for i in range(40)]
 
 
-def test_directions_are_in_order(engine: native.Engine) -> None:
+def test_uploads_and_downloads_are_ordered(engine: native.Engine) -> None:
     """Uploads and downloads alternate on one buffer, and on one block of host memory."""
     size = 300_000
     array = Array(engine, np.zeros(size, np.float32))
@@ -127,7 +127,7 @@ def test_waiting_calls_see_started_transfers(engine: native.Engine) -> None:
         assert engine.wait_until(points, 100) and set(out) == {float(value)}
 
 
-def test_recorded_work_waits_too(engine: native.Engine) -> None:
+def test_command_lists_wait_for_transfers(engine: native.Engine) -> None:
     plan, _ = affine_launcher(engine)
     array = Array(engine, np.zeros(64, np.float32))
     commands = native.CommandList(engine)
