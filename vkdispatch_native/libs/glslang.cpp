@@ -126,8 +126,8 @@ class Texts final : public glslang::TShader::Includer {
   }
 
   static inline const std::string kUnknown = "file not found";
-  static inline const std::string kTooDeep = "includes are nested more than 64 deep";
-  static inline const std::string kTooLong = "the included files exceed 64 MiB";
+  static inline const std::string kTooDeep = "files that include each other, more than 64 deep";
+  static inline const std::string kTooLong = "more than 64 MiB are included";
 
   const std::map<GlslOptions::Directive, std::string>& includes_;
   const std::map<std::string, std::string>& texts_;
