@@ -1,11 +1,11 @@
-"""Types of the native extension module: the engine as the Python layers see it.
+"""Types of the native extension module: the engine's interface for the Python layers.
 
-Every call that may wait releases the GIL, and ends within 0.2 s when a signal's handler
-raises, such as KeyboardInterrupt. Errors arrive as the exception classes given to `set_error_types`.
+Every call that may wait releases the GIL. It ends within 0.2 s if a signal handler raises an exception, such
+as KeyboardInterrupt. Errors are raised as the exception classes passed to `set_error_types`.
 
-A batch that cannot be run fails. What it should have written is poisoned: reading it, and running what reads
-it, raises the error of the batch, until it is written whole by `write`, a copy of the whole, or after
-`announce`.
+A batch that cannot run fails, and the data it should have written are poisoned. Reading them, or running
+commands that read them, raises the error of the batch until all of the data have been overwritten: by
+`write`, by a copy of the whole, or by a dispatch after `announce`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,44 +22,45 @@ def set_error_types(
 def initialize(debug: bool) -> None:
     """Load Vulkan and create the instance.
 
-    Raises the Vulkan error class when there is no loader or driver.
+    Raises the Vulkan error class if there is no loader or driver.
     """
 
 def is_initialized() -> bool: ...
 def validation_enabled() -> bool:
-    """Whether the Khronos validation layer is active (debug was asked for and the layer is installed)."""
+    """Whether the Khronos validation layer is active (requested by `debug`, and installed)."""
 
 def take_messages() -> list[tuple[int, str]]:
-    """Return and clear what the validation layer and the hazard checker said: (severity, text).
+    """Return and clear the messages of the validation layer and the hazard checker: (severity, text).
 
     Severities are those of `VkDebugUtilsMessageSeverityFlagBitsEXT`: 0x100 warning, 0x1000 error.
     """
 
 def take_number() -> int:
-    """Return a number that no call before has returned."""
+    """Return a number that is unique in this process."""
 
 def allocation_count() -> int | None:
-    """How often the module has asked for memory of its own; None in sanitized builds, which do not count.
+    """Return how many allocations the module has made; None in sanitized builds, which do not count them.
 
-    Everything in C++ counts; Python's objects and the driver's memory do not.
+    All of C++ counts; Python objects and the driver's memory do not.
     """
 
 def device_properties() -> list[dict[str, Any]]:
-    """One dictionary per physical device, keyed by the attribute names of `DeviceInfo`.
+    """Return one dictionary per physical device, with the attribute names of `DeviceInfo` as keys.
 
-    The additional key `missing` lists what the engine needs and the device lacks, as text.
+    The additional key `missing` lists the engine's requirements that the device does not meet, as text.
     """
 
 def foreign_properties(instance: int, physical_device: int) -> dict[str, Any]:
-    """As an entry of `device_properties`, of a physical device of somebody else's instance.
+    """Return the properties of a physical device of a foreign instance, as in `device_properties`.
 
-    Raises ValueError where one of the two is seen not to be what it should.
+    Raises ValueError if one of the handles is found to be invalid.
     """
 
 def known_features() -> list[tuple[str, bool, str | None]]:
-    """Return the features of Vulkan that the engine and kernels use.
+    """Return the Vulkan features that the engine and kernels use.
 
-    By Vulkan's name, with whether the engine needs it, and the extension that it belongs to, if any.
+    Each entry is Vulkan's name, whether the engine requires the feature, and the extension that defines it,
+    if any.
     """
 
 def compile_glsl(
@@ -70,27 +71,34 @@ def compile_glsl(
     includes: Sequence[tuple[str, str, bool, str]] = (),
     texts: Mapping[str, str] = ...,
 ) -> bytes:
-    """Compile a GLSL compute shader to SPIR-V. Raises ValueError with the compiler's whole log.
+    """Compile a GLSL compute shader to SPIR-V. Raises ValueError with the compiler's complete log.
 
-    `path` is that of its file: what messages call it, and what files that it includes are found beside.
-    `includes` has what each `#include` stands for, and replaces the file system: the name of the file that
-    has it ("" for the source), the name in it, whether that is in quotes, and the name in `texts` of what it
-    stands for, or else the reason why there is none. Without either nothing can be included. `preamble` is
-    read behind `#version`, and counts in no line number. The SPIR-V is that of Vulkan 1.0 to 1.3; source
-    that asks for GL_NV_cooperative_matrix2 becomes that of 1.3. An interrupt ends the wait; the compiler
-    then comes to its end on its own thread.
+    path
+        Path of the source file. Messages name it, and included files are searched for beside it.
+    vulkan_minor
+        The SPIR-V version is that of Vulkan 1.0 to 1.3. Source that uses GL_NV_cooperative_matrix2 is
+        compiled for 1.3.
+    preamble
+        Inserted after `#version`; it does not count in line numbers.
+    includes
+        What each `#include` refers to, in place of the file system: the name of the including file ("" for
+        the source), the name in the directive, whether that name is quoted, and the key in `texts` of the
+        included text, or else the reason why there is none. With neither `path` nor `includes`, nothing can
+        be included.
+
+    An interrupt ends the wait; the compiler then finishes on its own thread.
     """
 
 def compiler_identity() -> str:
-    """Return what SPIR-V follows from besides the source: the compiler's version and how it is used."""
+    """Return what determines the SPIR-V besides the source: the compiler's version and how it is used."""
 
 def compile_count() -> int:
-    """Return how often this process has compiled GLSL."""
+    """Return the number of GLSL compilations in this process."""
 
 def prepare_compiler() -> None:
-    """Have the compiler make its built-in tables, most of its first call's time, on a thread; once.
+    """Build the compiler's built-in tables, most of the time of its first call, on a thread; once.
 
-    The process waits for that thread before it ends or forks, as it does for a second for any other compiler.
+    Before it exits or forks, the process waits for that thread, and up to a second for other compilations.
     """
 
 def plan_fft(
@@ -111,31 +119,31 @@ def plan_fft(
     tuple[tuple[int, tuple[int, ...], bytes, tuple[int, int, int]], ...],
     tuple[tuple[int, tuple[int, ...], bytes, tuple[int, int, int]], ...],
 ]:
-    """Have VkFFT plan a transform. No device is touched; the GIL is released meanwhile.
+    """Plan a transform with VkFFT. Uses no device, and releases the GIL meanwhile.
 
     Parameters
     ----------
     device
-        Vendor id, invocations of a workgroup, bytes of its shared memory, workgroups along each axis, size of
-        a workgroup along each axis: the most that there may be.
+        Vendor id, and the limits: invocations per workgroup, bytes of shared memory per workgroup, workgroups
+        along each axis, workgroup size along each axis.
     axes
-        1 to 4, the contiguous one first: size, whether it is left out, range of zeros if any, elements of a
-        separate input from one step along the next axis to another (0: as the buffer).
+        1 to 4, the contiguous one first: size, whether it is omitted, range of zeros if any, and for a
+        separate input the stride of the next axis in elements (0: as in the buffer).
     options
         batches, precision (0 float16, 1 float32, 2 float64), real, normalize, forward, inverse (which passes
-        are wanted), pad_frequency, conjugate, features; buffer_size, input_size (0: in place), kernel_size
+        to create), pad_frequency, conjugate, features; buffer_size, input_size (0: in place), kernel_size
         (0: no convolution) in bytes.
     run
-        Is given kernels, buffers and passes; runs them and returns what the buffers then hold. VkFFT makes
-        some of its tables by transforms.
+        Takes kernels, buffers and passes, runs the passes, and returns the resulting contents of the buffers.
+        VkFFT computes some of its tables by transforms.
 
     Returns
     -------
     Kernels (GLSL, number of bindings, bytes of push constants); buffers from number 3 on (size, contents or
-    b"" for scratch memory); passes forward; passes back (kernel, buffer at each binding, push constants,
+    b"" for scratch memory); forward passes; inverse passes (kernel, buffer at each binding, push constants,
     workgroups). Buffers 0, 1 and 2 are the caller's buffer, input and kernel.
 
-    Raises ValueError with VkFFT's name of why it has no such plan, and what `run` raises.
+    Raises ValueError with VkFFT's error name if it cannot create the plan, and whatever `run` raises.
     """
 
 def vkfft_version() -> tuple[int, int, int]:
@@ -153,12 +161,12 @@ class Engine:
         extensions: Sequence[str] = (),
         timeout_ns: int = 0,
     ) -> None:
-        """Make devices. `extensions` are switched on for each, besides those that are used.
+        """Create an engine. `extensions` are enabled on each device, besides those that the engine uses.
 
-        A batch that runs for longer than `timeout_ns` (0: any time) ends the engine: `abandoned` is
-        true then, and every call raises the timeout class.
+        A batch that runs for longer than `timeout_ns` (0: no limit) ends the engine: `abandoned` becomes
+        true, and every call raises the timeout class.
 
-        Raises the Vulkan error class where a device lacks one of them.
+        Raises the Vulkan error class if a device lacks an extension.
         """
 
     @staticmethod
@@ -173,11 +181,11 @@ class Engine:
         force_staging: bool,
         timeout_ns: int = 0,
     ) -> Engine:
-        """Return an engine on somebody else's device, which is left as it is at the end.
+        """Return an engine on a foreign device, which it never destroys.
 
-        Queues are (family, index, handle); a handle of 0 means the queue with that index. Extensions and
-        features are those of the device that were enabled when it was made. Raises ValueError where handles
-        are seen not to be what they should.
+        Queues are (family, index, handle); a handle of 0 selects the queue with that index. Extensions and
+        features are those enabled when the device was created. Raises ValueError if a handle is found to be
+        invalid.
         """
 
     @property
@@ -187,51 +195,51 @@ class Engine:
         int,
         list[tuple[int, int, list[tuple[int, int | None, int]], list[list[tuple[int, int | None, int]]]]],
     ]:
-        """The VkInstance, and of each device VkPhysicalDevice, VkDevice, queues, and the twins of each queue.
+        """VkInstance, and for each device: VkPhysicalDevice, VkDevice, queues, transfer queues by queue.
 
         A queue is family, index (None: unknown), VkQueue.
         """
 
     @property
     def device_properties(self) -> list[dict[str, Any]]:
-        """As the function, of the engine's devices: features and extensions are those that are on."""
+        """As the function, for the engine's devices: features and extensions are the enabled ones."""
 
     @property
     def queue_count(self) -> int: ...
     @property
     def max_storage_range(self) -> int:
-        """Most bytes of a buffer that a kernel can be given on every device of the engine."""
+        """The largest buffer, in bytes, that a kernel can use on every device of the engine."""
 
     def image_features(self, format: int) -> int:
-        """Return the VkFormatFeatureFlags (optimal tiling) that every device has for a VkFormat.
+        """Return the VkFormatFeatureFlags (optimal tiling) that all devices support for a VkFormat.
 
-        Raises ValueError for formats that images are not made of.
+        Raises ValueError for formats that images do not support.
         """
 
     @property
     def lost(self) -> bool:
-        """Whether a device was lost, or the engine abandoned; nothing on this engine works any more."""
+        """Whether a device was lost or the engine was abandoned; the engine no longer works."""
 
     @property
     def abandoned(self) -> bool:
-        """Whether the device may still be at work for ever: what it uses is never destroyed."""
+        """Whether the device may hang: what it uses is never destroyed."""
 
     @property
     def failures(self) -> int:
-        """How many batches have failed."""
+        """The number of failed batches."""
 
     def wait_idle(self, queue: int = -1) -> None: ...
     @property
     def transfer_queues(self) -> int:
-        """How many queues there are that copy to and from pinned memory beside those of the context.
+        """The number of transfer queues, which copy to and from pinned memory beside the context's queues.
 
-        Each of the context's may have one, or one for each direction. The slot of a queue is its index `q`,
-        and with `n` queues that of its twin `n + q`, and `2 * n + q` that of one which only copies to the
-        host.
+        Each queue of the context may have one for both directions, or one for each. The slot of a queue is
+        its index `q`. Of `n` queues, the slot of the transfer queue of queue `q` is `n + q`, and that of a
+        separate one for copies to the host is `2 * n + q`.
         """
 
-    def work_given(self, queue: int = -1) -> list[tuple[int, int]]:
-        """Return points, (slot, number of a batch), for the work and transfers given to a queue (-1: all)."""
+    def work_points(self, queue: int = -1) -> list[tuple[int, int]]:
+        """Return points, (slot, number of a batch), for all work and transfers of a queue (-1: all)."""
 
     def wait_until(
         self,
@@ -240,129 +248,126 @@ class Engine:
         alone: bool = False,
         tells: bool = True,
     ) -> bool:
-        """Wait until queues have come that far, at most `timeout` seconds; return whether they have.
+        """Wait at most `timeout` seconds until queues have reached the points. Return whether they have.
 
-        Raises the first failure until there that still matters, with `alone` one of these very batches; and
-        what kernels have noted, with `tells` and a timeout that is not 0.
+        Raises the first unresolved failure up to the points or, with `alone`, one of these very batches. With
+        `tells` and a timeout other than 0, it also raises errors that kernels have recorded.
         """
 
-    def tell_all(self) -> None:
-        """Raise what kernels have noted and are done with. Never waits."""
-
     def open_journal(self, on_found: Callable[[Engine, int, int], None]) -> Buffer:
-        """Make the buffer in which kernels note errors, once; see objects/journal.hpp.
+        """Create the buffer in which kernels record errors, once; see objects/journal.hpp.
 
-        Whatever waits calls `on_found(engine, queue, value)` when there are notes that nobody has looked at:
-        all that the queue was given up to that batch is done.
+        A call that waits calls `on_found(engine, queue, value)` if there are unread notes. All work of the
+        queue up to batch `value` is finished then.
         """
 
     def take_ticket(self, note: object) -> int:
-        """Return a ticket for a call that comes next, and keep its note; 0: some have to be renewed."""
+        """Return a ticket for the next call, and keep its note. Return 0 if tickets must be renewed first."""
 
     def stale_tickets(self) -> int:
-        """Return the half of the tickets (0 or 1) that has to be renewed, -1 for none.
+        """Return the half of the tickets (0 or 1) that must be renewed, -1 for none.
 
-        Waits until all is done that was given these tickets.
+        Waits until all work that uses these tickets is finished.
         """
 
     def renew_tickets(self, half: int) -> None:
-        """Forget what was found under a half of the tickets, which are taken again."""
+        """Clear what was recorded for a half of the tickets, so that they can be used again."""
 
     def journal(self, queue: int) -> tuple[bool, bytes]:
-        """Return the journal of a queue, and whether nothing that the queue was given adds to it any more."""
+        """Return whether no appended work can add to a queue's journal, and the journal."""
 
     def note_of(self, ticket: int, queue: int) -> tuple[Any, dict[int, int]]:
-        """Return the note of a ticket, and the first batch of each slot that what it did can have been in.
+        """Return the note of a ticket, and for each slot the first batch that its work may be in.
 
-        Slots are a queue's own, and those for its copies.
+        Slots are those of the queue and of its transfer queues.
         """
 
-    def see_journal(self, queue: int, notes: int) -> None:
-        """Note that so many notes of a queue were looked at."""
+    def mark_notes_read(self, queue: int, notes: int) -> None:
+        """Record that this many notes of a queue were read."""
 
-    def keep_telling(self, waiting: bool) -> None:
-        """Note whether `on_found` is to be called although there are no new notes."""
+    def set_pending_errors(self, waiting: bool) -> None:
+        """Set whether `on_found` is called even if there are no new notes."""
 
     def follow(self, points: Sequence[tuple[int, int]], queue: int = -1) -> None:
-        """Have the work given to a queue later (-1: all) wait for points, on the device."""
+        """Make later work of a queue (-1: all queues) wait for points, on the device."""
 
     def last_value(self, queue: int) -> int:
-        """Return the number of the last batch that was given to a queue."""
+        """Return the number of a queue's last batch."""
 
     def flush(self, queue: int, value: int) -> None:
         """Submit a queue's batches up to this number."""
 
     def wait_for(self, queue: int, value: int, block: bool) -> bool:
-        """Submit a queue's batches up to this number; return whether they are done, waiting if `block`."""
+        """Submit a queue's batches up to this number. Return whether they finished; wait if `block`."""
 
     def close(self) -> None:
-        """Finish all work, stop the threads, destroy every object still alive. Idempotent.
+        """Finish all work, stop the threads, and destroy every remaining object. Idempotent.
 
-        An interrupt ends the wait: the engine is abandoned.
+        An interrupt ends the wait; the engine is then abandoned.
         """
 
     def describe_work(self, queue: int = -1) -> str:
-        """Return what a queue (-1: all) was given and has not finished, in words; "" where that is nothing.
+        """Describe the unfinished work of a queue (-1: all queues); "" if there is none.
 
-        Such as "queue 0: not finished: 3 launches of 'scale' (heat.py:12), a copy of 4096 bytes".
+        For example "queue 0: not finished: 3 launches of 'scale' (heat.py:12), a copy of 4096 bytes".
         """
 
     def statistics(self) -> dict[str, int]:
-        """Counters since creation, by name.
+        """Return counters since creation, by name.
 
         commands, submits, barriers, live_objects, waiting_frees, device_memory (bytes), pinned_blocks,
-        allocations (of buffers and images, so far), idle_memory (bytes of dropped buffers, kept for later
-        ones; they are not part of device_memory).
+        allocations (of buffers and images), idle_memory (bytes of dropped buffers that are kept for reuse;
+        they are not part of device_memory).
         """
 
     def set_barriers_enabled(self, enabled: bool) -> None:
-        """Leave barriers out, to show that the hazard checker finds that. For tests."""
+        """Disable barriers, to show that the hazard checker notices. For tests."""
 
 class HostBlock:
-    """Pinned host memory for the device of a queue; arrays may be views of it for as long as they like.
+    """Pinned host memory for the device of a queue. Arrays that are views of it may outlive the engine.
 
-    kind: "upload" is for copies from and to the device, in memory that the host caches. "host" is host memory
-    that kernels work on, "device_host" the device's own memory that the host reaches: both are what
-    `Buffer.over` is for. Raises the out-of-memory class where the device has no such memory or no more of it.
+    kind: "upload" is cached host memory, for copies to and from the device. "host" is host memory that
+    kernels use, and "device_host" is device memory that the host can access; both are for `Buffer.over`.
+    Raises the out-of-memory class if the device has no such memory, or no more of it.
     """
 
     def __init__(self, engine: Engine, queue: int, size: int, kind: str = "upload") -> None: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
 class HostPages:
-    """Ordinary memory for a large array, in huge pages; one of its size takes it over when it is gone.
+    """Ordinary memory for a large array, in huge pages. It is reused for a later array of the same size.
 
-    Raises MemoryError where the system has not as much.
+    Raises MemoryError if the system is out of memory.
     """
 
     def __init__(self, size: int) -> None: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
 def spare_pages() -> int:
-    """Return the bytes that are kept of `HostPages` that are gone. The end of an engine drops them."""
+    """Return the bytes of released `HostPages` that are kept for reuse. Closing an engine frees them."""
 
 class Buffer:
-    """Device memory, one copy for each queue of the engine; with `shared` one memory for all of them.
+    """Device memory: one copy per queue of the engine or, with `shared`, one memory for all queues.
 
-    What a queue is given that uses a shared buffer waits for what others were given before, copies from and
-    to the host included. What is given to all queues and writes to it runs on the first one alone.
+    Work on a shared buffer, including copies from and to the host, waits for earlier work on it in other
+    queues. Commands for all queues that write to it run on the first queue only.
     """
 
     def __init__(self, engine: Engine, size: int, shared: bool = False, for_device: bool = False) -> None:
-        """Make it, or use the memory of one of the same size that was given up.
+        """Create the buffer, possibly in the memory of a dropped one of the same size.
 
-        The device may still be at work on that: what uses the new buffer comes after it. Where memory is
-        mapped, a write from the host would wait: there only what is `for_device`, as kernels fill it, gets
-        such memory.
+        The device may still be using that memory; work on the new buffer is ordered after that. If memory is
+        mapped, a write from the host would have to wait, so only buffers that are `for_device`, because
+        kernels fill them, reuse such memory.
 
-        Raises ValueError where `shared` is asked of an engine with several devices.
+        Raises ValueError if `shared` is requested on an engine with several devices.
         """
 
     @staticmethod
     def over(block: HostBlock) -> Buffer:
-        """Return a shared buffer whose memory is the block's; it lives as long as either.
+        """Return a shared buffer on the memory of a block. The memory lives as long as either.
 
-        Raises ValueError where the engine has several devices, RuntimeError where it is closed.
+        Raises ValueError if the engine has several devices, RuntimeError if it is closed.
         """
 
     @property
@@ -372,45 +377,45 @@ class Buffer:
     @property
     def host_mapped(self) -> bool: ...
     def write(self, queue: int, data: ReadableBuffer, offset: int = 0) -> None:
-        """Copy contiguous host bytes into one queue's copy (queue -1: all).
+        """Copy contiguous host bytes to one queue's copy (queue -1: all copies).
 
-        Waits for the work already given to the queue that uses the buffer.
+        Waits for earlier work of the queue that uses the buffer.
         """
 
     def read_into(self, queue: int, out: ReadableBuffer, offset: int = 0, tells: bool = True) -> None:
         """Wait for the last write to one queue's copy, and copy its bytes to contiguous memory.
 
-        With `tells`, what kernels have noted until then is raised.
+        With `tells`, errors that kernels have recorded until then are raised.
         """
 
     def write_async(self, queue: int, data: ReadableBuffer, offset: int = 0) -> list[tuple[int, int]]:
-        """Have the bytes copied in (queue -1: every copy); return the points when that is done.
+        """Start to copy host bytes to the buffer (queue -1: to all copies). Return the points of its end.
 
-        Data in a `HostBlock` is copied from there, and must be left alone until then.
+        Data in a `HostBlock` are copied from there, and must not be changed until then.
         """
 
     def read_async(self, queue: int, out: ReadableBuffer, offset: int = 0) -> list[tuple[int, int]]:
-        """Have bytes copied to memory of a `HostBlock`; return the points when that is done."""
+        """Start to copy bytes to the memory of a `HostBlock`. Return the points of its end."""
 
     def copy_from(self, source: Buffer, queue: int = -1) -> None:
-        """Have the device copy another buffer of the same size (queue -1: every copy). Never waits for it."""
+        """Copy another buffer of the same size on the device (queue -1: all copies). Never waits."""
 
     def copy_between(self, source: int, target: int) -> None:
         """Copy one queue's copy to another's, in the order of both queues' work."""
 
     def mark(self, steady: bool) -> None:
-        """Note that no user writes it.
+        """Declare that no user writes the buffer.
 
-        Each run of a command list that was begun before it was made writes what it needs of it before reading
-        it, or, where it is `steady`, each dispatch leaves it as it found it.
+        Each run of a command list whose recording began before the buffer was created writes the parts it
+        needs before it reads them. With `steady`, each dispatch restores the contents instead.
         """
 
     def announce(self) -> None:
-        """Announce that the next dispatch that only writes it is the first of those that write all of it."""
+        """Declare that the next dispatch that only writes the buffer begins to overwrite all of it."""
 
     @property
     def poisoned(self) -> bool:
-        """Whether a batch that should have written the copy of any queue has failed."""
+        """Whether a batch that should have written any queue's copy has failed."""
 
     def check(self, queue: int) -> None:
         """Raise the error of the batch that should have written a queue's copy, if it failed. Never waits."""
@@ -419,13 +424,13 @@ class Buffer:
         """Return points for the last work and the last transfer of a queue that write its copy."""
 
     def destroy(self) -> None:
-        """Free the memory once the device is done with it. Never blocks. Idempotent."""
+        """Free the memory once the device has finished using it. Never blocks. Idempotent."""
 
 class Image:
-    """An image in device memory, one copy for each queue of the engine, its contents undefined.
+    """An image in device memory, one copy per queue of the engine. Its contents are undefined.
 
     view_type: 0 1D, 1 2D, 2 3D, 5 array of 2D layers. format: VkFormat. storage: kernels may store to it.
-    shared: as a `Buffer`'s.
+    shared: as for `Buffer`.
     """
 
     def __init__(
@@ -444,19 +449,19 @@ class Image:
     @property
     def storable(self) -> bool: ...
     def write(self, queue: int, data: ReadableBuffer, level: int = 0) -> None:
-        """Copy contiguous host bytes into a whole mip level of one queue's copy (queue -1: all).
+        """Copy contiguous host bytes to a whole mip level of one queue's copy (queue -1: all copies).
 
-        The copy takes its place in the queue. Layers and slices lie one after another, rows in them likewise.
+        The copy is ordered with the queue's other work. Layers, slices and rows are contiguous.
         """
 
     def read_into(self, queue: int, out: ReadableBuffer, level: int = 0) -> None:
         """Wait for the last write to one queue's copy, and copy a whole mip level to contiguous memory."""
 
     def destroy(self) -> None:
-        """Free the memory once the device is done with it. Never blocks. Idempotent."""
+        """Free the memory once the device has finished using it. Never blocks. Idempotent."""
 
 class Sampler:
-    """A way to sample an image; the numbers are those of Vulkan's enumerations."""
+    """How to sample an image. The numbers are those of Vulkan's enumerations."""
 
     def __init__(
         self,
@@ -490,42 +495,41 @@ class Plan:
         place: str = "",
         uniform_blocks: Sequence[tuple[int, int, int]] = (),
     ) -> None:
-        """Make the pipelines; `specialization` has the id and the bytes of constants to be replaced.
+        """Create the pipelines. `specialization` has the ids and bytes of specialization constants.
 
-        `cached` has for each device of the engine what `new_cache_data` gave for the same plan before, or
-        b"" where that is not known; data of another driver is ignored. With no entry nothing is cached.
+        `cached` has for each device of the engine what `new_cache_data` returned for the same plan before, or
+        b"" if that is unknown; data of another driver are ignored. If it is empty, nothing is cached.
 
-        `place` is where the kernel is defined, such as "heat.py:12", for errors.
+        `place` is where the kernel is defined, such as "heat.py:12", for error messages.
 
-        `uniform_blocks` has binding, offset and size of blocks whose bytes come with each launch: behind the
-        push constants, in one block of arguments.
+        `uniform_blocks` has binding, offset and size of blocks whose bytes are part of each launch's
+        arguments, after the push constants.
         """
 
     def new_cache_data(self) -> list[bytes]:
-        """Return for each device what to keep for the next time, b"" where that is as it was given."""
+        """Return for each device the cache data to keep for the next time, b"" if they are unchanged."""
 
     @property
     def id(self) -> int:
-        """A number that no other plan of this process has or had."""
+        """A number that is unique among all plans of this process."""
 
     def destroy(self) -> None: ...
 
 # A binding: (resource, binding index, byte offset, byte range or 0 for the rest, reads, writes)
-# Offset and range are a buffer's; an `Image` is bound as a storage image.
+# Offset and range apply to buffers; an `Image` is bound as a storage image.
 Binding = tuple[Buffer | Image | Sampler, int, int, int, bool, bool]
 
 class CommandList:
-    """Recorded commands that can be submitted again and again, with barriers where they need some.
+    """Recorded commands that can be submitted repeatedly, with barriers where they are needed.
 
-    Only dispatches take arguments. What is written to a `HostBlock`, or a `Buffer` that the host sees, is
-    there for the host when the submit has been waited for; what the host has written before a submit is there
-    for its commands.
+    Only dispatches take arguments. After waiting for a submit, the host sees what it wrote to a `HostBlock`
+    or to a host-mapped `Buffer`. The commands of a submit see what the host wrote there before.
     """
 
     def __init__(self, engine: Engine) -> None: ...
     @property
     def instance_size(self) -> int:
-        """Bytes of argument data that one instance takes."""
+        """Bytes of argument data per instance."""
 
     @property
     def length(self) -> int: ...
@@ -537,11 +541,11 @@ class CommandList:
         argument_size: int,
         uniform_binding: int = -1,
     ) -> int:
-        """Append a dispatch; returns the offset of its arguments inside an instance.
+        """Append a dispatch. Return the offset of its arguments in an instance.
 
-        The `argument_size` bytes travel as push constants, or, when `uniform_binding` >= 0, through uniform
-        memory bound there. Those of a plan with `uniform_blocks` are all that these and its push constants
-        take.
+        The `argument_size` bytes are passed as push constants or, if `uniform_binding` >= 0, through uniform
+        memory at that binding. For a plan with `uniform_blocks`, `argument_size` is the size of its push
+        constants and these blocks.
         """
 
     def record_copy(
@@ -554,54 +558,56 @@ class CommandList:
     ) -> None:
         """Append a copy of `size` bytes.
 
-        Raises ValueError where they reach beyond an end, overlap in one memory, or belong to another engine.
+        Raises ValueError if a range exceeds its memory, if the ranges overlap in one memory, or if an object
+        belongs to another engine.
         """
 
     def record_image_copy(self, image: Image, other: Buffer | HostBlock, offset: int, to_image: bool) -> None:
-        """Append a copy of a whole mip level 0 from or to bytes from `offset` on, in rows without gaps.
+        """Append a copy of a whole mip level 0 to or from bytes starting at `offset`, in rows without gaps.
 
-        Raises ValueError where it does not fit or the offset is no multiple of a texel.
+        Raises ValueError if it does not fit or the offset is not a multiple of the texel size.
         """
 
     def record_image_to_image(self, source: Image, target: Image) -> None:
-        """Append a copy of mip level 0. Raises ValueError for other shapes or sizes of texels."""
+        """Append a copy of mip level 0. Raises ValueError if the shapes or texel sizes differ."""
 
     def record_barrier(self) -> None:
-        """Append a barrier of all before against all after, where the list would need none by itself."""
+        """Append a barrier between all earlier and all later commands, whether or not they conflict."""
 
     def record_timestamp(self) -> None:
-        """Append a timestamp, taken when all commands before it are done.
+        """Append a timestamp, written when all earlier commands are finished.
 
-        Raises ValueError where no queue has timestamps; `submit` does for a queue that has none.
+        Raises ValueError if no queue has timestamps; `submit` does so for a queue without them.
         """
 
     def timestamps(self, queue: int) -> list[int]:
-        """Return the ticks that the last submit to a queue wrote, in order; [] before the first.
+        """Return the ticks that the last submit to a queue wrote, in order; [] before the first submit.
 
-        The submit must have been waited for; raises the Vulkan error class if it is not done. The last
-        instance counts. Ticks have the bits that the queue counts with, the others are 0.
+        Wait for the submit first: if it is not finished, this raises the Vulkan error class. Of several
+        instances the last one counts. Bits that the queue's counter does not have are 0.
         """
 
     def reset(self) -> None: ...
     def rearrange(self, order: Sequence[int]) -> list[tuple[int, int]]:
-        """Keep the commands with these numbers, in this order, and forget the others.
+        """Keep the commands with these numbers, in this order, and drop the others.
 
-        Returns for each where its arguments lay in an instance and how many bytes they have; they lie one
-        after another now. Raises ValueError, with nothing changed, for a number that no command has.
+        Returns for each the previous offset of its arguments in an instance, and their size in bytes;
+        arguments are contiguous afterwards. Raises ValueError, without changing anything, if there is no such
+        command.
         """
 
     def submit(self, queue: int, data: ReadableBuffer, instance_count: int) -> int:
-        """Queue all recorded commands `instance_count` times.
+        """Append all recorded commands `instance_count` times.
 
-        queue -2: every queue, -1: any one, else that one. `data` holds `instance_count * instance_size`
-        bytes and is copied. Returns the number of the batch to wait for on that queue, the last of several; 0
-        where there was nothing to do.
+        queue -2: every queue, -1: any one, otherwise that one. `data` holds `instance_count * instance_size`
+        bytes and is copied. Returns the number of the batch to wait for on that queue, the last one of
+        several; 0 if there was nothing to submit.
         """
 
     def evaluate(self, queue: int, data: ReadableBuffer, timeout_ns: int | None) -> bool:
-        """Submit one instance to a queue (-1: any one) and wait for it; return whether it was done in time.
+        """Submit one instance to a queue (-1: any one) and wait for it. Return whether it finished in time.
 
-        What was not goes on. With no limit it waits for ever.
+        After a timeout the work continues. With `timeout_ns` None it waits without limit.
         """
 
     def destroy(self) -> None: ...
@@ -609,17 +615,17 @@ class CommandList:
 def is_coarse(
     extent: tuple[int, int, int], width: int, least: int, wide: bool = False, step: int = 1
 ) -> bool:
-    """Whether a launch goes to the coarse form of a kernel, whose workgroups do `width` elements along x.
+    """Whether a launch uses the coarse form of a kernel, whose workgroups process `width` elements along x.
 
-    It has `least` elements (0: never; 1: always), along x a multiple of `step`, and leaves few invocations
-    without any. With `wide`, ids have 64 bits.
+    It does if it has at least `least` elements (0: never; 1: always), a multiple of `step` along x, and
+    leaves few invocations idle. With `wide`, ids have 64 bits.
     """
 
 class CallRecorder:
-    """Notes what a call of a function on arrays gives to the queues, in the thread that enters it.
+    """Records what a call of a function on arrays appends to the queues, in the thread that enters it.
 
     arguments: the buffers among the call's arguments, in order.
-    parameters: what the call is made with in place of its parameters; kernels have to get all of them.
+    parameters: replacements for the call's parameters; every one must be passed to a kernel.
     """
 
     arguments: list[Any]
@@ -628,14 +634,14 @@ class CallRecorder:
     def __enter__(self) -> CallRecorder: ...
     def __exit__(self, *_: object) -> None: ...
     def keep(self, results: Sequence[Buffer], finish: Callable[[Any, list[Any], list[Any]], Any]) -> bool:
-        """Have equal calls do the same from now on; False: the call cannot be repeated so.
+        """Make equal calls repeat this one from now on. Return False if the call is not repeatable.
 
-        results: the buffers made in the call that it returns.
-        finish: makes what an equal call returns, of the context, its `arguments` and its new buffers.
+        results: the buffers created in the call that it returns.
+        finish: creates the result of an equal call from the context, its `arguments` and its new buffers.
         """
 
     def drop(self) -> None:
-        """End: new buffers refer to the recorder for as long as they live, and it refers to nothing."""
+        """End the recording. New buffers keep the recorder alive, so it drops all its references."""
 
 def repeat(
     function: Callable[..., Any],
@@ -644,51 +650,51 @@ def repeat(
     parameters: tuple[int, ...] = (),
     context: Any = None,
 ) -> tuple[Any] | CallRecorder | None:
-    """Do what an equal call came to, and return its result in a tuple. Equal calls may differ in parameters.
+    """Repeat the recording of an equal call, and return its result in a tuple. Parameters may differ.
 
-    A recorder: it was not made yet, and is to be made while the recorder is entered. None: it cannot be
-    repeated, and is to be made as any call.
+    Returns a recorder if there is no recording yet: make the call while the recorder is entered. Returns None
+    if the call cannot be repeated: make it without a recorder.
 
-    context: where the call is made, if none of its arguments says so.
+    context: where the call runs, if none of its arguments determines it.
     """
 
 def repeated_parameter(make: Callable[[], int]) -> int:
-    """Return `make()`, which is called anew for each equal call where this one is recorded.
+    """Return `make()`. If the call is recorded, `make` is called again for each equal call.
 
-    The number must go to kernels as it is.
+    The number must be passed to kernels unchanged.
     """
 
 def forbid_repeating() -> None:
-    """Have the call that this thread records be no pattern for others: something of it differs each time."""
+    """Exclude the call that this thread records from repetition, because part of it differs each time."""
 
 def refuse_repeating(recorder: CallRecorder) -> None:
-    """Do the same for a call that is over."""
+    """Do the same for a call that has ended."""
 
 def take_turns(buffers: Sequence[Buffer]) -> None:
-    """Have calls that are repeated with one of these buffers take another one each, in turn."""
+    """Make repeated calls that use one of these buffers use all of them in turn."""
 
 def set_repeated_types(buffers: Sequence[type], arrays: Sequence[type], plain: Sequence[type]) -> None:
-    """Say which arguments calls can be told apart by.
+    """Set the argument types by which calls can be compared.
 
-    buffers: the classes of buffers, the most frequent first.
-    arrays: classes with a `mapping`, by which they are equal, and `arguments`.
-    plain: classes whose objects are equal where calls are.
+    buffers: the classes of buffers, the most frequent one first.
+    arrays: classes with a `mapping`, by which they are compared, and `arguments`.
+    plain: classes whose objects are compared by equality.
     """
 
 class ArgumentSlot:
-    """What a launcher does with an argument of a call: one of the classes that follow."""
+    """How a launcher handles an argument of a call: one of the following classes."""
 
 class BufferSlot(ArgumentSlot):
-    """An argument that is a buffer. Offsets are places in the argument block; -1: nothing goes there.
+    """A buffer argument. Offsets are positions in the argument block; -1: nothing is written.
 
-    shape_offset: gets the shape, as an ivec4 (of a wide launcher: four int64).
-    planar: the kernel indexes it by two axes: the shape must have no third.
-    least_bytes, most_bytes: what a buffer may have; most_bytes 0: any number.
-    uniform: bound as a uniform buffer, of which the kernel reaches `least_bytes`.
-    address_offset: gets its address (uint64), by which it is reached in place of the binding.
-    length_offset: gets its bytes (uint64).
-    in_words: the kernel reaches its elements by words of 32 bits, of which the last is bound whole.
-    element, twin: the objects of which its `var_type` must be one; None: any.
+    shape_offset: for the shape, as an ivec4 (in a wide launcher: four int64).
+    planar: the kernel indexes it by two axes, so its shape must not have a third.
+    least_bytes, most_bytes: limits of the buffer's size; most_bytes 0: none.
+    uniform: bound as a uniform buffer, of which the kernel uses `least_bytes`.
+    address_offset: for its address (uint64), which the kernel uses instead of a binding.
+    length_offset: for its size in bytes (uint64).
+    in_words: the kernel accesses its elements as 32-bit words; the last word is bound completely.
+    element, twin: its `var_type` must be one of these objects; None: any.
     """
 
     def __init__(
@@ -710,36 +716,36 @@ class BufferSlot(ArgumentSlot):
     ) -> None: ...
 
 class SamplerSlot(ArgumentSlot):
-    """An argument that is a sampler. `texels`: 0 float, 1 int, 2 unsigned."""
+    """A sampler argument. `texels`: 0 float, 1 int, 2 unsigned."""
 
     def __init__(self, *, binding: int, view_type: int, texels: int, reads: bool = True) -> None: ...
 
 class ImageSlot(ArgumentSlot):
-    """An argument that is a storage image of a VkFormat."""
+    """A storage image argument with this VkFormat."""
 
     def __init__(
         self, *, binding: int, view_type: int, format: int, reads: bool = True, writes: bool = True
     ) -> None: ...
 
 class ScalarSlot(ArgumentSlot):
-    """An argument that is a number; the launcher packs it as `struct` does for this format character."""
+    """A number argument, packed like this `struct` format character."""
 
     def __init__(self, *, offset: int, code: str) -> None: ...
 
 class ValueSlot(ArgumentSlot):
-    """An argument that is any other value; the launcher's `pack(position, value)` gives its bytes."""
+    """An argument of any other type; the launcher's `pack(position, value)` returns its bytes."""
 
     def __init__(self, *, offset: int, size: int) -> None: ...
 
 class Launcher:
-    """Binds one call signature to a plan: packs the arguments and queues a dispatch in one native call.
+    """Binds one call signature to a plan: packs the arguments and appends a dispatch in one native call.
 
     slots: one per shader argument, in call order.
-    exec_offset: where the uvec3 execution limit lies in the argument block, or -1.
-    local_size: elements along each axis that a workgroup does.
-    groups_offset: where the uvec3 true group count of a folded plan lies, or -1.
-    coarse_width, coarse_least, coarse_step, coarse: launches are taken where `is_coarse` is `coarse`, others
-        refused.
+    exec_offset: offset of the uvec3 execution limit in the argument block, or -1.
+    local_size: elements that a workgroup processes along each axis.
+    groups_offset: offset of the uvec3 actual group count of a folded plan, or -1.
+    coarse_width, coarse_least, coarse_step, coarse: launches are accepted if `is_coarse` is `coarse`, and
+        refused otherwise.
     wide: shapes are four int64 instead of an ivec4, and the execution limit is three uint64.
     """
 
@@ -762,12 +768,12 @@ class Launcher:
         coarse_step: int = 1,
     ) -> None: ...
     def launch(self, arguments: tuple[Any, ...], limit: Any, limit_is_groups: bool, queue: int = -2) -> bool:
-        """Queue one dispatch on a queue; -1: the least busy one, -2: every queue.
+        """Append one dispatch to a queue; -1: the least busy one, -2: every queue.
 
         `limit` is an int or a tuple of one to three ints: invocations, or workgroups if `limit_is_groups`.
-        Buffer arguments are objects whose `_native` is a `Buffer` and whose `shader_shape` is a 4-tuple,
-        sampler and image arguments objects whose `_native` is a `Sampler` or `Image`.
-        Returns False, having queued nothing, if an argument or the limit is not of the expected kind or the
+        Buffer arguments are objects whose `_native` is a `Buffer` and whose `shader_shape` is a 4-tuple;
+        sampler and image arguments are objects whose `_native` is a `Sampler` or `Image`.
+        Returns False, without appending anything, if an argument or the limit has an unexpected type or the
         grid is too large: the caller then takes the checking path, which raises or folds.
         """
 
@@ -776,14 +782,14 @@ class Launcher:
     ) -> tuple[int, bytes] | None:
         """Record into a command list instead.
 
-        Returns the offset of the arguments in an instance and their bytes; None as `launch`'s False.
+        Returns the offset of the arguments in an instance, and their bytes; None if `launch` would return
+        False.
         """
 
-# What ran: kind (0 dispatch; the host: 1 wrote a buffer, 2 read one, 3 wrote an image, 4 read one; on the
-# device: 5 copied to a buffer, 6 copied from or to an image), queue,
-# whether it was the queue beside it that only moves data, plan id and name, workgroups, bytes copied, the
-# argument block, what was used (binding or -1, where its address lies in the block or -1, bytes of a texel or
-# 0, bytes), begin and end in nanoseconds of `host_clock`.
+# A command that ran: kind (0 dispatch; by the host: 1 wrote a buffer, 2 read one, 3 wrote an image, 4 read
+# one; on the device: 5 copied to a buffer, 6 copied from or to an image), queue, whether it ran on a transfer
+# queue, plan id and name, workgroups, bytes copied, argument block, resources (binding or -1, offset of the
+# address in the block or -1, bytes per texel or 0, bytes), begin and end in nanoseconds of `host_clock`.
 TimedCommand = tuple[
     int,
     int,
@@ -797,21 +803,21 @@ TimedCommand = tuple[
     int,
     int,
 ]
-# A submit: queue and whether the one beside it, how many commands, begin and end on the host.
+# A submit: queue, whether it is a transfer queue, number of commands, begin and end on the host.
 TimedSubmit = tuple[int, bool, int, int, int]
 
 def clocks_are_read_by_submits(engine: Engine) -> bool:
-    """Whether `start_timing` and `timings` wait for what was given to the engine before."""
+    """Whether `start_timing` and `timings` wait for earlier work of the engine."""
 
 def start_timing(engine: Engine) -> list[int]:
-    """Time every command given to the engine from here on, until `stop_timing` was called as often.
+    """Time every command from here on, until `stop_timing` has been called as often.
 
-    Returns the numbers of the last batches before, those of the queues beside last. Command lists are
-    streamed rather than replayed meanwhile. Raises ValueError where a queue has no timestamps.
+    Returns the numbers of the last batches before, those of the transfer queues last. Meanwhile command lists
+    are streamed instead of replayed. Raises ValueError if a queue has no timestamps.
     """
 
 def timings(engine: Engine, since: Sequence[int]) -> tuple[list[TimedCommand], list[TimedSubmit]]:
-    """Return what was timed after these batches, as `start_timing` gave them, and is done."""
+    """Return the finished commands that were timed after these batches, the result of `start_timing`."""
 
 def stop_timing(engine: Engine) -> None: ...
 def host_clock() -> int:

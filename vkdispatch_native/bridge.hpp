@@ -1,4 +1,4 @@
-// What the Cython wrapper needs beside the engine: errors turned into (kind, text).
+// Functions for the Cython wrapper: they convert exceptions to (kind, text).
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace vkd {
 
 enum : int { kUnknownError = -1, kInterrupted = -2 };
 
-// Called inside a catch block: the ErrorKind of the current exception as a number, and its text.
+// Call it inside a catch block. Returns the ErrorKind of the current exception as a number, and its text.
 inline int current_error(std::string& text) {
   try {
     throw;

@@ -25,12 +25,12 @@ cdef class Plan:
         if self.ptr != NULL:
             raise RuntimeError("a plan is initialized once")
         if len(spirv) < 20 or len(spirv) % 4 != 0 or spirv[:4] not in (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03"):
-            raise ValueError("spirv: these bytes are no SPIR-V module")
+            raise ValueError("spirv: the bytes are not a SPIR-V module")
         request.spirv.resize(len(spirv) // 4)
         memcpy(request.spirv.data(), <const char*>spirv, len(spirv))
         for number, value in specialization:
             if len(value) not in (1, 2, 4, 8):
-                raise ValueError(f"specialization: constant {number} takes {len(value)} bytes, 1, 2, 4 or 8 are possible")
+                raise ValueError(f"specialization: constant {number} has {len(value)} bytes, expected 1, 2, 4 or 8")
             constant.constantID = number
             constant.offset = <uint32_t>request.specialization.data.size()
             constant.size = len(value)
@@ -39,12 +39,12 @@ cdef class Plan:
             request.specialization.entries.push_back(constant)
         for block.binding, block.offset, block.size in uniform_blocks:
             if <uint64_t>block.offset + block.size > MAX_ARGUMENTS:
-                raise ValueError(f"uniform_blocks: binding {block.binding} lies beyond the {MAX_ARGUMENTS} bytes of "
-                                 "arguments that are possible")
+                raise ValueError(f"uniform_blocks: binding {block.binding} lies beyond the {MAX_ARGUMENTS} bytes "
+                                 "available for arguments")
             blocks.push_back(block)
         self.engine = engine
         self.keep = engine.ptr
-        _expect_threads()
+        _register_thread_hooks()
         cdef shared_ptr[CppPlanCreation] creation = CppPlanCreation.start(engine.ptr, request)
         with nogil:
             creation.get().wait()
@@ -82,16 +82,17 @@ cdef class Plan:
 
 
 cdef int _check_range(const CppLimits& limits, int kind, index, uint64_t offset, uint64_t size) except -1:
-    """Raise ValueError where Vulkan gives no meaning to binding these bytes."""
+    """Raise ValueError if Vulkan does not allow to bind these bytes."""
     if kind not in (STORAGE_BUFFER, UNIFORM_BUFFER):
         what = "a storage image" if kind == STORAGE_IMAGE else "a sampler"
-        raise ValueError(f"binding {index}: the plan wants {what} there, a buffer was given")
+        raise ValueError(f"binding {index}: the plan expects {what}, got a buffer")
     cdef uint64_t most = limits.storage_range if kind == STORAGE_BUFFER else limits.uniform_range
     cdef uint64_t alignment = limits.storage_alignment if kind == STORAGE_BUFFER else limits.uniform_alignment
     if size > most:
-        raise ValueError(f"binding {index}: {size} bytes are more than the {most} that a kernel on this device reaches")
+        raise ValueError(f"binding {index}: {size} bytes exceed the {most} that a kernel on this device can access")
     if offset % alignment != 0:
-        raise ValueError(f"binding {index}: the offset {offset} is no multiple of {alignment}, as this device needs")
+        raise ValueError(f"binding {index}: the offset {offset} is not a multiple of {alignment}, which this device "
+                         "requires")
     return 0
 
 
@@ -111,7 +112,7 @@ cdef int _bind(Engine engine, CppPlan* plan, item, CppBinding* b) except -1:
         b.buffer = buffer.open()
         owner = buffer.engine
         if offset >= b.buffer.size() or size > b.buffer.size() - offset:
-            raise ValueError(f"binding {index}: bytes {offset} to {offset + size} reach beyond the buffer's "
+            raise ValueError(f"binding {index}: bytes {offset} to {offset + size} exceed the buffer's size of "
                              f"{b.buffer.size()}")
         b.offset = offset
         b.range = size if size > 0 else b.buffer.size() - offset
@@ -124,50 +125,51 @@ cdef int _bind(Engine engine, CppPlan* plan, item, CppBinding* b) except -1:
         owner = sampler.engine
         b.writes = False
         if plan.type(index) != SAMPLED_IMAGE:
-            raise ValueError(f"binding {index}: the plan wants no sampler there")
+            raise ValueError(f"binding {index}: the plan does not expect a sampler")
     elif isinstance(resource, Image):
         image = <Image>resource
         b.image = image.open()
         owner = image.engine
         if plan.type(index) != STORAGE_IMAGE:
-            raise ValueError(f"binding {index}: the plan wants no storage image there")
+            raise ValueError(f"binding {index}: the plan does not expect a storage image")
         if not storable(b.image[0]):
-            raise ValueError(f"binding {index}: the image cannot be stored to")
+            raise ValueError(f"binding {index}: the image does not support stores")
     else:
         raise TypeError(f"binding {index}: expected a buffer, an image or a sampler, got {type(resource).__name__}")
     if owner is not engine:
-        raise ValueError(f"binding {index}: what is bound belongs to another context")
+        raise ValueError(f"binding {index}: the resource belongs to another context")
     if b.image != NULL and plan.refuses(b.index, b.image[0]):
-        raise ValueError(f"binding {index}: the shader declares an image of other axes or texels there")
+        raise ValueError(f"binding {index}: the shader declares an image with other axes or texels")
     return 0
 
 
 cdef int _bind_blocks(CppPlan* plan, set bound) except -1:
-    """Add the bindings of a plan's own uniform blocks to those that are bound."""
+    """Add the bindings of the plan's uniform blocks to the bound ones."""
     cdef size_t i
     for i in range(plan.uniform_blocks().size()):
         if plan.uniform_blocks()[i].binding in bound:
-            raise ValueError(f"binding {plan.uniform_blocks()[i].binding}: values of each launch are bound there")
+            raise ValueError(f"binding {plan.uniform_blocks()[i].binding}: the plan binds a uniform block of each "
+                             "launch there")
         bound.add(plan.uniform_blocks()[i].binding)
     return 0
 
 
 cdef int _check_arguments(CppPlan* plan, uint32_t size, int uniform_binding) except -1:
-    """Raise ValueError unless a plan can take `size` bytes of arguments where they are to travel."""
+    """Raise ValueError unless the plan accepts `size` bytes of arguments this way."""
     if not plan.uniform_blocks().empty():
         if uniform_binding >= 0:
-            raise ValueError(f"uniform_binding: {uniform_binding}; the plan says itself where its blocks are bound")
+            raise ValueError(f"uniform_binding: {uniform_binding}; the plan defines the bindings of its uniform blocks")
         if size != plan.argument_size():
-            raise ValueError(f"argument_size: {size} bytes of arguments, the plan's push constants and uniform blocks "
+            raise ValueError(f"argument_size: {size} bytes; the plan's push constants and uniform blocks "
                              f"take {plan.argument_size()}")
     elif uniform_binding < 0:
         if size > plan.push_constant_size() or size % 4 != 0:
-            raise ValueError(f"argument_size: {size} bytes of arguments do not fit the plan's "
-                             f"{plan.push_constant_size()} of push constants")
+            raise ValueError(f"argument_size: {size} bytes do not fit the plan's "
+                             f"{plan.push_constant_size()} bytes of push constants")
     elif <size_t>uniform_binding >= plan.binding_count() or plan.type(uniform_binding) != UNIFORM_BUFFER:
         raise ValueError(f"uniform_binding: the plan has no uniform buffer at {uniform_binding}")
     elif not 0 < size <= MAX_ARGUMENTS:
-        raise ValueError(f"argument_size: {size} bytes of arguments, 1 to {MAX_ARGUMENTS} are possible")
+        raise ValueError(f"argument_size: {size} bytes, expected 1 to {MAX_ARGUMENTS}")
     return 0
 
 
@@ -179,10 +181,10 @@ cdef class CommandList:
     cdef Engine engine
     cdef shared_ptr[CppEngine] keep
     cdef CppCommandList* ptr
-    cdef dict objects  # id -> Buffer, Image, Sampler or Plan that the recorded commands point at
+    cdef dict objects  # id -> Buffer, Image, Sampler or Plan used by the recorded commands
     cdef uint64_t checked  # the value of _destroyed when they were last found alive
     cdef int users
-    cdef atomic[int] doomed
+    cdef atomic[int] destroy_requested
 
     def __init__(self, Engine engine not None):
         if self.ptr != NULL:
@@ -197,14 +199,14 @@ cdef class CommandList:
             self.keep.get().destroy(self.ptr)
 
     cdef CppCommandList* open(self) except NULL:
-        if self.ptr == NULL or self.doomed.load():
+        if self.ptr == NULL or self.destroy_requested.load():
             raise RuntimeError("the command list was destroyed")
         self.engine.open()
         return self.ptr
 
     cdef int enter(self) except -1:
-        """Keep what belongs to the list until leave(), for work with it."""
-        mark_unfit()
+        """Keep the list's native objects alive until leave()."""
+        mark_unrepeatable()
         with cython.critical_section(self):
             self.open()
             self.users += 1
@@ -214,7 +216,7 @@ cdef class CommandList:
         cdef CppCommandList* commands = NULL
         with cython.critical_section(self):
             self.users -= 1
-            if self.doomed.load() and self.users == 0:
+            if self.destroy_requested.load() and self.users == 0:
                 commands = self.ptr
                 self.ptr = NULL
         if commands != NULL:
@@ -256,7 +258,7 @@ cdef class CommandList:
         return 0
 
     cdef int record_dispatch(self, const CppDispatch& dispatch, list objects, size_t* offset) except -1:
-        """Append a dispatch and keep what it points at; 0 when wait_until_free() must come first."""
+        """Append a dispatch and keep its objects alive. Return 0 if wait_until_free() must be called first."""
         cdef bint done
         with cython.critical_section(self):
             done = self.open().try_record(dispatch, offset[0])
@@ -264,8 +266,8 @@ cdef class CommandList:
                 self.keep_objects(objects)
         return done
 
-    cdef CppBuffer* side(self, object item, str name) except NULL:
-        """The buffer that a side of a copy is."""
+    cdef CppBuffer* buffer_of(self, object item, str name) except NULL:
+        """Return the native buffer of one side of a copy."""
         cdef Buffer buffer
         cdef HostBlock block
         if isinstance(item, Buffer):
@@ -281,29 +283,29 @@ cdef class CommandList:
             return block.as_buffer()
         raise TypeError(f"{name}: expected a Buffer or a HostBlock, got {type(item).__name__}")
 
-    cdef CppImage* image_side(self, Image image, str name) except NULL:
+    cdef CppImage* image_of(self, Image image, str name) except NULL:
         image.open()
         if image.engine is not self.engine:
             raise ValueError(f"{name}: it belongs to another context")
         return image.ptr
 
-    cdef CppCommand command(self, int kind, tuple given) except *:
+    cdef CppCommand command(self, int kind, tuple arguments) except *:
         cdef uint64_t first, second, size
         if kind == COPY:
-            source, first, target, second, size = given
-            return list_copy(self.side(source, "source")[0], first, self.side(target, "target")[0], second, size)
+            source, first, target, second, size = arguments
+            return list_copy(self.buffer_of(source, "source")[0], first, self.buffer_of(target, "target")[0], second, size)
         if kind == IMAGE_COPY:
-            image, other, first, to_image = given
-            return list_copy(self.image_side(image, "image")[0], self.side(other, "other")[0], first, <bint>to_image)
+            image, other, first, to_image = arguments
+            return list_copy(self.image_of(image, "image")[0], self.buffer_of(other, "other")[0], first, <bint>to_image)
         if kind == IMAGE_PAIR:
-            source, target = given
-            return list_copy(self.image_side(source, "source")[0], self.image_side(target, "target")[0])
+            source, target = arguments
+            return list_copy(self.image_of(source, "source")[0], self.image_of(target, "target")[0])
         if kind == TIMESTAMP:
             return list_timestamp()
         return list_barrier()
 
-    cdef int append(self, int kind, tuple given) except -1:
-        """Append what is no dispatch."""
+    cdef int append(self, int kind, tuple arguments) except -1:
+        """Append a command other than a dispatch."""
         cdef CppEngine* engine
         cdef CppCommand command
         cdef size_t offset = 0
@@ -312,16 +314,16 @@ cdef class CommandList:
         while not done:
             self.open()
             engine = self.engine.open()
-            # Another thread may give up what has been found alive.
-            hold = engine.hold()
+            # Another thread may destroy objects that were found alive.
+            hold = engine.begin_hold()
             try:
-                command = self.command(kind, given)
+                command = self.command(kind, arguments)
                 with cython.critical_section(self):
                     done = self.open().try_record(command, offset)
                     if done:
-                        self.keep_objects([item for item in given if isinstance(item, (Data, HostBlock))])
+                        self.keep_objects([item for item in arguments if isinstance(item, (Data, HostBlock))])
             finally:
-                engine.let_go(hold)
+                engine.end_hold(hold)
             if not done:
                 self.wait_until_free()
         return 0
@@ -387,11 +389,11 @@ cdef class CommandList:
         engine = self.engine.open()
         bindings = list(bindings)
         while not done:
-            hold = engine.hold()
+            hold = engine.begin_hold()
             try:
                 done = self.try_record(plan, bindings, groups, argument_size, uniform_binding, &offset)
             finally:
-                engine.let_go(hold)
+                engine.end_hold(hold)
             if not done:
                 self.wait_until_free()
         return offset
@@ -416,12 +418,12 @@ cdef class CommandList:
             bound.add(b.index)
         if uniform_binding >= 0:
             if uniform_binding in bound:
-                raise ValueError(f"uniform_binding: {uniform_binding} is bound already")
+                raise ValueError(f"uniform_binding: {uniform_binding} is already bound")
             bound.add(uniform_binding)
         _bind_blocks(p, bound)
         expected = set(range(p.binding_count()))
         if bound != expected:
-            raise ValueError(f"the plan's bindings are {sorted(expected)}, bound are {sorted(bound)}")
+            raise ValueError(f"the plan's bindings are {sorted(expected)}, got {sorted(bound)}")
         _check_arguments(p, argument_size, uniform_binding)
         x, y, z = groups
         dispatch.plan = p
@@ -439,25 +441,25 @@ cdef class CommandList:
         cdef CppEngine* engine = self.engine.open()
         self.enter()
         try:
-            # What is recorded from here on is kept apart: it may come before the reset, or stay after it.
+            # Commands recorded from here on are kept separately: they may precede the reset, or stay after it.
             with cython.critical_section(self):
-                kept = self.objects
+                old_objects = self.objects
                 self.objects = {}
             with nogil:
                 engine.reset(commands[0])
-            kept = None
+            old_objects = None
         finally:
             self.leave()
 
     def rearrange(self, order):
         cdef CppCommandList* commands = self.open()
         cdef CppEngine* engine = self.engine.open()
-        cdef vector[size_t] wanted = order
+        cdef vector[size_t] indices = order
         cdef vector[pair[size_t, size_t]] arguments
         self.enter()
         try:
             with nogil:
-                arguments = engine.rearrange(commands[0], wanted)
+                arguments = engine.rearrange(commands[0], indices)
         finally:
             self.leave()
         return arguments
@@ -474,14 +476,14 @@ cdef class CommandList:
         self.enter()
         try:
             host = HostMemory(data, False)
-            hold = engine.hold()
+            hold = engine.begin_hold()
             try:
                 self.check_alive()
                 with nogil:
                     value = engine.submit(commands[0], first, last, <const byte*>host.view.buf, host.view.len,
                                           instance_count)
             finally:
-                engine.let_go(hold)
+                engine.end_hold(hold)
         finally:
             self.leave()
         return value
@@ -509,14 +511,14 @@ cdef class CommandList:
         self.enter()
         try:
             host = HostMemory(data, False)
-            hold = engine.hold()
+            hold = engine.begin_hold()
             try:
                 self.check_alive()
                 with nogil:
                     done = engine.evaluate(commands[0], q, <const byte*>host.view.buf, host.view.len, first_ns, before,
                                            value)
             finally:
-                engine.let_go(hold)
+                engine.end_hold(hold)
             if not done:
                 if limited:
                     passed = host_now() - begin
@@ -526,15 +528,15 @@ cdef class CommandList:
         finally:
             self.leave()
         if done:
-            self.engine.look(q, value)
+            self.engine.raise_notes(q, value)
         return bool(done)
 
     def destroy(self):
         cdef bint mine = False
         with cython.critical_section(self):
-            if self.ptr != NULL and not self.doomed.load():
+            if self.ptr != NULL and not self.destroy_requested.load():
                 mine = True
-                self.doomed.store(1)
+                self.destroy_requested.store(1)
                 self.users += 1
         if mine:
             self.leave()

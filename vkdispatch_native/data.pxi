@@ -2,7 +2,7 @@
 
 
 cdef class HostMemory:
-    """Contiguous host memory, held for the length of a call."""
+    """Contiguous host memory, held during a call."""
 
     cdef Py_buffer view
 
@@ -14,19 +14,19 @@ cdef class HostMemory:
 
 
 cdef class Data:
-    """A buffer or image, which one thread may destroy while others copy to or from it."""
+    """A buffer or image. One thread may destroy it while others copy to or from it."""
 
     cdef Engine engine
     cdef shared_ptr[CppEngine] keep  # the garbage collector may take `engine` first
     cdef CppResource* resource
-    cdef int users  # threads inside a transfer: the last of them does what destroy() has asked for
-    cdef atomic[int] doomed
+    cdef int users  # threads in a transfer: the last one performs a requested destruction
+    cdef atomic[int] destroy_requested
 
     def __dealloc__(self):
         cdef CppEngine* engine = self.keep.get()
         cdef CppResource* resource = self.resource
         if resource != NULL and not engine.recycle(resource):
-            with nogil:  # giving much memory back takes a while
+            with nogil:  # freeing much memory takes time
                 engine.retire(resource)
 
     cdef int begin(self, Engine engine, noun) except -1:
@@ -37,13 +37,13 @@ cdef class Data:
         return 0
 
     cdef int check_alive(self, noun) except -1:
-        if self.resource == NULL or self.doomed.load():
+        if self.resource == NULL or self.destroy_requested.load():
             raise RuntimeError(f"the {noun} was destroyed")
         self.engine.open()
         return 0
 
     cdef int enter(self, noun) except -1:
-        """Keep what belongs to this object until leave(), for a transfer."""
+        """Keep the native object alive until leave(), for a transfer."""
         with cython.critical_section(self):
             self.check_alive(noun)
             self.users += 1
@@ -54,7 +54,7 @@ cdef class Data:
         cdef CppResource* resource = NULL
         with cython.critical_section(self):
             self.users -= 1
-            if self.doomed.load() and self.users == 0:
+            if self.destroy_requested.load() and self.users == 0:
                 resource = self.resource
                 self.resource = NULL
         if resource != NULL and not engine.recycle(resource):
@@ -65,24 +65,24 @@ cdef class Data:
     def destroy(self):
         cdef bint mine = False
         with cython.critical_section(self):
-            if self.resource != NULL and not self.doomed.load():
+            if self.resource != NULL and not self.destroy_requested.load():
                 mine = True
-                self.doomed.store(1)
+                self.destroy_requested.store(1)
                 self.users += 1
         if mine:
-            _destroyed.fetch_add(1)  # after `doomed`, before the object may go: who holds the engine sees one of the two
+            _destroyed.fetch_add(1)  # after `destroy_requested`, before the destruction: a holder sees one of the two
             self.leave()
 
 # ---- pinned memory
 
 
 cdef class HostBlock:
-    """Pinned host memory, of which arrays are views."""
+    """Pinned host memory; arrays are views of it."""
 
     cdef shared_ptr[CppEngine] keep
     cdef CppPinned* ptr
-    cdef CppBuffer* buffer  # over it, for command lists; made when the first wants it
-    cdef object engine  # a weak reference: arrays do not keep an engine open
+    cdef CppBuffer* buffer  # a view of the block for command lists, created on first use
+    cdef object engine  # a weak reference, so that arrays do not keep an engine open
 
     def __init__(self, Engine engine not None, int queue, uint64_t size, str kind not None="upload"):
         cdef CppEngine* e = engine.open()
@@ -107,7 +107,7 @@ cdef class HostBlock:
         if buffer != NULL:
             engine.retire(buffer)
         if block != NULL:
-            with nogil:  # giving much memory back takes a while
+            with nogil:  # freeing much memory takes time
                 engine.retire(block)
 
     cdef CppBuffer* as_buffer(self) except NULL:
@@ -126,7 +126,7 @@ cdef class HostBlock:
 
 
 cdef class HostPages:
-    """Ordinary memory of one large array, in huge pages; used again when the array is gone."""
+    """Ordinary memory for one large array, in huge pages. It is reused after the array is destroyed."""
 
     cdef CppPages pages
     cdef size_t size
@@ -156,7 +156,7 @@ def spare_pages():
     return cpp_spare_pages()
 
 
-cdef object _points(vector[CppPoint]& points):
+cdef object _point_tuples(vector[CppPoint]& points):
     return [(point.slot, point.value) for point in points]
 
 
@@ -165,9 +165,9 @@ cdef object _points(vector[CppPoint]& points):
 
 cdef class Buffer(Data):
     cdef CppBuffer* ptr
-    cdef CallRecorder recorder  # of the call that has made it
+    cdef CallRecorder recorder  # of the call that created it
     cdef size_t recorded_slot
-    cdef Turns turns  # None: calls that are repeated with it use this one
+    cdef Turns turns  # of calls that are repeated; None: they use this buffer
     cdef object __weakref__
 
     def __init__(self, Engine engine not None, uint64_t size, bint shared=False, bint for_device=False):
@@ -235,7 +235,7 @@ cdef class Buffer(Data):
         cdef size_t q
         cdef uint64_t value
         if call_recorder != NULL:
-            (<CallRecorder>call_recorder).note_written(self, queue)
+            (<CallRecorder>call_recorder).note_write(self, queue)
         queues = _queue_range(self.engine, queue)
         cdef HostMemory host
         self.enter("buffer")
@@ -249,7 +249,7 @@ cdef class Buffer(Data):
                 if value != 0:
                     self.engine.wait(q, value, True)
             if buffer.shared() and len(queues) > 1:
-                self.engine.follow(self.engine.work_given(queues[0]))
+                self.engine.follow(self.engine.work_points(queues[0]))
         finally:
             self.leave()
 
@@ -261,7 +261,7 @@ cdef class Buffer(Data):
         cdef cbool done = False
         cdef byte* target
         cdef uint64_t size
-        mark_unfit()
+        mark_unrepeatable()
         (q,) = _queue_range(self.engine, queue) if queue >= 0 else (0,)
         cdef HostMemory host
         self.enter("buffer")
@@ -270,26 +270,26 @@ cdef class Buffer(Data):
             target = <byte*>host.view.buf
             size = host.view.len
             if offset > buffer.size() or size > buffer.size() - offset:
-                raise ValueError(f"{host.view.len} bytes at offset {offset} reach beyond a buffer of {buffer.size()} bytes")
-            # The copy is given at once, behind the work that it needs: there is one thing to wait for.
+                raise ValueError(f"{host.view.len} bytes at offset {offset} exceed a buffer of {buffer.size()} bytes")
+            # Append the copy now, after the work it needs, so that there is only one wait.
             with nogil:
                 reading = engine.begin_download(q, buffer[0], offset, target, size)
             if reading.value == 0:
                 with nogil:
                     engine.download(q, buffer[0], offset, target, size)
                 if tells:
-                    self.engine.look(q, FOREVER)
+                    self.engine.raise_notes(q, FOREVER)
                 return
             try:
                 with nogil:
-                    engine.reach(q, reading.value)
+                    engine.wait_until(q, reading.value)
                     engine.finish_download(q, reading, target)
                 done = True
             finally:
                 if not done:
                     engine.drop_download(q, reading)
             if tells:
-                self.engine.look(q, reading.value)
+                self.engine.raise_notes(q, reading.value)
         finally:
             self.leave()
 
@@ -301,7 +301,7 @@ cdef class Buffer(Data):
         cdef CppPinned* block = NULL
         cdef const byte* source
         cdef uint64_t done, size
-        mark_unfit()
+        mark_unrepeatable()
         queues = _queue_range(self.engine, queue)
         cdef HostMemory host
         self.enter("buffer")
@@ -328,28 +328,28 @@ cdef class Buffer(Data):
                         engine.retire(block)
                     done += size
             if buffer.shared() and len(queues) > 1:
-                self.engine.follow(_points(points))
+                self.engine.follow(_point_tuples(points))
         finally:
             self.leave()
-        return _points(points)
+        return _point_tuples(points)
 
     def read_async(self, int queue, out, uint64_t offset=0):
         cdef CppBuffer* buffer = self.open()
         cdef CppEngine* engine = self.engine.open()
         cdef size_t q
         cdef CppPoint point
-        mark_unfit()
+        mark_unrepeatable()
         (q,) = _queue_range(self.engine, queue) if queue >= 0 else (0,)
         cdef HostMemory host
         self.enter("buffer")
         try:
             host = HostMemory(out, True)
             if offset > buffer.size() or <uint64_t>host.view.len > buffer.size() - offset:
-                raise ValueError(f"{host.view.len} bytes at offset {offset} reach beyond a buffer of {buffer.size()} bytes")
+                raise ValueError(f"{host.view.len} bytes at offset {offset} exceed a buffer of {buffer.size()} bytes")
             if host.view.len == 0:
                 return []
             if not engine.is_pinned(q, <const byte*>host.view.buf, host.view.len):
-                raise ValueError("out: expected memory that is pinned for the queue's device; make the array with "
+                raise ValueError("out: expected memory that is pinned for the queue's device; create the array with "
                                  "vd.empty_pinned")
             point = engine.start_download(q, buffer[0], offset, <byte*>host.view.buf, host.view.len)
         finally:
@@ -360,7 +360,7 @@ cdef class Buffer(Data):
         cdef CppBuffer* buffer = self.open()
         cdef CppEngine* engine = self.engine.open()
         cdef size_t first, second
-        mark_unfit()
+        mark_unrepeatable()
         (first,) = _queue_range(self.engine, source) if source >= 0 else (0,)
         (second,) = _queue_range(self.engine, target) if target >= 0 else (0,)
         self.enter("buffer")
@@ -427,7 +427,7 @@ cdef class Buffer(Data):
         (q,) = _queue_range(self.engine, queue) if queue >= 0 else (0,)
         self.enter("buffer")
         try:
-            points = engine.work_given(q, q + 1)
+            points = engine.work_points(q, q + 1)
             return [(point.slot, self.ptr.last_write(point.slot)) for point in points]
         finally:
             self.leave()
@@ -487,7 +487,7 @@ cdef class Image(Data):
                 with nogil:
                     engine.upload(q, image[0], level, <const byte*>host.view.buf, host.view.len)
             if image.shared() and len(queues) > 1:
-                self.engine.follow(self.engine.work_given(queues[0]))
+                self.engine.follow(self.engine.work_points(queues[0]))
         finally:
             self.leave()
 
@@ -502,13 +502,13 @@ cdef class Image(Data):
             host = HostMemory(out, True)
             with nogil:
                 engine.download(q, image[0], level, <byte*>host.view.buf, host.view.len)
-            self.engine.look(q, FOREVER)
+            self.engine.raise_notes(q, FOREVER)
         finally:
             self.leave()
 
 
 cdef class SamplerState:
-    """A VkSampler, shared by all samplers of the same settings."""
+    """A VkSampler, shared by all samplers with the same settings."""
 
     cdef shared_ptr[CppEngine] keep
     cdef CppSampler* ptr
@@ -534,7 +534,7 @@ cdef class Sampler:
         if max(mag_filter, min_filter, mip_filter, address_mode, border_color) > 255:
             raise ValueError("a filter, address mode or border colour is unknown")
         if not image.sampleable:
-            raise ValueError("the device cannot sample images of this format")
+            raise ValueError("the device does not support sampling images of this format")
         e = image.engine.open()
         key = (mag_filter, min_filter, mip_filter, address_mode, mip_lod_bias, min_lod, max_lod, border_color)
         state = image.engine.samplers.get(key)

@@ -1,4 +1,4 @@
-# What of the C++ engine the wrapper calls.
+# The part of the C++ engine that the wrapper calls.
 
 cdef extern from "libs/vulkan.hpp" nogil:
     ctypedef void* VkInstance
@@ -154,7 +154,7 @@ cdef extern from "libs/allocations.hpp" namespace "vkd" nogil:
     uint64_t cpp_allocation_count "vkd::allocation_count"()
     cbool allocations_are_counted()
 
-cdef extern from "libs/leaving.hpp" namespace "vkd" nogil:
+cdef extern from "libs/process_exit.hpp" namespace "vkd" nogil:
     void end_process_quickly()
 
 cdef extern from "libs/background.hpp" namespace "vkd" nogil:
@@ -202,7 +202,7 @@ cdef extern from *:
                                          bool (*run)(void*, vkd::FftProgram*), void* context) {
       return vkd::plan_fft(request, device, [=](vkd::FftProgram& program) {
         if (!run(context, &program)) {
-          throw vkd::Error(vkd::ErrorKind::vulkan, "VkFFT's tables could not be made");
+          throw vkd::Error(vkd::ErrorKind::vulkan, "VkFFT's tables could not be computed");
         }
       });
     }
@@ -419,9 +419,9 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         size_t length()
     cdef cppclass CppJournal "vkd::Journal":
         size_t queue_count()
-        cbool found()
+        cbool has_unseen()
         void set_waiting(cbool waiting)
-        void see(size_t queue, uint32_t notes)
+        void mark_seen(size_t queue, uint32_t notes)
         const uint32_t* words(size_t queue)
         uint64_t point(uint32_t ticket, size_t slot)
         void renew(int half)
@@ -461,18 +461,18 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         CppBuffer* create_buffer_over(CppPinned& block) except +raise_error
         CppBuffer* create_journal() except +raise_error
         CppJournal* journal()
-        cbool found()
+        cbool has_unseen_notes()
         uint32_t take_ticket() except +raise_error
         int stale_tickets() except +raise_error
         uint64_t completed(size_t slot) except +raise_error
-        cbool checked(size_t queue) except +raise_error
+        cbool is_journal_complete(size_t queue) except +raise_error
         CppImage* create_image(const CppImageShape& shape, cbool shared) except +raise_error
         CppSampler* create_sampler(const CppSamplerSettings& settings) except +raise_error
         uint32_t image_features(int format) except +raise_error
         CppCommandList* create_command_list() except +raise_error
         void destroy(CppCommandList* commands)
-        unsigned int hold()
-        void let_go(unsigned int number)
+        unsigned int begin_hold()
+        void end_hold(unsigned int number)
         cbool recycle(CppResource* resource)
         void retire(CppResource* resource)
         void retire(CppPinned* pinned)
@@ -481,12 +481,12 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         void make_room() except +raise_error
         uint64_t last_value(size_t queue) except +raise_error
         cbool wait(size_t queue, uint64_t value, uint64_t timeout_ns, cbool alone) except +raise_error
-        void reach(size_t queue, uint64_t value) except +raise_error
+        void wait_until(size_t queue, uint64_t value) except +raise_error
         void check_poison(const CppBuffer& buffer, size_t queue) except +raise_error
         cbool wait_for_batches(size_t queue, uint64_t before, uint64_t last, uint64_t timeout_ns) except +raise_error
         void flush(size_t queue, uint64_t value) except +raise_error
         cbool has_queue(size_t slot)
-        vector[CppPoint] work_given(size_t first, size_t last) except +raise_error
+        vector[CppPoint] work_points(size_t first, size_t last) except +raise_error
         void follow(size_t first, size_t last, const vector[CppPoint]& points) except +raise_error
         string describe_work(size_t slot) except +raise_error
         size_t least_busy() except +raise_error
@@ -541,14 +541,14 @@ cdef extern from "plan_creation.hpp" namespace "vkd" nogil:
         @staticmethod
         int running()
 
-DEF SAMPLED_IMAGE = 1  # VK_DESCRIPTOR_TYPE_*, with its sampler
+DEF SAMPLED_IMAGE = 1  # VK_DESCRIPTOR_TYPE_*, combined with a sampler
 DEF STORAGE_IMAGE = 3
 DEF UNIFORM_BUFFER = 6
 DEF STORAGE_BUFFER = 7
-DEF MAX_ARGUMENTS = 16384  # bytes: the uniform range that every device grants
+DEF MAX_ARGUMENTS = 16384  # bytes: the uniform buffer range that every device supports
 DEF MAX_BINDINGS = 256
-DEF UNCHECKED = 0xFFFFFFFFFFFFFFFF  # no value of _destroyed
-DEF MAX_WIDE_SIZE = 0xFFFFFFFFFFFF  # invocations along an axis, where ids have 64 bits
-DEF MOST_PINNED = 268435456  # bytes that write_async pins at once: devices allocate no more than some GiB
-DEF FIRST_WAIT_NS = 50000000  # with all that a list uses held
+DEF UNCHECKED = 0xFFFFFFFFFFFFFFFF  # never a value of _destroyed
+DEF MAX_WIDE_SIZE = 0xFFFFFFFFFFFF  # invocations along an axis with 64-bit ids
+DEF MOST_PINNED = 268435456  # bytes that write_async pins at once: devices can only pin a few GiB
+DEF FIRST_WAIT_NS = 50000000  # while the list's objects are held
 DEF MOST_SECONDS = 1e9

@@ -4,8 +4,8 @@
 
 #include "engine_use.hpp"
 #include "libs/error.hpp"
-#include "libs/leaving.hpp"
 #include "libs/pages.hpp"
+#include "libs/process_exit.hpp"
 
 namespace vkd {
 
@@ -23,7 +23,7 @@ VkDescriptorType descriptor_type(int binding_type) {
       return VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER;
     default:
       throw Error(ErrorKind::invalid_value, "binding type " + std::to_string(binding_type) +
-                                                " is unknown: 1 storage buffer, 3 uniform buffer, "
+                                                " is unknown: expected 1 storage buffer, 3 uniform buffer, "
                                                 "4 storage image, 5 sampler");
   }
 }
@@ -35,13 +35,13 @@ std::vector<std::shared_ptr<Device>> make_devices(const Instance& instance,
                                                   bool force_staging) {
   const std::vector<VkPhysicalDevice>& physical = instance.physical_devices();
   if (indices.empty() || indices.size() != queue_families.size()) {
-    throw Error(ErrorKind::invalid_value, "an engine needs devices, and the queue families of each");
+    throw Error(ErrorKind::invalid_value, "expected at least one device, and the queue families of each");
   }
   std::vector<std::shared_ptr<Device>> devices;
   for (size_t i = 0; i < indices.size(); ++i) {
     if (indices[i] >= physical.size() || queue_families[i].empty()) {
       throw Error(ErrorKind::invalid_value,
-                  "device " + std::to_string(indices[i]) + " does not exist or was given no queue");
+                  "device " + std::to_string(indices[i]) + " does not exist or has no queues");
     }
     devices.push_back(std::make_shared<Device>(instance.handle(), physical[indices[i]], queue_families[i],
                                                extensions, force_staging));
@@ -49,7 +49,7 @@ std::vector<std::shared_ptr<Device>> make_devices(const Instance& instance,
   return devices;
 }
 
-// Up to this size, results do not wait for those before them that are dropped.
+// Up to this size, new results do not wait for earlier ones that were dropped.
 constexpr VkDeviceSize kTakeTurns = 1 << 16;
 
 // Each queue has a copy of each buffer.
@@ -65,7 +65,7 @@ VkDeviceSize most_idle_bytes(const std::vector<Device*>& queue_devices) {
 std::shared_ptr<Device> borrow_device(const Instance& instance, const ForeignDevice& foreign,
                                       bool force_staging) {
   if (foreign.queues.empty()) {
-    throw Error(ErrorKind::invalid_value, "queues: an engine needs at least one");
+    throw Error(ErrorKind::invalid_value, "queues: expected at least one");
   }
   return std::make_shared<Device>(instance.handle(), foreign, force_staging);
 }
@@ -104,11 +104,11 @@ Engine::Engine(std::shared_ptr<Instance> instance, std::vector<std::shared_ptr<D
   timelines_.resize(slot_count());
   slots_.assign(count, true);
   slots_.resize(slot_count(), false);
-  size_t first = 0;  // queue of the device
+  size_t first = 0;  // index of the device's first queue
   for (const auto& device : devices_) {
     for (size_t q = 0; q < device->transfer_queues().size(); ++q) {
-      for (size_t twin = 0; twin < device->transfer_queues()[q].size(); ++twin) {
-        timelines_[(1 + twin) * count + first + q] = std::make_unique<Timeline>(*device);
+      for (size_t i = 0; i < device->transfer_queues()[q].size(); ++i) {
+        timelines_[(1 + i) * count + first + q] = std::make_unique<Timeline>(*device);
       }
     }
     first += device->queues().size();
@@ -125,21 +125,21 @@ Engine::Engine(std::shared_ptr<Instance> instance, std::vector<std::shared_ptr<D
   auto make = [&](size_t index, size_t slot, Device& device, const QueueHandle& handle) {
     return std::make_unique<Queue>(index, slot, device, handle, *timelines_[slot], *graveyard_, shared_);
   };
-  twins_.resize(slot_count() - count);
+  transfer_queues_.resize(slot_count() - count);
   for (const auto& device : devices_) {
     for (size_t q = 0; q < device->queues().size(); ++q) {
       const size_t index = queues_.size();
       queues_.push_back(make(index, index, *device, device->queues()[q]));
-      std::vector<Queue*> twins;
+      std::vector<Queue*> transfer_queues;
       if (q < device->transfer_queues().size()) {
         for (const QueueHandle& handle : device->transfer_queues()[q]) {
-          const size_t place = twins.size() * count + index;
+          const size_t place = transfer_queues.size() * count + index;
           slots_[count + place] = true;
-          twins_[place] = make(index, count + place, *device, handle);
-          twins.push_back(twins_[place].get());
+          transfer_queues_[place] = make(index, count + place, *device, handle);
+          transfer_queues.push_back(transfer_queues_[place].get());
         }
       }
-      queues_.back()->pair_with(twins);
+      queues_.back()->pair_with(transfer_queues);
     }
   }
   for_each_queue([this](Queue& queue) { all_queues_.push_back(&queue); });
@@ -167,29 +167,29 @@ Queue& Engine::queue_at(size_t slot) {
   if (!has_queue(slot)) {
     throw Error(ErrorKind::invalid_value, "queue " + std::to_string(slot) + " does not exist");
   }
-  return slot < queues_.size() ? *queues_[slot] : *twins_[slot - queues_.size()];
+  return slot < queues_.size() ? *queues_[slot] : *transfer_queues_[slot - queues_.size()];
 }
 
 bool Engine::has_queue(size_t slot) const noexcept {
   return slot < slots_.size() && slots_[slot];
 }
 
-// Where there is no memory, once more when all that is idle, or was freed while the device used it, is back.
+// If there is no memory, tries once more after all idle and released memory is freed.
 template <typename Make>
 auto Engine::create(Make make) {
-  decltype(make()) made;
+  decltype(make()) object;
   try {
-    made = make();
+    object = make();
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::out_of_memory) {
       throw;
     }
     free_idle_memory();
-    made = make();
+    object = make();
   }
   std::lock_guard lock(live_mutex_);
-  live_.insert(made.get());
-  return made.release();
+  live_.insert(object.get());
+  return object.release();
 }
 
 void Engine::free_idle_memory() {
@@ -205,7 +205,7 @@ void Engine::free_idle_memory() {
   }
 }
 
-// What the device is done with goes at once.
+// Destroys what the device has finished using immediately.
 void Engine::empty_pool() noexcept {
   while (std::unique_ptr<Buffer> buffer = pool_->take_oldest()) {
     graveyard_->retire(std::move(buffer));
@@ -236,7 +236,7 @@ Buffer* Engine::create_buffer(VkDeviceSize size, bool shared, bool for_device) {
 Buffer* Engine::reuse_buffer(VkDeviceSize size, bool for_device) {
   const Use use(*this);
   std::unique_ptr<Buffer> buffer;
-  if (!for_device) {  // a copy from the host begins sooner where nothing is at work
+  if (!for_device) {  // a copy from the host starts sooner on idle memory
     buffer = pool_->take(size, [this](const Buffer& each) { return graveyard_->finished(each); });
   }
   if (!buffer && (for_device || !devices_.front()->host_mapped())) {
@@ -245,12 +245,12 @@ Buffer* Engine::reuse_buffer(VkDeviceSize size, bool for_device) {
   if (!buffer) {
     return nullptr;
   }
-  buffer->begin_life();
+  buffer->reset_identity();
   std::lock_guard lock(live_mutex_);
   try {
     live_.insert(buffer.get());
   } catch (...) {
-    graveyard_->bury(std::move(buffer));
+    graveyard_->defer(std::move(buffer));
     throw;
   }
   return buffer.release();
@@ -265,7 +265,7 @@ Buffer* Engine::create_buffer_over(Pinned& block) {
 Buffer* Engine::create_journal() {
   const Use use(*this);
   if (journal() != nullptr) {
-    throw Error(ErrorKind::vulkan, "the engine has a journal");
+    throw Error(ErrorKind::vulkan, "the engine already has a journal");
   }
   const VkDeviceSize size = Journal::kWords * sizeof(uint32_t);
   Buffer* buffer = create([&] { return std::make_unique<Buffer>(queue_devices_, size, Buffer::Notes{}); });
@@ -274,10 +274,10 @@ Buffer* Engine::create_journal() {
   return buffer;
 }
 
-// close() waits for who looks; after it what is left is there to be looked at.
-bool Engine::looks_at(const Journal& notes) noexcept {
+// close() waits for readers; afterwards the remaining notes may be read.
+bool Engine::has_unseen_notes(const Journal& notes) noexcept {
   users_.fetch_add(1);
-  const bool found = (!closed() || finished_.load()) && !hung() && notes.found();
+  const bool found = (!closed() || finished_.load()) && !hung() && notes.has_unseen();
   users_.fetch_sub(1);
   return found;
 }
@@ -309,7 +309,7 @@ uint64_t Engine::completed(size_t slot) {
   return timelines_[slot]->completed();
 }
 
-bool Engine::checked(size_t queue) {
+bool Engine::is_journal_complete(size_t queue) {
   return finished_.load() || completed(queue) >= journal()->buffer().last_write(queue);
 }
 
@@ -332,8 +332,7 @@ Image* Engine::create_image(const ImageShape& shape, bool shared) {
 Pinned* Engine::create_pinned(size_t queue, VkDeviceSize size, MemoryUse use) {
   const Use using_engine(*this);
   if (size > queue_at(queue).device().max_allocation()) {
-    throw Error(ErrorKind::out_of_memory, std::to_string(size) +
-                                              " bytes of pinned memory are more than the " +
+    throw Error(ErrorKind::out_of_memory, std::to_string(size) + " bytes of pinned memory exceed the " +
                                               std::to_string(queue_at(queue).device().max_allocation()) +
                                               " bytes that the device allocates at once");
   }
@@ -470,7 +469,7 @@ bool Engine::wait(size_t slot, uint64_t value, uint64_t timeout_ns, bool alone) 
   return true;
 }
 
-void Engine::reach(size_t slot, uint64_t value) {
+void Engine::wait_until(size_t slot, uint64_t value) {
   const Use use(*this);
   queue_at(slot).wait(value, kForever);
 }
@@ -485,12 +484,12 @@ bool Engine::wait_for_batches(size_t slot, uint64_t before, uint64_t last, uint6
   return true;
 }
 
-std::vector<Point> Engine::work_given(size_t first, size_t last) {
+std::vector<Point> Engine::work_points(size_t first, size_t last) {
   const Use use(*this);
   std::vector<Point> points;
   for (size_t q = first; q < last; ++q) {
-    const std::vector<Point> given = queue_at(q).work_given();
-    points.insert(points.end(), given.begin(), given.end());
+    const std::vector<Point> queue_points = queue_at(q).work_points();
+    points.insert(points.end(), queue_points.begin(), queue_points.end());
   }
   return points;
 }
@@ -521,7 +520,7 @@ void Engine::flush(size_t slot, uint64_t value) {
 
 std::string Engine::describe_work(size_t slot) {
   const Use use(*this, true);
-  return queue_at(slot).describe_work(lost() && !hung());  // a device that hangs is not lost
+  return queue_at(slot).describe_work(lost() && !hung());  // a hanging device is not lost
 }
 
 size_t Engine::least_busy() {
@@ -551,7 +550,7 @@ uint64_t Engine::submit(CommandList& list, size_t first, size_t last, const std:
   for (size_t queue = first; queue < last; ++queue) {
     value = list.submit(queue, arguments, bytes, instance_count, false);
   }
-  tidy();
+  request_sweep();
   return value;
 }
 
@@ -568,7 +567,7 @@ bool Engine::evaluate(CommandList& list, size_t queue, const std::byte* argument
     const std::unique_lock sharing = share(list.shared_uses(), queue, last);
     value = list.submit(queue, arguments, bytes, 1, true);
   } catch (...) {
-    on.rouse();  // some of it may have been given
+    on.notify_worker();  // some of it may have been appended
     throw;
   }
   if (!on.wait(value, timeout_ns)) {
@@ -591,20 +590,20 @@ std::vector<uint64_t> Engine::timestamps(CommandList& list, size_t queue) {
 void Engine::reset(CommandList& list) {
   const Use use(*this);
   list.reset();
-  tidy();
+  request_sweep();
 }
 
 std::vector<std::pair<size_t, size_t>> Engine::rearrange(CommandList& list,
                                                          const std::vector<size_t>& order) {
   const Use use(*this);
   auto arguments = list.rearrange(order);
-  tidy();
+  request_sweep();
   return arguments;
 }
 
-void Engine::tidy() noexcept {
+void Engine::request_sweep() noexcept {
   if (!graveyard_->empty()) {
-    for_each_queue([](Queue& queue) { queue.tidy(); });
+    for_each_queue([](Queue& queue) { queue.request_sweep(); });
   }
 }
 
@@ -616,7 +615,7 @@ void Engine::retire(Pinned* pinned) noexcept {
   retire(static_cast<Resource*>(pinned));
 }
 
-// A thread that is about to append what points at a buffer must not find it somebody else's.
+// A thread that is about to append commands with a pointer to a buffer must not find it reused.
 bool Engine::recycle(Resource* resource) noexcept {
   if (!resource->recyclable() || abandoned_.load() || lost() || !holds_.none()) {
     return false;
@@ -626,20 +625,20 @@ bool Engine::recycle(Resource* resource) noexcept {
     return false;
   }
   std::unique_ptr<Buffer> buffer(static_cast<Buffer*>(resource));
-  if (!pool_->has_room_for(*buffer) || !end_life(*buffer) || !pool_->give(buffer)) {
+  if (!pool_->has_room_for(*buffer) || !prepare_reuse(*buffer) || !pool_->give(buffer)) {
     buffer.release();
     return false;
   }
   live_.erase(resource);
   while (std::unique_ptr<Buffer> surplus = pool_->take_surplus()) {
-    graveyard_->bury(std::move(surplus));
+    graveyard_->defer(std::move(surplus));
   }
-  tidy();
+  request_sweep();
   return true;
 }
 
-// What fails is none of the next owner's business. False: there is no memory to note that.
-bool Engine::end_life(Buffer& buffer) noexcept {
+// Earlier failures must not affect the next owner. Returns false if there is no memory to record that.
+bool Engine::prepare_reuse(Buffer& buffer) noexcept {
   try {
     for_each_queue([&](Queue& queue) { queue.renew_after_all(buffer); });
   } catch (const std::bad_alloc&) {
@@ -656,23 +655,23 @@ void Engine::retire(Resource* resource) noexcept {
     return;
   }
   if (abandoned_.load() || hung()) {
-    return;  // leaked: the memory belongs to the parent's device, or is in use for ever
+    return;  // leaked: the memory belongs to the parent's device, or is in use forever
   }
   std::unique_ptr<Resource> owned(resource);
   std::lock_guard lock(live_mutex_);
   live_.erase(resource);
   if (own_journal_ && resource == own_journal_->resource() && !finished_.load()) {
-    journal_.store(nullptr);  // nobody is left who would look
+    journal_.store(nullptr);  // no reader is left
   }
   if (finished_.load() && holds_.none()) {
     return;  // close() has released it
   }
   if (closed()) {
-    orphans_.push_back(std::move(owned));  // the queues, or a thread about to launch, may still look at it
+    orphans_.push_back(std::move(owned));  // the queues, or a thread about to launch, may still use it
     return;
   }
   graveyard_->retire(std::move(owned));
-  tidy();
+  request_sweep();
 }
 
 void Engine::destroy(CommandList* list) noexcept {
@@ -708,23 +707,23 @@ void Engine::close(bool interruptible) {
     }
     finish(interruptible);
   } catch (const Interrupted&) {
-    leave(Error(ErrorKind::device_lost,
-                "the context was given up: its end was interrupted while the device was at work"));
+    give_up(Error(ErrorKind::device_lost,
+                  "the context was given up: closing it was interrupted while the device was busy"));
     throw;
   }
 }
 
-// Until the devices are known to be idle nothing may be destroyed, whatever else fails.
+// Nothing may be destroyed before the devices are known to be idle, whatever else fails.
 void Engine::finish(bool interruptible) {
   if (!hung()) {
     for_each_queue([](Queue& queue) { queue.stop(); });
     for_each_queue([&](Queue& queue) { queue.join(interruptible); });
   }
-  // All has been waited for, but Mesa's own threads still look at a semaphore that a submit waited for.
+  // All work is finished, but Mesa's own threads may still access a semaphore that a submit waited for.
   const bool idle = !hung() && std::all_of(devices_.begin(), devices_.end(),
                                            [](const auto& device) { return device->wait_idle(); });
   if (!idle) {
-    leave(Error(ErrorKind::device_lost, "the context was given up: nothing tells that the device is idle"));
+    give_up(Error(ErrorKind::device_lost, "the context was given up: the device cannot be confirmed idle"));
     return;
   }
   destroy_all();
@@ -733,7 +732,7 @@ void Engine::finish(bool interruptible) {
 void Engine::destroy_all() noexcept {
   std::lock_guard lock(live_mutex_);
   if (own_journal_) {
-    own_journal_->leave_memory();
+    own_journal_->detach_memory();
   }
   for (CommandList* list : lists_) {
     list->reset();
@@ -755,7 +754,7 @@ void Engine::destroy_all() noexcept {
   if (holds_.none()) {
     orphans_.clear();
   }
-  twins_.clear();
+  transfer_queues_.clear();
   queues_.clear();
   crossings_.clear();
   for (const auto& device : devices_) {
@@ -770,8 +769,8 @@ void Engine::destroy_all() noexcept {
   finished_.store(true);
 }
 
-// Leaks on purpose what the device may still use, this object included.
-void Engine::leave(const Error& error) noexcept {
+// Intentionally leaks what the device may still use, including this object.
+void Engine::give_up(const Error& error) noexcept {
   static std::mutex mutex;
   static auto& left = *new std::vector<std::shared_ptr<Engine>>;
   shared_.ending.set(error, true);

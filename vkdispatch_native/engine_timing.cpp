@@ -1,4 +1,4 @@
-// When commands ran, on the host's clock.
+// When commands ran, on the host clock.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -11,11 +11,11 @@ namespace vkd {
 
 namespace {
 
-constexpr int64_t kLongTiming = 200'000'000;  // ns after which two clocks may have drifted apart
+constexpr int64_t kLongTiming = 200'000'000;  // ns after which the two clocks may have drifted apart
 constexpr double kMostDrift = 1e-3;
 
-// Nanoseconds of the host's clock in one tick of the device's: as the device says, and over a long time as
-// measured.
+// Nanoseconds of the host clock per tick of the device clock: as reported by the device or, over a long time,
+// as measured.
 double tick_length(const Device& device, uint32_t family, const Calibration& first, const Calibration& now) {
   const double nominal = device.properties().core.limits.timestampPeriod;
   TickClock clock;
@@ -26,14 +26,14 @@ double tick_length(const Device& device, uint32_t family, const Calibration& fir
     return nominal;
   }
   const double measured = static_cast<double>(host) / static_cast<double>(ticks);
-  // Further off it is not drift: the clock came round, or one of the two was not read at the same instant.
+  // A larger difference is not drift: the clock wrapped around, or the two were not read at the same instant.
   return std::abs(measured / nominal - 1) < kMostDrift ? measured : nominal;
 }
 
 }  // namespace
 
-// No command ran before the host began to submit it: where the clock of a device, read by a submit, says so,
-// all that it ran was later.
+// No command runs before the host begins to submit it. If a clock that was calibrated by a submit says so,
+// all commands of that device ran later by the difference.
 void Engine::delay_to_submits(Timings& found) {
   std::map<std::pair<size_t, uint64_t>, int64_t> submitted;
   for (const TimedSubmit& submit : found.submits) {
@@ -56,13 +56,13 @@ void Engine::delay_to_submits(Timings& found) {
 
 std::vector<Calibration> Engine::calibrations() {
   std::vector<Calibration> found(slot_count());
-  // Queues of one device share its clock, and are to be compared: they share the calibration too.
+  // Queues of one device share its clock, so they share the calibration too and stay comparable.
   std::map<const Device*, Calibration> clocks;
   for_each_queue([&](Queue& queue) {
     const auto known = clocks.find(&queue.device());
     if (known != clocks.end() && queue.has_timestamps()) {
       found[queue.slot()] = known->second;
-    } else if (queue.slot() < queues_.size()) {  // one that only moves data may go untimed
+    } else if (queue.slot() < queues_.size()) {  // a transfer queue may have no timestamps
       found[queue.slot()] = clocks[&queue.device()] = calibrate(queue.device(), queue.handle());
     }
   });
@@ -78,7 +78,7 @@ bool Engine::clocks_are_read_by_submits() {
 std::vector<uint64_t> Engine::start_timing() {
   const Use use(*this);
   std::lock_guard lock(timing_mutex_);
-  // What was given before is not to be timed, and submitting ends its batch.
+  // Earlier commands must not be timed, and submitting them closes their batch.
   std::vector<uint64_t> before(slot_count());
   for_each_queue([&](Queue& queue) {
     before[queue.slot()] = queue.last_value();
@@ -137,7 +137,7 @@ void Engine::stop_timing() noexcept {
   if (abandoned_.load()) {
     return;
   }
-  std::lock_guard timing_lock(timing_mutex_);  // else another may begin before the log is cleared
+  std::lock_guard timing_lock(timing_mutex_);  // otherwise another thread may begin before the log is cleared
   TimingLog& log = shared_.timings;
   if (log.users.fetch_sub(1) == 1) {
     std::lock_guard lock(log.mutex);

@@ -53,10 +53,10 @@ void Engine::follow_others(size_t queue, const std::vector<CommandList::SharedUs
   }
 }
 
-// Before the host itself reads or writes the memory: until all is done that uses it, or writes it.
+// Before the host accesses the memory directly: waits for all work that uses it, or that writes it.
 void Engine::wait_for_uses(size_t queue, const Buffer& buffer, bool writes) {
   for (size_t slot = 0; slot < slot_count(); ++slot) {
-    if (has_queue(slot) && (slot % queues_.size() == queue || buffer.one_memory())) {
+    if (has_queue(slot) && (slot % queues_.size() == queue || buffer.shares_memory())) {
       queue_at(slot).wait(writes ? buffer.last_write(slot) : buffer.last_use(slot), kForever);
     }
   }
@@ -102,7 +102,7 @@ void Engine::drop_download(size_t queue, const Reading& reading) noexcept {
   try {
     finish_download(queue, reading, nullptr);
   } catch (const Error&) {
-    return;  // closed: what it landed in is gone
+    return;  // the engine was closed and its memory freed
   }
 }
 
@@ -144,7 +144,7 @@ void Engine::copy_between(Buffer& buffer, size_t from, size_t to) {
     return;
   }
   if (buffer.shared()) {
-    follow(to, to + 1, work_given(from, from + 1));
+    follow(to, to + 1, work_points(from, from + 1));
     return;
   }
   if (queue_devices_[from] == queue_devices_[to]) {

@@ -1,12 +1,11 @@
-// What the engine's own files share.
+// Helpers of the engine's source files.
 #pragma once
 
 #include "engine.hpp"
 
 namespace vkd {
 
-// Keeps close() from pulling the queues away under a call. `lost_too`: of an engine that no longer works,
-// too.
+// Prevents close() from destroying the queues during a call. `lost_too`: also allowed on a lost engine.
 class Engine::Use {
  public:
   explicit Use(Engine& engine, bool lost_too = false) : engine_(engine) {

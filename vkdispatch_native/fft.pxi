@@ -1,6 +1,6 @@
-# VkFFT: a transform becomes plain data, see libs/vkfft.hpp.
+# VkFFT: plans a transform as plain data, see libs/vkfft.hpp.
 
-cdef bytes _plain(const vector[byte]& contents):
+cdef bytes _to_bytes(const vector[byte]& contents):
     return (<const char*>contents.data())[: contents.size()] if contents.size() else b""
 
 
@@ -10,7 +10,7 @@ cdef tuple _fft_passes(const vector[CppFftPass]& passes):
     for i in range(passes.size()):
         numbers = tuple([passes[i].buffers[j] for j in range(passes[i].buffers.size())])
         groups = (fft_groups(passes[i], 0), fft_groups(passes[i], 1), fft_groups(passes[i], 2))
-        found.append((passes[i].kernel, numbers, _plain(passes[i].push_constants), groups))
+        found.append((passes[i].kernel, numbers, _to_bytes(passes[i].push_constants), groups))
     return tuple(found)
 
 
@@ -22,20 +22,20 @@ cdef tuple _fft_kernels(const CppFftProgram& program):
 
 cdef tuple _fft_buffers(const CppFftProgram& program):
     cdef size_t i
-    return tuple([(program.buffers[i].size, _plain(program.buffers[i].contents))
+    return tuple([(program.buffers[i].size, _to_bytes(program.buffers[i].contents))
                   for i in range(program.buffers.size())])
 
 
 cdef cbool _run_fft(void* context, CppFftProgram* program) noexcept with gil:
-    cdef list state = <list>context  # the caller's function, and room for what it raises
+    cdef list state = <list>context  # the caller's function, and the exception it raises
     cdef size_t i
     cdef bytes contents
     try:
-        made = state[0](_fft_kernels(program[0]), _fft_buffers(program[0]), _fft_passes(program.forward))
-        if len(made) != program.buffers.size():
-            raise ValueError(f"run: expected the contents of {program.buffers.size()} buffers, got {len(made)}")
+        results = state[0](_fft_kernels(program[0]), _fft_buffers(program[0]), _fft_passes(program.forward))
+        if len(results) != program.buffers.size():
+            raise ValueError(f"run: expected the contents of {program.buffers.size()} buffers, got {len(results)}")
         for i in range(program.buffers.size()):
-            contents = made[i]
+            contents = results[i]
             if <uint64_t>len(contents) != program.buffers[i].size:
                 raise ValueError(f"run: buffer {i} has {program.buffers[i].size} bytes, got {len(contents)}")
             program.buffers[i].contents.resize(len(contents))

@@ -1,4 +1,4 @@
-# The launcher: from the arguments of a Python call to one appended dispatch.
+# The launcher: turns the arguments of a Python call into one appended dispatch.
 
 # ---- launching
 
@@ -7,28 +7,28 @@ cdef enum SlotKind:
 
 cdef struct Slot:
     SlotKind kind
-    uint32_t offset  # in the argument block; of a buffer: its shape's, if it has one
+    uint32_t offset  # in the argument block; for a buffer: of its shape, if the kernel takes it
     cbool has_shape
-    cbool planar  # the kernel indexes it by two axes: its shape must have no third
+    cbool planar  # the kernel indexes it by two axes: its shape must not have a third
     uint32_t size
-    uint64_t least, most  # bytes of a buffer; most 0: any number
+    uint64_t least, most  # size limits of a buffer in bytes; most 0: none
     cbool uniform  # a buffer whose first `least` bytes are bound as a uniform block
-    cbool addressed  # a buffer that is not bound: its address goes to address_offset
+    cbool addressed  # a buffer that is not bound: its address is written to address_offset
     uint32_t address_offset
     cbool has_length
-    uint32_t length_offset  # where a buffer's bytes go, as uint64
-    cbool in_words  # the kernel reaches a buffer's elements by words of 32 bits: the last one is bound whole
-    PyObject* element  # what a buffer's var_type must be, or `twin`; NULL: anything
+    uint32_t length_offset  # offset of a buffer's size in bytes, as uint64
+    cbool in_words  # the kernel accesses elements as 32-bit words: the last word is bound completely
+    PyObject* element  # the required var_type of a buffer, or `twin`; NULL: any
     PyObject* twin
     char code  # struct format character of a scalar
     uint32_t binding
     cbool reads
     cbool writes
-    int view_type  # of an image
-    int kind_or_format  # of a sampled image: vkd::Numeric; of a storage image: VkFormat
+    int view_type  # for an image
+    int kind_or_format  # for a sampled image: vkd::Numeric; for a storage image: VkFormat
 
 
-# Slots are made once and stay as they are: launchers copy the struct, and keep the object for what it points to.
+# Slots are immutable. Launchers copy the struct and keep the object alive for the pointers in it.
 cdef class ArgumentSlot:
     cdef Slot slot
 
@@ -91,7 +91,7 @@ cdef class ValueSlot(ArgumentSlot):
 
 
 cdef uint64_t _end_of(const Slot& slot) noexcept:
-    """Where the last byte ends that a slot takes of the argument block."""
+    """Return the end of the slot's bytes in the argument block."""
     cdef uint64_t end = <uint64_t>slot.offset + slot.size
     if slot.addressed:
         end = max(end, <uint64_t>slot.address_offset + 8)
@@ -101,14 +101,14 @@ cdef uint64_t _end_of(const Slot& slot) noexcept:
 
 
 cdef uint32_t _descriptor_of(const Slot& slot) noexcept:
-    """The VkDescriptorType that a slot is bound as."""
+    """Return the VkDescriptorType of a slot's binding."""
     if slot.kind == BUFFER_SLOT:
         return UNIFORM_BUFFER if slot.uniform else STORAGE_BUFFER
     return SAMPLED_IMAGE if slot.kind == SAMPLER_SLOT else STORAGE_IMAGE
 
 
 cdef bint _pack_scalar(char code, char* target, object value):
-    """Whether the value could be packed; anything out of the ordinary is left to the checking path."""
+    """Pack a value. Return False for unusual values, which are left to the checking path."""
     cdef double real
     cdef float single
     cdef int64_t signed
@@ -120,7 +120,7 @@ cdef bint _pack_scalar(char code, char* target, object value):
             if isinf(single) and not isinf(real):
                 return False
             if fabs(real) > 16777216.0 and not PyFloat_Check(value):
-                return False  # perhaps an int that has no float32
+                return False  # perhaps an int that float32 cannot represent
             memcpy(target, &single, 4)
         elif code == b"d":
             real = PyFloat_AsDouble(value)
@@ -128,7 +128,7 @@ cdef bint _pack_scalar(char code, char* target, object value):
                 return False
             memcpy(target, &real, 8)
         elif code in (b"i", b"h", b"q"):
-            signed = PyNumber_Index(value)  # of a float an assignment would take the whole part
+            signed = PyNumber_Index(value)  # an assignment would truncate a float
             if code == b"i":
                 if signed != <int32_t>signed:
                     return False
@@ -159,7 +159,7 @@ cdef bint _pack_scalar(char code, char* target, object value):
 cdef bint _is_coarse(const uint64_t* sizes, uint64_t width, uint64_t least, bint wide,
                      uint64_t step) noexcept nogil:
     cdef uint64_t surplus = (width - sizes[0] % width) % width
-    # with room above, so that ids of surplus invocations do not wrap around
+    # leave a margin, so that ids of surplus invocations do not wrap around
     if least == 0 or sizes[0] % step != 0 or (sizes[0] > 0xFFFF0000u and not wide):
         return False
     return least == 1 or (sizes[0] * sizes[1] * sizes[2] >= least and surplus * 8 <= sizes[0])
@@ -179,7 +179,7 @@ cdef class Launcher:
     cdef Engine engine
     cdef Plan plan
     cdef vector[Slot] slots
-    cdef tuple described  # keeps alive what slots point to
+    cdef tuple slot_objects  # keeps objects alive that slots point to
     cdef uint32_t argument_size
     cdef int32_t uniform_binding
     cdef int exec_offset
@@ -199,21 +199,22 @@ cdef class Launcher:
         cdef vector[Slot] bound_slots
         cdef int axis
         cdef int resources = 0
-        cdef tuple described = tuple(slots)
+        cdef tuple slot_objects = tuple(slots)
         cdef int64_t farthest = max(exec_offset + (12 if wide and exec_offset >= 0 else 0), groups_offset)
         if self.engine is not None:
             raise RuntimeError("a launcher is initialized once")
         if plan.engine is not engine:
             raise ValueError("plan: it belongs to another context")
         if argument_size > MAX_ARGUMENTS:
-            raise ValueError(f"the arguments take {argument_size} bytes, {MAX_ARGUMENTS} are possible")
+            raise ValueError(f"the arguments take {argument_size} bytes; the limit is {MAX_ARGUMENTS}")
         _check_arguments(plan.open(), argument_size, uniform_binding)
         if plan.open().binding_count() > MAX_BINDINGS:
-            raise ValueError(f"{plan.open().binding_count()} bound buffers and images are more than {MAX_BINDINGS}")
+            raise ValueError(f"{plan.open().binding_count()} bound buffers and images exceed the limit of "
+                             f"{MAX_BINDINGS}")
         bound = {uniform_binding} if uniform_binding >= 0 else set()
         _bind_blocks(plan.open(), bound)
         kinds = {}  # binding -> VK_DESCRIPTOR_TYPE_*
-        for item in described:
+        for item in slot_objects:
             if not isinstance(item, ArgumentSlot) or (<ArgumentSlot>item).slot.kind == NO_SLOT:
                 raise TypeError(f"slots: expected a BufferSlot, SamplerSlot, ImageSlot, ScalarSlot or ValueSlot, got "
                                 f"{item!r}")
@@ -230,16 +231,16 @@ cdef class Launcher:
                     bound.add(slot.binding)
                     kinds[slot.binding] = _descriptor_of(slot)
             if slot.uniform and slot.least > engine.open().limits().uniform_range:
-                raise ValueError(f"slots: a uniform block of {slot.least} bytes, the device takes "
+                raise ValueError(f"slots: a uniform block of {slot.least} bytes; the device's limit is "
                                  f"{engine.open().limits().uniform_range}")
             bound_slots.push_back(slot)
         if resources > MAX_BINDINGS:
-            raise ValueError(f"slots: {resources} buffers and images are more than {MAX_BINDINGS}")
+            raise ValueError(f"slots: {resources} buffers and images exceed the limit of {MAX_BINDINGS}")
         if bound != set(range(plan.open().binding_count())):
             raise ValueError(f"slots: they bind {sorted(bound)}, the plan has {plan.open().binding_count()} bindings")
         for binding, kind in kinds.items():
             if plan.open().type(binding) != kind:
-                raise ValueError(f"slots: binding {binding} of the plan is of another kind")
+                raise ValueError(f"slots: binding {binding} of the plan is of another type")
         if farthest >= 0 and farthest + 12 > <int64_t>argument_size:
             raise ValueError("exec_offset, groups_offset: beyond the argument block")
         for axis in range(3):
@@ -248,7 +249,7 @@ cdef class Launcher:
             if self.local_size[axis] == 0 or self.max_groups[axis] == 0:
                 raise ValueError("local_size, max_groups: expected positive ints")
         self.slots = bound_slots
-        self.described = described
+        self.slot_objects = slot_objects
         self.engine = engine
         self.plan = plan
         self.argument_size = argument_size
@@ -265,7 +266,7 @@ cdef class Launcher:
             raise ValueError("coarse_width, coarse_step: expected positive ints")
 
     cdef bint grid(self, object limit, bint limit_is_groups, char* block, CppGroups* groups):
-        """The workgroups for a launch limit; also writes the limit into the argument block."""
+        """Set the workgroups for a launch limit, and write the limit into the argument block."""
         cdef uint64_t sizes[3]
         cdef uint64_t counts[3]
         cdef uint32_t bounds[3]
@@ -325,7 +326,7 @@ cdef class Launcher:
         return True
 
     cdef bint put_image(self, Slot* slot, object native, CppBinding* b) except -1:
-        """Fill in the binding of a sampler or storage image; false when it is not what the slot wants."""
+        """Fill in the binding of a sampler or storage image. Return False if it does not match the slot."""
         cdef Sampler sampler
         cdef Image image
         memset(b, 0, sizeof(b[0]))
@@ -341,7 +342,7 @@ cdef class Launcher:
             if not isinstance(native, Image):
                 return False
             image = <Image>native
-        if image.engine is not self.engine or image.ptr == NULL or image.doomed.load():
+        if image.engine is not self.engine or image.ptr == NULL or image.destroy_requested.load():
             return False
         if self.plan.open().refuses(slot.binding, image.ptr[0]):
             return False
@@ -358,7 +359,7 @@ cdef class Launcher:
 
     cdef bint prepare(self, tuple arguments, object limit, bint limit_is_groups, char* block, CppBinding* bindings,
                       CppDispatch* dispatch, list resources) except -1:
-        """Fill in the dispatch, and `resources` unless None; false when an argument is not of the expected kind."""
+        """Fill in the dispatch, and `resources` unless None. Return False if an argument has an unexpected type."""
         cdef size_t i
         cdef Slot* slot
         cdef uint32_t count = 0
@@ -383,7 +384,7 @@ cdef class Launcher:
                 if not isinstance(native, Buffer):
                     return False
                 buffer = <Buffer>native
-                if buffer.engine is not self.engine or buffer.ptr == NULL or buffer.doomed.load():
+                if buffer.engine is not self.engine or buffer.ptr == NULL or buffer.destroy_requested.load():
                     return False
                 if slot.element != NULL:
                     kind = argument.var_type
@@ -412,7 +413,7 @@ cdef class Launcher:
                     b.renews = buffer.ptr.take_announcement() and not slot.reads
                 if slot.element != NULL:
                     for axis in range(<int>i):
-                        # one memory as two types, of which a kernel takes each to be apart from the other
+                        # one memory as two types, which a kernel assumes not to overlap
                         if (self.slots[axis].element != NULL and self.slots[axis].element != slot.element
                                 and (slot.writes or self.slots[axis].writes)
                                 and (<Buffer>arguments[axis]._native).ptr == buffer.ptr):
@@ -473,9 +474,9 @@ cdef class Launcher:
         if queue != -2:
             first = engine.least_busy() if queue == -1 else _queue_range(self.engine, queue)[0]
             last = first + 1
-        # Packing values may run any Python code, and other threads run any time: either may give up a buffer that
-        # has been found alive.
-        hold = engine.hold()
+        # Packing values may run any Python code, and other threads may run at any time. Both may destroy a buffer
+        # that was found alive.
+        hold = engine.begin_hold()
         try:
             if not self.prepare(arguments, limit, limit_is_groups, block, bindings, &dispatch, None):
                 return False
@@ -483,11 +484,11 @@ cdef class Launcher:
                 (<CallRecorder>call_recorder).note_launch(self, arguments, dispatch, queue)
             if engine.queue_count() == 1:
                 crowded = engine.append(dispatch, first, last)
-            else:  # whoever shares memory between queues may be waiting with the lock for it
+            else:  # a thread that shares memory between queues may hold the lock while it waits for the GIL
                 with nogil:
                     crowded = engine.append(dispatch, first, last)
         finally:
-            engine.let_go(hold)
+            engine.end_hold(hold)
         if crowded:
             with nogil:
                 engine.make_room()
@@ -503,19 +504,19 @@ cdef class Launcher:
         cdef unsigned int hold
         cdef bint done = False
         commands.open()
-        mark_unfit()
+        mark_unrepeatable()
         if commands.engine is not self.engine:
             return None
         engine = self.engine.open()
         while not done:
             resources = [self.plan]
-            hold = engine.hold()
+            hold = engine.begin_hold()
             try:
                 if not self.prepare(arguments, limit, limit_is_groups, block, bindings, &dispatch, resources):
                     return None
                 done = commands.record_dispatch(dispatch, resources, &offset)
             finally:
-                engine.let_go(hold)
+                engine.end_hold(hold)
             if not done:
                 commands.wait_until_free()
         return offset, (<const char*>block)[: self.argument_size]

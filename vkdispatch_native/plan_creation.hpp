@@ -1,4 +1,4 @@
-// A plan on its way: the driver may take minutes to compile it, and who waits for it may leave.
+// Creates a plan in the background: the driver may take minutes, and the caller may stop waiting.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@ namespace vkd {
 
 class PlanCreation final : public Background {
  public:
-  // What Engine::create_plan takes.
+  // The arguments of Engine::create_plan.
   struct Request {
     std::vector<uint32_t> spirv;
     std::vector<int> binding_types;
@@ -26,27 +26,27 @@ class PlanCreation final : public Background {
   };
 
   static std::shared_ptr<PlanCreation> start(std::shared_ptr<Engine> engine, Request request) {
-    auto made = std::make_shared<PlanCreation>(std::move(engine), std::move(request));
-    Background::start(made);
-    return made;
+    auto creation = std::make_shared<PlanCreation>(std::move(engine), std::move(request));
+    Background::start(creation);
+    return creation;
   }
 
   PlanCreation(std::shared_ptr<Engine> engine, Request request)
       : engine_(std::move(engine)), request_(std::move(request)) {}
 
   ~PlanCreation() override {
-    if (plan_ != nullptr) {  // nobody waited for it
+    if (plan_ != nullptr) {  // the caller stopped waiting
       engine_->retire(plan_);
     }
   }
 
-  // Once wait() returned: the plan, which is then the caller's. Throws what create_plan throws.
+  // Call it after wait(). The caller then owns the plan. Throws what create_plan throws.
   Plan* take() {
     check();
     return std::exchange(plan_, nullptr);
   }
 
-  // How many are under way.
+  // The number of creations in progress.
   static int running() noexcept { return running_.load(); }
 
  private:

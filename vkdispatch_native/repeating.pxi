@@ -1,28 +1,28 @@
-# Calls of functions on arrays that are repeated: recorded once, then given to the queues by one native call.
+# Repeated calls of functions on arrays: recorded once, then appended to the queues by one native call.
 #
-# While a function runs for the first time a CallRecorder notes what it gives to the queues and which buffers it makes
-# and gives up. That becomes a BoundCall, which does the same with other buffers in the place of the arguments.
+# While a function runs for the first time, a CallRecorder records what it appends to the queues, and the buffers it
+# creates and drops. The result is a BoundCall, which repeats this with other buffers as arguments.
 
 cdef extern from *:
     """
     static thread_local PyObject* vkd_call_recorder = nullptr;
     """
-    PyObject* call_recorder "vkd_call_recorder"  # the CallRecorder at work in this thread, or NULL
+    PyObject* call_recorder "vkd_call_recorder"  # the CallRecorder active in this thread, or NULL
 
 cdef extern from "<stdlib.h>" nogil:
     char* getenv(const char* name)
 
-DEF MOST_BOUND_CALLS = 1024  # of a context; what was used longest ago goes first
-DEF MOST_CONSTANT_BYTES = 1 << 16  # of what a call writes from the host
-DEF MOST_TRIES = 4  # recordings of a call that cannot be bound
+DEF MOST_BOUND_CALLS = 1024  # per context; the least recently used ones are dropped first
+DEF MOST_CONSTANT_BYTES = 1 << 16  # that a call writes from the host
+DEF MOST_TRIES = 4  # recordings of a call that turned out not to be repeatable
 
 cdef enum StepKind:
     CREATE_STEP, LAUNCH_STEP, COPY_STEP, NO_STEP
 
 cdef struct Step:
     StepKind kind
-    size_t slot  # what is created, or copied to
-    size_t source  # what is copied from
+    size_t slot  # created, or target of a copy
+    size_t source  # source of a copy
     uint64_t size
     cbool renewable
     cbool steady
@@ -42,19 +42,19 @@ cdef struct Patch:
 
 
 class Parameter(int):
-    """A number of a recorded call that is another one in equal calls: it goes to kernels as it is."""
+    """A number that differs between equal calls. It is passed to kernels unchanged."""
 
 
 cdef class Turns:
-    """Buffers of which any will do: the calls that follow one another take another one each."""
+    """Interchangeable buffers: successive calls use them in turn."""
 
-    cdef list buffers  # weak references, as each refers to this
+    cdef list buffers  # weak references, since each buffer refers to this object
     cdef size_t last
 
-    cdef Buffer next(self, Buffer otherwise):
+    cdef Buffer next(self, Buffer fallback):
         self.last = (self.last + 1) % len(self.buffers)
         found = self.buffers[self.last]()
-        return otherwise if found is None else <Buffer>found
+        return fallback if found is None else <Buffer>found
 
 
 def take_turns(buffers):
@@ -66,7 +66,7 @@ def take_turns(buffers):
 
 
 cdef class BoundCall:
-    """What a call comes to: steps on buffers by slot. First come the arguments, each memory once."""
+    """The recorded steps of a call, on buffers by slot. The first slots are the arguments, each memory once."""
 
     cdef vector[Step] steps
     cdef vector[CppBinding] bindings
@@ -75,25 +75,25 @@ cdef class BoundCall:
     cdef vector[Patch] patches
     cdef size_t argument_count
     cdef size_t slot_count
-    cdef list fixed  # (slot, Buffer): what lies in the context, such as counters
+    cdef list fixed  # (slot, Buffer): buffers of the context, such as counters
     cdef list plans
-    cdef tuple results  # slots of new buffers that are returned
+    cdef tuple results  # slots of the new buffers that are returned
     cdef object finish
-    cdef list sources  # of the parameters after those that calls are made with: functions
+    cdef list sources  # functions for the parameters beyond those of the call
 
-    cdef bint find_buffers(self, list given, vector[CppBuffer*]& buffers) except -1:
-        """Whether all that the call uses is there."""
+    cdef bint find_buffers(self, list natives, vector[CppBuffer*]& buffers) except -1:
+        """Fill in the buffers. Return False if something that the call uses was destroyed."""
         cdef Buffer buffer
         cdef size_t slot
         for slot in range(self.argument_count):
-            buffer = <Buffer>given[slot]
-            if buffer.ptr == NULL or buffer.doomed.load():
+            buffer = <Buffer>natives[slot]
+            if buffer.ptr == NULL or buffer.destroy_requested.load():
                 return False
             buffers[slot] = buffer.ptr
         for slot, buffer in self.fixed:
             if buffer.turns is not None:
                 buffer = buffer.turns.next(buffer)
-            if buffer.ptr == NULL or buffer.doomed.load() or (anywhere_poisoned() and buffer.ptr.poisoned()):
+            if buffer.ptr == NULL or buffer.destroy_requested.load() or (anywhere_poisoned() and buffer.ptr.poisoned()):
                 return False
             buffers[slot] = buffer.ptr
         for plan in self.plans:
@@ -101,16 +101,16 @@ cdef class BoundCall:
                 return False
         return True
 
-    cdef int leave_out(self, size_t slot) except -1:
-        """Have a buffer be there, instead of being made."""
+    cdef int skip_creation(self, size_t slot) except -1:
+        """Use an existing buffer for this slot instead of creating one."""
         cdef size_t i
         for i in range(self.steps.size()):
             if self.steps[i].kind == CREATE_STEP and self.steps[i].slot == slot:
                 self.steps[i].kind = NO_STEP
         return 0
 
-    cdef int copy_at_first(self, size_t slot, size_t source) except -1:
-        """Have a buffer begin with what another one holds."""
+    cdef int insert_copy(self, size_t slot, size_t source) except -1:
+        """Initialize a new buffer with a copy of another one."""
         cdef vector[Step] steps
         cdef Step copy
         for i in range(self.steps.size()):
@@ -124,11 +124,11 @@ cdef class BoundCall:
         self.steps = steps
         return 0
 
-    cdef list run(self, Engine owner, list given, tuple parameters):
-        """Do the call with these Buffers and numbers. Return the new ones; None: something is not there any more."""
+    cdef list run(self, Engine owner, list natives, tuple parameters):
+        """Run the call on these Buffers and parameters. Return the new Buffers; None if a resource was destroyed."""
         cdef CppEngine* engine = owner.open()
         cdef vector[CppBuffer*] buffers
-        cdef vector[CppBuffer*] made
+        cdef vector[CppBuffer*] created
         cdef vector[CppBinding] bindings
         cdef vector[byte] arguments
         cdef const byte* block = self.arguments.data()
@@ -143,7 +143,7 @@ cdef class BoundCall:
         cdef unsigned int hold
         cdef list results
         buffers.resize(self.slot_count)
-        made.resize(self.slot_count)
+        created.resize(self.slot_count)
         bindings = self.bindings
         if not self.patches.empty():
             arguments = self.arguments
@@ -153,7 +153,7 @@ cdef class BoundCall:
                 if not _pack_scalar(patch.code, <char*>&arguments[patch.offset], parameters[patch.number]):
                     return None
         try:
-            # before the hold: where there is no memory, what was given up comes back only while nobody holds
+            # Before the hold: when memory is short, dropped buffers are freed only while there is no hold.
             for i in range(self.steps.size()):
                 step = &self.steps[i]
                 if step.kind == CREATE_STEP:
@@ -161,14 +161,14 @@ cdef class BoundCall:
                     if buffer == NULL:
                         with nogil:
                             buffer = engine.create_buffer(step.size, False, True)
-                    buffers[step.slot] = made[step.slot] = buffer
+                    buffers[step.slot] = created[step.slot] = buffer
                     if step.renewable:
                         buffer.set_renewable()
                     if step.steady:
                         buffer.set_steady()
-            hold = engine.hold()
+            hold = engine.begin_hold()
             try:
-                if not self.find_buffers(given, buffers):
+                if not self.find_buffers(natives, buffers):
                     return None
                 for i in range(self.steps.size()):
                     step = &self.steps[i]
@@ -191,44 +191,44 @@ cdef class BoundCall:
                         with nogil:
                             crowded |= engine.copy(buffers[step.slot][0], buffers[step.source][0], 0, last)
             finally:
-                engine.let_go(hold)
+                engine.end_hold(hold)
             results = []
             for slot in self.results:
-                results.append(_wrap(owner, made[<size_t>slot]))
-                made[<size_t>slot] = NULL
+                results.append(_wrap(owner, created[<size_t>slot]))
+                created[<size_t>slot] = NULL
         finally:
-            for i in range(made.size()):
-                if made[i] != NULL:
-                    engine.retire(made[i])
+            for i in range(created.size()):
+                if created[i] != NULL:
+                    engine.retire(created[i])
         if crowded:
             with nogil:
                 engine.make_room()
         return results
 
 
-cdef Buffer _wrap(Engine engine, CppBuffer* made):
+cdef Buffer _wrap(Engine engine, CppBuffer* native):
     cdef Buffer buffer = Buffer.__new__(Buffer)
     buffer.engine = engine
     buffer.keep = engine.ptr
-    buffer.ptr = made
-    buffer.resource = made
+    buffer.ptr = native
+    buffer.resource = native
     return buffer
 
 
 cdef class CallRecorder:
-    """Notes what one call of a function comes to, in the thread that has entered it."""
+    """Records one call of a function, in the thread that entered it."""
 
     cdef Engine engine
     cdef dict calls  # of the context
     cdef object key
     cdef BoundCall call
-    cdef dict slots  # Buffer -> slot, but those made in the call, which know theirs
-    cdef list made  # weak references by slot; None: not made in the call
-    cdef dict constants  # slot -> Buffer: made in the call, and written from the host
+    cdef dict slots  # Buffer -> slot, except for those created in the call, which store their slot
+    cdef list created_buffers  # weak references by slot; None: not created in the call
+    cdef dict constants  # slot -> Buffer: created in the call, and written from the host
     cdef size_t argument_count
-    cdef readonly tuple parameters  # what the call is made with
-    cdef bint unfit
-    cdef readonly list arguments  # the buffers given, as Python has them, each as often as it was given
+    cdef readonly tuple parameters  # of the call
+    cdef bint unrepeatable
+    cdef readonly list arguments  # the buffers among the arguments, in order, with repetitions
 
     def __enter__(self):
         global call_recorder
@@ -246,8 +246,8 @@ cdef class CallRecorder:
         found = self.slots.get(buffer)
         if found is not None:
             return found
-        slot = len(self.made)
-        self.made.append(None)
+        slot = len(self.created_buffers)
+        self.created_buffers.append(None)
         self.slots[buffer] = slot
         self.call.fixed.append((slot, buffer))
         return slot
@@ -261,11 +261,11 @@ cdef class CallRecorder:
         return &self.call.steps.back()
 
     cdef int note_created(self, Buffer buffer, uint64_t size, bint shared) except -1:
-        cdef size_t slot = len(self.made)
+        cdef size_t slot = len(self.created_buffers)
         if shared or buffer.engine is not self.engine:
-            self.unfit = True
+            self.unrepeatable = True
             return 0
-        self.made.append(weakref.ref(buffer))
+        self.created_buffers.append(weakref.ref(buffer))
         buffer.recorder = self
         buffer.recorded_slot = slot
         self.add(CREATE_STEP, slot).size = size
@@ -289,14 +289,14 @@ cdef class CallRecorder:
         cdef size_t i
         cdef uint32_t count = 0
         if launcher.engine is not self.engine or queue != -2:
-            self.unfit = True
+            self.unrepeatable = True
             return 0
         slots = []
         for i in range(launcher.slots.size()):
             if launcher.slots[i].kind == BUFFER_SLOT:
                 slots.append(self.slot_of(<Buffer>arguments[i]._native))
             elif launcher.slots[i].kind in (SAMPLER_SLOT, IMAGE_SLOT):
-                self.unfit = True
+                self.unrepeatable = True
                 return 0
             elif type(arguments[i]) is Parameter:
                 patch.offset = self.call.arguments.size() + launcher.slots[i].offset
@@ -320,16 +320,16 @@ cdef class CallRecorder:
             self.call.plans.append(launcher.plan)
         return 0
 
-    cdef int note_written(self, Buffer buffer, int queue) except -1:
-        """The bytes come of what calls are equal by: they are the same each time, and stay on the device."""
+    cdef int note_write(self, Buffer buffer, int queue) except -1:
+        """The bytes follow from the key of the call, so they are the same each time and stay on the device."""
         if buffer.recorder is self and queue in (-1, -2) and buffer.ptr.size() <= MOST_CONSTANT_BYTES:
             self.constants[buffer.recorded_slot] = buffer
         else:
-            self.unfit = True
+            self.unrepeatable = True
         return 0
 
-    cdef bint finds_parameters(self) except -1:
-        """Whether each parameter went to a kernel as it is."""
+    cdef bint has_all_parameters(self) except -1:
+        """Whether every parameter was passed to a kernel unchanged."""
         cdef set numbers = set()
         cdef size_t i
         for i in range(self.call.patches.size()):
@@ -337,7 +337,7 @@ cdef class CallRecorder:
         return len(numbers) == len(self.parameters)
 
     cdef bint keep_constants(self, list returned) except -1:
-        """Whether what the host wrote is only read; it is kept then."""
+        """Keep the buffers written by the host. Return False unless the device only reads them."""
         cdef BoundCall call = self.call
         cdef size_t i, slot, other
         cdef Step* step
@@ -350,67 +350,67 @@ cdef class CallRecorder:
             if call.bindings[i].writes and call.binding_slots[i] in self.constants:
                 return False
         for slot, buffer in self.constants.items():
-            if buffer.ptr == NULL or buffer.doomed.load():
+            if buffer.ptr == NULL or buffer.destroy_requested.load():
                 return False
             if slot not in returned:
                 call.fixed.append((slot, buffer))
-                call.leave_out(slot)
+                call.skip_creation(slot)
                 continue
-            # whoever gets it may change it
+            # the caller may change what is returned
             copy = Buffer(self.engine, buffer.ptr.size())
             copy.copy_from(buffer)
-            other = len(self.made)
-            self.made.append(None)
+            other = len(self.created_buffers)
+            self.created_buffers.append(None)
             call.fixed.append((other, copy))
-            call.copy_at_first(slot, other)
+            call.insert_copy(slot, other)
         return True
 
     cdef int note_copy(self, Buffer target, Buffer source, int queue) except -1:
         if queue not in (-1, -2) or target.engine is not self.engine:
-            self.unfit = True
+            self.unrepeatable = True
             return 0
         self.add(COPY_STEP, self.slot_of(target)).source = self.slot_of(source)
         return 0
 
     def keep(self, results, finish):
-        """Bind the call: results are the native Buffers that it returns; False: it cannot be bound.
+        """Bind the call, which returns the native Buffers `results`. Return False if it is not repeatable.
 
-        `finish(context, arguments, new buffers)` makes of them what the function returns.
+        `finish(context, arguments, new buffers)` creates the function's result from them.
         """
         cdef BoundCall call = self.call
         cdef size_t slot, i
         cdef Buffer buffer
         cdef list returned = []
-        if not self.unfit:
+        if not self.unrepeatable:
             for buffer in results:
                 if buffer.recorder is not self or buffer.recorded_slot in returned:
-                    self.unfit = True
+                    self.unrepeatable = True
                     break
                 returned.append(buffer.recorded_slot)
-        if self.unfit or not self.finds_parameters() or not self.keep_constants(returned):
-            _keep_call(self.calls, self.key, _tries(self.calls, self.key) + 1)
+        if self.unrepeatable or not self.has_all_parameters() or not self.keep_constants(returned):
+            _store_call(self.calls, self.key, _count_tries(self.calls, self.key) + 1)
             return False
-        for slot in range(len(self.made)):
-            buffer = None if self.made[slot] is None else self.made[slot]()
-            if buffer is None or buffer.doomed.load() or slot in returned or slot in self.constants:
+        for slot in range(len(self.created_buffers)):
+            buffer = None if self.created_buffers[slot] is None else self.created_buffers[slot]()
+            if buffer is None or buffer.destroy_requested.load() or slot in returned or slot in self.constants:
                 continue
-            # it outlives the call: the context has it
-            call.leave_out(slot)
+            # it outlives the call, so the context owns it
+            call.skip_creation(slot)
             call.fixed.append((slot, buffer))
         call.argument_count = self.argument_count
-        call.slot_count = len(self.made)
+        call.slot_count = len(self.created_buffers)
         call.results = tuple(returned)
         call.finish = finish
-        _keep_call(self.calls, self.key, call)
+        _store_call(self.calls, self.key, call)
         return True
 
     def drop(self):
-        """Refer to nothing any more: new buffers refer to the recorder for as long as they live."""
-        self.calls = self.key = self.call = self.slots = self.made = None
+        """Drop all references: new buffers keep the recorder alive."""
+        self.calls = self.key = self.call = self.slots = self.created_buffers = None
         self.arguments = self.constants = self.parameters = None
 
 
-cdef int _keep_call(dict calls, object key, object call) except -1:
+cdef int _store_call(dict calls, object key, object call) except -1:
     while len(calls) >= MOST_BOUND_CALLS and key not in calls:
         try:
             calls.pop(next(iter(calls)), None)
@@ -420,15 +420,15 @@ cdef int _keep_call(dict calls, object key, object call) except -1:
     return 0
 
 
-cdef int _tries(dict calls, object key) except -1:
+cdef int _count_tries(dict calls, object key) except -1:
     found = calls.get(key)
     return found if type(found) is int else 0
 
 
-cdef inline int mark_unfit() except -1:
-    """The call that is recorded here does what would not be the same another time."""
+cdef inline int mark_unrepeatable() except -1:
+    """Mark the call that this thread records as not repeatable."""
     if call_recorder != NULL:
-        (<CallRecorder>call_recorder).unfit = True
+        (<CallRecorder>call_recorder).unrepeatable = True
     return 0
 
 
@@ -445,16 +445,16 @@ def repeated_parameter(make):
 
 
 def forbid_repeating():
-    mark_unfit()
+    mark_unrepeatable()
 
 
 def refuse_repeating(CallRecorder recorder not None):
-    recorder.unfit = True
+    recorder.unrepeatable = True
 
 
 cdef object _buffer_type = None
 cdef tuple _buffer_types = ()
-cdef tuple _array_types = ()  # with arguments of their own
+cdef tuple _array_types = ()  # they have arguments of their own
 cdef frozenset _plain_types = frozenset()
 
 
@@ -466,8 +466,8 @@ def set_repeated_types(buffers, arrays, plain):
     _plain_types = frozenset(plain)
 
 
-cdef bint _describe(object value, list key, list buffers) except -1:
-    """Append what calls differ by; False: nobody knows."""
+cdef bint _append_key(object value, list key, list buffers) except -1:
+    """Append what distinguishes calls with this value. Return False for unsupported values."""
     cdef double number
     cdef int64_t bits
     kind = type(value)
@@ -479,7 +479,7 @@ cdef bint _describe(object value, list key, list buffers) except -1:
         key.append(value.var_type)
         key.append(value.is_writable)
         key.append(value._order)
-        for i in range(len(buffers)):  # which arguments are one memory
+        for i in range(len(buffers)):  # whether it is the same memory as an earlier argument
             if buffers[i]._native is value._native:
                 key.append(i)
                 break
@@ -502,7 +502,7 @@ cdef bint _describe(object value, list key, list buffers) except -1:
         key.append(kind)
         key.append(len(value))
         for item in value:
-            if not _describe(item, key, buffers):
+            if not _append_key(item, key, buffers):
                 return False
         return True
     if isinstance(value, type):
@@ -511,7 +511,7 @@ cdef bint _describe(object value, list key, list buffers) except -1:
     if kind in _array_types:
         key.append(kind)
         key.append(value.mapping)
-        return _describe(value.arguments, key, buffers)
+        return _append_key(value.arguments, key, buffers)
     if kind in _plain_types:
         key.append(value)
         return True
@@ -530,12 +530,12 @@ def repeat(function, tuple args not None, dict kwargs not None, tuple parameters
     if call_recorder != NULL:
         return None
     for item in args:
-        if not _describe(item, key, buffers):
+        if not _append_key(item, key, buffers):
             return None
-    key.append(len(args))  # what follows is not by position
+    key.append(len(args))  # separates positional and keyword arguments
     for name, item in kwargs.items():
         key.append(name)
-        if not _describe(item, key, buffers):
+        if not _append_key(item, key, buffers):
             return None
     if buffers:
         context = buffers[0].context
@@ -561,38 +561,38 @@ def repeat(function, tuple args not None, dict kwargs not None, tuple parameters
         call = <BoundCall>found
         for make in call.sources:
             parameters += (make(),)
-        made = call.run(engine, natives, parameters)
-        if made is not None:
-            if len(calls) > MOST_BOUND_CALLS // 2:  # what is used stays
+        results = call.run(engine, natives, parameters)
+        if results is not None:
+            if len(calls) > MOST_BOUND_CALLS // 2:  # keep recently used calls
                 calls[found_key] = calls.pop(found_key, call)
-            return (call.finish(context, buffers, made),)
+            return (call.finish(context, buffers, results),)
         calls.pop(found_key, None)
         return None
     if found is not None and found >= MOST_TRIES:
         return None
-    return _recorder(engine, calls, found_key, buffers, natives, parameters)
+    return _make_recorder(engine, calls, found_key, buffers, natives, parameters)
 
 
-cdef CallRecorder _recorder(Engine engine, dict calls, object key, list buffers, list natives,
-                            tuple parameters):
-    cdef CallRecorder made = CallRecorder.__new__(CallRecorder)
+cdef CallRecorder _make_recorder(Engine engine, dict calls, object key, list buffers, list natives,
+                                 tuple parameters):
+    cdef CallRecorder recorder = CallRecorder.__new__(CallRecorder)
     cdef list patched = []
     for number, value in enumerate(parameters):
         parameter = Parameter(value)
         parameter.number = number
         patched.append(parameter)
-    made.parameters = tuple(patched)
-    made.engine = engine
-    made.calls = calls
-    made.key = key
-    made.arguments = buffers
-    made.argument_count = len(natives)
-    made.slots = {native: slot for slot, native in enumerate(natives)}
-    made.made = [None] * len(natives)
-    made.constants = {}
-    made.call = BoundCall.__new__(BoundCall)
-    made.call.fixed = []
-    made.call.plans = []
-    made.call.sources = []
-    return made
+    recorder.parameters = tuple(patched)
+    recorder.engine = engine
+    recorder.calls = calls
+    recorder.key = key
+    recorder.arguments = buffers
+    recorder.argument_count = len(natives)
+    recorder.slots = {native: slot for slot, native in enumerate(natives)}
+    recorder.created_buffers = [None] * len(natives)
+    recorder.constants = {}
+    recorder.call = BoundCall.__new__(BoundCall)
+    recorder.call.fixed = []
+    recorder.call.plans = []
+    recorder.call.sources = []
+    return recorder
 

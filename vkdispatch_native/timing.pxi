@@ -1,4 +1,4 @@
-# What was timed, as plain tuples.
+# Timed commands as plain tuples.
 
 # ---- timing
 

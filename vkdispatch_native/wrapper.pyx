@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=False, embedsignature=False, auto_pickle=False, freethreading_compatible=True
-"""The engine as Python sees it: argument conversion, errors and the GIL. See __init__.pyi for what each name does."""
+"""The engine's Python interface: argument conversion, errors and the GIL. __init__.pyi documents each name."""
 
 cimport cython
 
@@ -41,7 +41,7 @@ cdef int raise_error() except -1:
     cdef string text
     cdef int kind = current_error(text)
     if kind == INTERRUPTED:
-        return -1  # the handler's exception is there already
+        return -1  # the handler's exception is already set
     message = text.decode("utf-8", "replace")
     if kind < 0:
         raise RuntimeError(message)
@@ -56,11 +56,11 @@ def set_error_types(vulkan, device_lost, out_of_memory, device_timeout):
 include "declarations.pxi"
 
 cdef extern from "Python.h":
-    int check_signals "PyErr_CheckSignals"()  # leaves its exception where it is
+    int check_signals "PyErr_CheckSignals"()  # leaves its exception set
     unsigned long thread_number "PyThread_get_thread_ident"() nogil
 
-# The thread that ends the process, once it does. Where the interpreter ends, asking for its lock ends the thread,
-# which must not happen inside of C++: others ask no more.
+# The thread that ends the process. During interpreter shutdown, acquiring the GIL ends any other thread, which must
+# not happen inside C++. So other threads no longer check for signals.
 cdef atomic[unsigned long] _ending_thread
 
 
@@ -88,7 +88,7 @@ cdef extern from "<signal.h>" nogil:
     int SIGINT
     sighandler_t signal(int number, sighandler_t handler)
 
-# Engines that threads are about to make: a device must not come up while the process ends and its driver goes.
+# Engines under creation. No device may be created while the process ends and unloads its driver.
 cdef atomic[int] _making
 SECONDS_TO_MAKE = 20
 
@@ -101,20 +101,20 @@ def _shutdown():
     while _making.load() > 0 and monotonic() < patience:
         sleep(0.001)
     _finish_compiling()
-    cdef bint deserted = CppPlanCreation.running() > 0  # closing would wait for the driver's compiler
+    cdef bint compiling = CppPlanCreation.running() > 0  # closing would wait for the driver's compiler
     interrupt = None
     for reference in _engines.data.copy():
         engine = reference()
         if engine is None:
             continue
-        if deserted:
+        if compiling:
             (<Engine>engine).abandon()
             continue
         try:
             engine.close()
         except BaseException as error:
             interrupt = error
-            # Nobody wants to wait: the next one ends the process at once.
+            # The user does not want to wait: the next interrupt ends the process immediately.
             signal(SIGINT, SIG_DFL)
     CppInstance.destroy()
     if interrupt is not None:
@@ -131,7 +131,7 @@ def initialize(bint debug):
 
 
 def _after_fork():
-    """Leave everything of Vulkan to the parent: its threads and locks did not come along."""
+    """Leave all Vulkan objects to the parent: the child has none of its threads, and locks may be held."""
     global _ending
     _ending = True
     atexit.unregister(_shutdown)
@@ -153,7 +153,7 @@ def take_messages():
     return [(m.first, m.second.decode("utf-8", "replace")) for m in cpp_take_messages()]
 
 
-# Objects of all contexts, each with a number of its own.
+# Numbers of objects, unique over all contexts.
 cdef atomic[uint64_t] _numbers
 
 
@@ -165,7 +165,7 @@ def allocation_count():
     return cpp_allocation_count() if allocations_are_counted() else None
 
 
-cdef dict _properties(int index, CppDeviceProperties& p):
+cdef dict _property_dict(int index, CppDeviceProperties& p):
     cdef uint32_t version = p.core.apiVersion
     limits = p.core.limits
     return {
@@ -229,7 +229,7 @@ def device_properties():
     cdef shared_ptr[CppInstance] instance = CppInstance.get()
     for i in range(instance.get().physical_devices().size()):
         properties = query_properties(instance.get().handle(), instance.get().physical_devices()[i])
-        result.append(_properties(i, properties))
+        result.append(_property_dict(i, properties))
     return result
 
 
@@ -239,7 +239,7 @@ def foreign_properties(uint64_t instance, uint64_t physical_device):
     cdef VkInstance instance_handle = <VkInstance><uintptr_t>instance
     CppInstance.borrow(instance_handle, physical, False)
     properties = query_properties(instance_handle, physical)
-    return _properties(0, properties)
+    return _property_dict(0, properties)
 
 
 def known_features():
@@ -250,7 +250,7 @@ def known_features():
     ]
 
 
-cdef vector[string] _texts(names):
+cdef vector[string] _to_strings(names):
     cdef vector[string] result
     for name in names:
         result.push_back(name.encode())
@@ -260,16 +260,16 @@ cdef vector[string] _texts(names):
 # ---- the compiler
 
 FORK_PATIENCE_NS = EXIT_PATIENCE_NS = 1_000_000_000
-cdef bint _threaded = False
+cdef bint _hooks_registered = False
 
 
-cdef int _expect_threads() except -1:
-    """See to it that calls in the background disturb neither the end of the process nor forks."""
-    global _threaded
-    if not _threaded:
-        _threaded = True
+cdef int _register_thread_hooks() except -1:
+    """Register hooks so that background calls interfere neither with process exit nor with forks."""
+    global _hooks_registered
+    if not _hooks_registered:
+        _hooks_registered = True
         atexit.register(_finish_compiling)
-        # A thread does not come along in a fork, and what it had locked would stay so.
+        # The child of a fork does not have the thread, so locks that it held would stay locked.
         os.register_at_fork(before=_finish_compiling_before_fork, after_in_child=_forget_background)
     return 0
 
@@ -304,9 +304,9 @@ def compile_glsl(str source not None, str path not None="", int vulkan_minor=2, 
         options.includes[CppDirective(place.encode(), name.encode(), quoted)] = target.encode()
     for name, content in texts.items():
         if not name or not name.isprintable() or '"' in name:
-            raise ValueError(f"texts: {name!r} cannot be the name of a file that is included")
+            raise ValueError(f"texts: {name!r} cannot be the name of an included file")
         options.texts[name.encode()] = content.encode()
-    _expect_threads()
+    _register_thread_hooks()
     cdef shared_ptr[CppCompilation] compilation = CppCompilation.start(text, options)
     with nogil:
         compilation.get().wait()
@@ -323,29 +323,29 @@ def compile_count():
 
 
 def prepare_compiler():
-    _expect_threads()
+    _register_thread_hooks()
     cpp_prepare_compiler()
 
 # ---- engine
 
 
-cdef list _queues(vector[CppQueueHandle] queues):
+cdef list _queue_tuples(vector[CppQueueHandle] queues):
     return [(queue.family, queue.index if queue.index != UNKNOWN_INDEX else None, <uintptr_t>queue.handle)
             for queue in queues]
 
 
 cdef class Engine:
     cdef shared_ptr[CppEngine] ptr
-    cdef list notes  # of tickets: what the messages of errors that kernels note are made of
+    cdef list notes  # by ticket: what error messages are created from
     cdef object on_found
-    cdef object samplers  # settings -> SamplerState: devices grant a few thousand samplers only
+    cdef object samplers  # settings -> SamplerState: devices support only a few thousand samplers
     cdef object __weakref__
 
     def __init__(self, device_indices, queue_families, bint debug, bint force_staging, extensions=(),
                  uint64_t timeout_ns=0):
         cdef vector[uint32_t] devices = device_indices
         cdef vector[vector[uint32_t]] families = queue_families
-        cdef vector[string] names = _texts(extensions)
+        cdef vector[string] names = _to_strings(extensions)
         self.begin()
         try:
             with nogil:
@@ -368,8 +368,8 @@ cdef class Engine:
             queue.index = index
             queue.handle = <VkQueue><uintptr_t>handle
             foreign.queues.push_back(queue)
-        foreign.extensions = _texts(extensions)
-        foreign.features = _texts(features)
+        foreign.extensions = _to_strings(extensions)
+        foreign.features = _to_strings(features)
         cdef Engine self = Engine.__new__(Engine)
         cdef shared_ptr[CppInstance] borrowed
         self.begin()
@@ -383,7 +383,7 @@ cdef class Engine:
         return self
 
     cdef int begin(self) except -1:
-        """Announce that the engine is being made: _making counts it until it is."""
+        """Begin to create the engine; _making counts it until it is done."""
         if self.ptr.get() != NULL:
             raise RuntimeError("an engine is initialized once")
         self.samplers = weakref.WeakValueDictionary()
@@ -403,8 +403,8 @@ cdef class Engine:
         for i in range(engine.devices().size()):
             device = engine.devices()[i].get()
             transfers = device.transfer_queues()
-            devices.append((<uintptr_t>device.physical(), <uintptr_t>device.handle(), _queues(device.queues()),
-                            [_queues(twins) for twins in transfers]))
+            devices.append((<uintptr_t>device.physical(), <uintptr_t>device.handle(), _queue_tuples(device.queues()),
+                            [_queue_tuples(queues) for queues in transfers]))
         return <uintptr_t>engine.instance().handle(), devices
 
     @property
@@ -415,7 +415,7 @@ cdef class Engine:
         result = []
         for i in range(engine.devices().size()):
             properties = engine.devices()[i].get().properties()
-            result.append(_properties(i, properties))
+            result.append(_property_dict(i, properties))
         return result
 
     def __dealloc__(self):
@@ -423,11 +423,11 @@ cdef class Engine:
             try:
                 self.close()
             except KeyboardInterrupt:
-                PyErr_SetInterrupt()  # nobody catches it here: it comes back when Python code runs again
+                PyErr_SetInterrupt()  # nothing catches it here: raise it again when Python code runs
 
     cdef abandon(self):
         self.ptr.get().abandon()
-        # Its destructor would wait for threads that this process does not have: it is never run.
+        # Its destructor would wait for threads that this process does not have, so it never runs.
         new shared_ptr[CppEngine](self.ptr)
 
     cdef CppEngine* open(self) except NULL:
@@ -437,20 +437,20 @@ cdef class Engine:
         return self.ptr.get()
 
     cdef int wait(self, size_t queue, uint64_t value, bint alone=False) except -1:
-        """Wait for what a queue was given up to a batch. Raise what failed: in all of it, or in this batch alone."""
+        """Wait for a queue's work up to a batch. Raise failures of that work or, with `alone`, of this batch."""
         cdef CppEngine* engine = self.open()
-        mark_unfit()
+        mark_unrepeatable()
         with nogil:
             engine.wait(queue, value, FOREVER, alone)
         return 0
 
-    cdef int look(self, size_t slot, uint64_t value) except -1:
-        """Raise what kernels noted up to a batch, FOREVER for all that is done; a glance where they noted nothing."""
-        if self.ptr.get().found():
-            self.tell(slot, value)
+    cdef int raise_notes(self, size_t slot, uint64_t value) except -1:
+        """Raise errors recorded by kernels up to a batch (FOREVER: all finished ones). Fast if there are none."""
+        if self.ptr.get().has_unseen_notes():
+            self.call_on_found(slot, value)
         return 0
 
-    cdef int tell(self, size_t slot, uint64_t value) except -1:
+    cdef int call_on_found(self, size_t slot, uint64_t value) except -1:
         cdef CppEngine* engine = self.ptr.get()
         callback = self.on_found
         if value == FOREVER:
@@ -459,19 +459,14 @@ cdef class Engine:
             callback(self, slot, value)
         return 0
 
-    def tell_all(self):
-        cdef size_t queue
-        for queue in range(self.open().queue_count()):
-            self.look(queue, FOREVER)
-
     def open_journal(self, on_found):
-        cdef Buffer made = Buffer.__new__(Buffer)
-        made.begin(self, "a buffer")
-        made.ptr = self.open().create_journal()
-        made.resource = made.ptr
+        cdef Buffer journal_buffer = Buffer.__new__(Buffer)
+        journal_buffer.begin(self, "a buffer")
+        journal_buffer.ptr = self.open().create_journal()
+        journal_buffer.resource = journal_buffer.ptr
         self.notes = [None] * JOURNAL_TICKETS
         self.on_found = on_found
-        return made
+        return journal_buffer
 
     def take_ticket(self, note):
         cdef uint32_t ticket = self.open().take_ticket()
@@ -491,7 +486,7 @@ cdef class Engine:
 
     def journal(self, size_t queue):
         cdef CppJournal* journal = self.ptr.get().journal()
-        cdef cbool complete = self.ptr.get().checked(queue)
+        cdef cbool complete = self.ptr.get().is_journal_complete(queue)
         return complete, (<const char*>journal.words(queue))[: JOURNAL_WORDS * 4]
 
     def note_of(self, uint32_t ticket, size_t queue):
@@ -500,10 +495,10 @@ cdef class Engine:
         slots = range(queue, SLOTS_PER_QUEUE * engine.queue_count(), engine.queue_count())
         return self.notes[ticket], {slot: engine.journal().point(ticket, slot) for slot in slots}
 
-    def see_journal(self, size_t queue, uint32_t notes):
-        self.ptr.get().journal().see(queue, notes)
+    def mark_notes_read(self, size_t queue, uint32_t notes):
+        self.ptr.get().journal().mark_seen(queue, notes)
 
-    def keep_telling(self, bint waiting):
+    def set_pending_errors(self, bint waiting):
         self.ptr.get().journal().set_waiting(waiting)
 
     @property
@@ -540,7 +535,7 @@ cdef class Engine:
                 if self.open().has_queue(slot):
                     self.wait(slot, self.open().last_value(slot))
         for q in _queue_range(self, queue):
-            self.look(q, FOREVER)
+            self.raise_notes(q, FOREVER)
 
     def last_value(self, size_t queue):
         return self.open().last_value(queue)
@@ -548,11 +543,11 @@ cdef class Engine:
     def wait_for(self, size_t queue, uint64_t value, bint block):
         cdef CppEngine* engine = self.open()
         cdef cbool done
-        mark_unfit()
+        mark_unrepeatable()
         with nogil:
             done = engine.wait(queue, value, FOREVER if block else 0, False)
         if block:
-            self.look(queue, value)
+            self.raise_notes(queue, value)
         return bool(done)
 
     def flush(self, size_t queue, uint64_t value):
@@ -567,7 +562,7 @@ cdef class Engine:
         cdef uint64_t value
         cdef uint64_t left_ns = FOREVER
         cdef cbool done
-        mark_unfit()
+        mark_unrepeatable()
         for slot, value in points:
             if timeout is not None:
                 left_ns = <uint64_t>(min(max(end - monotonic(), 0.0), MOST_SECONDS) * 1e9)
@@ -577,23 +572,23 @@ cdef class Engine:
                 return False
         if tells and timeout != 0:
             for slot, value in points:
-                self.look(slot, value)
+                self.raise_notes(slot, value)
         return True
 
-    def work_given(self, int queue=-1):
+    def work_points(self, int queue=-1):
         cdef vector[CppPoint] points
         queues = _queue_range(self, queue)
-        points = self.open().work_given(queues[0], queues[-1] + 1)
-        return _points(points)
+        points = self.open().work_points(queues[0], queues[-1] + 1)
+        return _point_tuples(points)
 
     def follow(self, points, int queue=-1):
-        cdef vector[CppPoint] given
+        cdef vector[CppPoint] native_points
         cdef CppPoint point
         for slot, value in points:
             point.slot, point.value = slot, value
-            given.push_back(point)
+            native_points.push_back(point)
         queues = _queue_range(self, queue)
-        self.open().follow(queues[0], queues[-1] + 1, given)
+        self.open().follow(queues[0], queues[-1] + 1, native_points)
 
     @property
     def transfer_queues(self):
@@ -607,12 +602,12 @@ cdef class Engine:
         if engine != NULL:
             with nogil:
                 engine.close(True)
-            if not engine.lost() and engine.found():
+            if not engine.lost() and engine.has_unseen_notes():
                 for queue in range(engine.journal().queue_count()):
-                    self.look(queue, FOREVER)
+                    self.raise_notes(queue, FOREVER)
 
     def describe_work(self, int queue=-1):
-        # Not open(): a lost device is what it is for.
+        # Not open(): this describes a lost device.
         cdef CppEngine* engine = self.ptr.get()
         cdef size_t q, slot, i, count
         cdef string text
@@ -643,7 +638,7 @@ cdef class Engine:
 
 
 cdef _queue_range(Engine engine, int queue):
-    """The queues meant by a queue index: -1 or -2 for all of them."""
+    """Return the queues for a queue index: -1 and -2 mean all of them."""
     cdef int count = <int>engine.open().queue_count()
     if queue in (-1, -2):
         return range(count)
@@ -652,7 +647,7 @@ cdef _queue_range(Engine engine, int queue):
     return (queue,)
 
 
-# explicit destroy() calls so far: command lists look again when it moved
+# Number of destroy() calls so far: command lists check their objects again when it changes.
 cdef atomic[uint64_t] _destroyed
 
 

@@ -156,7 +156,7 @@ def test_sizes_that_cannot_be(manager: kp.Manager, arguments: Any, match: str) -
 
 
 def test_an_image_wider_than_the_device_takes(manager: kp.Manager) -> None:
-    with pytest.raises(RuntimeError, match=r"width, height: 1000000 x 1 .* more than the device takes"):
+    with pytest.raises(RuntimeError, match=r"width, height: 1000000 x 1 .* exceed the device.s limit"):
         manager.image(np.zeros(10**6), 10**6, 1, 1)
 
 
@@ -199,7 +199,7 @@ def test_kernels_of_other_images(manager: kp.Manager) -> None:
     image, other = manager.image(np.zeros(4), 2, 2, 1), manager.image_t(np.zeros(4, np.int32), 2, 2, 1)
     for wrong in (add_one("float32", 2), add_one("int32", 1)):
         algorithm = manager.algorithm([image, image], wrong, (1, 1, 1))
-        with pytest.raises(RuntimeError, match="binding 0: the shader declares an image of other"):
+        with pytest.raises(RuntimeError, match="binding 0: the shader declares an image with other"):
             manager.sequence().record(kp.OpAlgoDispatch(algorithm))
     with pytest.raises(RuntimeError, match=r"tensors: to .* is a storage image, a kp\.Tensor was given"):
         manager.algorithm([image, manager.tensor([1])], add_one("float32", 1))

@@ -8,7 +8,7 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.kompute as kp
 import vkdispatch_native as native
-from tests.native.gates import Gate, lets_go_of_the_lock
+from tests.native.gates import Gate, releases_the_lock
 
 from .kernels import ADD_ONE, DOUBLE_SUM, PRODUCT, PUSHED
 
@@ -228,7 +228,7 @@ def test_other_threads_run_during_an_evaluation(manager: kp.Manager) -> None:
     sequence, _ = busy(manager)
     with Gate(engine_of(manager)) as gate:
         gate.hold()
-        assert lets_go_of_the_lock(gate, sequence.eval)
+        assert releases_the_lock(gate, sequence.eval)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Work on a device that lasts until it is let go, so that tests judge by events and never by time."""
+"""Work on a device that lasts until the test releases it, so that tests depend on events, never on time."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ import vkdispatch_native as native
 
 from .kernels import Array
 
-# Each workgroup looks until the gate is open, at most as often as llvmpipe goes round a loop. There the loop
-# goes on in lanes without an invocation, so workgroups fill them.
+# Each workgroup polls until the gate is open, at most as often as llvmpipe iterates a loop. There the loop
+# continues in lanes without an invocation, so workgroups fill all lanes.
 _HOLD = """#version 450
 layout(local_size_x = 32) in;
 layout(set = 0, binding = 0) volatile readonly buffer Gate { uint open; } gate;
@@ -29,10 +29,11 @@ void main() {
     if (gl_GlobalInvocationID == uvec3(0)) data[0] += 1;
 }
 """
-# They run a few at a time: for seconds on a GPU, minutes on a CPU. Once it is open, each is over at once.
+# A few workgroups run at a time: for seconds on a GPU, minutes on a CPU. Once the gate is open, each ends at
+# once.
 _GROUPS = (1000, 500, 1)
 
-# What lets a process of its own import this module.
+# Lets a separate process import this module.
 ENVIRONMENT = {
     "PYTHONPATH": os.pathsep.join(
         [*filter(None, [os.environ.get("PYTHONPATH")]), str(Path(__file__).resolve().parents[2])]
@@ -41,7 +42,7 @@ ENVIRONMENT = {
 
 
 class _Host:
-    """A number that the host and kernels share, as a launcher takes it."""
+    """A number shared by the host and kernels, in the form that a launcher takes."""
 
     def __init__(self, engine: native.Engine) -> None:
         self.block = native.HostBlock(engine, 0, 4, "host")
@@ -52,7 +53,7 @@ class _Host:
 
 
 class Gate:
-    """Work on queue 0 of an engine that goes on until `open` is called; used in a `with` statement.
+    """Work on queue 0 of an engine that runs until `open` is called; used in a `with` statement.
 
     What waits for it is done after `open` and not before, however busy the machine is. (It ends by itself in
     the end, so that a test fails in place of hanging.)
@@ -69,7 +70,7 @@ class Gate:
         self._point = 0
 
     def hold(self, data: Any = None) -> Any:
-        """Give the queue the work, and have it begin.
+        """Submit the work to the queue.
 
         Returns the array that it writes: it adds 1 to the first uint32 of it in the end.
         """
@@ -80,7 +81,7 @@ class Gate:
         return data
 
     def open(self) -> None:
-        """Let the work end, and all that is given later."""
+        """Let the work end, and all work of the gate appended later."""
         self._host.view[0] = 1
 
     def is_open(self) -> bool:
@@ -88,7 +89,7 @@ class Gate:
         return bool(self._host.view[0])
 
     def is_holding(self) -> bool:
-        """Whether the work still goes on."""
+        """Whether the work is still running."""
         return not self.engine.wait_until([(0, self._point)], 0)
 
     def __enter__(self) -> Gate:
@@ -101,8 +102,8 @@ class Gate:
 
 
 @contextmanager
-def unforced_switches() -> Iterator[None]:
-    """Have Python's lock change hands only where its holder gives it up."""
+def disable_forced_switches() -> Iterator[None]:
+    """Switch threads only when the holder of the GIL releases it."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1000)
     try:
@@ -111,17 +112,17 @@ def unforced_switches() -> Iterator[None]:
         sys.setswitchinterval(before)
 
 
-def lets_go_of_the_lock(gate: Gate, wait: Callable[[], object]) -> bool:
-    """Whether `wait`, which waits for the gate's work, lets another thread run, which opens the gate."""
+def releases_the_lock(gate: Gate, wait: Callable[[], object]) -> bool:
+    """Whether `wait`, which waits for the gate's work, releases the GIL: another thread opens the gate."""
     begun = threading.Event()
 
     def open_gate() -> None:
-        begun.wait()  # set by the thread that waits, which keeps the lock until it waits
+        begun.wait()  # set by the waiting thread, which holds the GIL until it waits
         time.sleep(0.002)
         gate.open()
 
     thread = threading.Thread(target=open_gate)
-    with unforced_switches():
+    with disable_forced_switches():
         thread.start()
         begun.set()
         wait()

@@ -1,4 +1,4 @@
-"""Hand-written GLSL and small wrappers for tests of the engine beneath all the Python."""
+"""Hand-written GLSL and small wrappers for tests of the native engine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HEADER = """#version 450
 layout(local_size_x = 64) in;
 """
 
-# data[i] = data[i] * factor + 1, the arguments as push constants
+# data[i] = data[i] * factor + 1, with the arguments as push constants
 AFFINE = (
     HEADER
     + """
@@ -27,7 +27,7 @@ void main() {
 """
 )
 
-# the same through uniform memory
+# the same, with the arguments in uniform memory
 AFFINE_UNIFORM = (
     HEADER
     + """
@@ -41,7 +41,7 @@ void main() {
 """
 )
 
-# target[i] = source[(i + 1) % n]: reads what a neighbour wrote before
+# target[i] = source[(i + 1) % n]: reads what a neighbour wrote earlier
 ROTATE = (
     HEADER
     + """
@@ -72,7 +72,7 @@ void main() {
 
 
 class Array:
-    """A native buffer with the two attributes that a launcher looks at."""
+    """A native buffer with the two attributes that a launcher uses."""
 
     def __init__(self, engine: native.Engine, values: np.ndarray[Any, Any]) -> None:
         self.dtype, self.shape = values.dtype, values.shape

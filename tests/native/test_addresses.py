@@ -1,4 +1,4 @@
-"""Buffers that a plan does not bind but reaches by address, and launch limits of 64 bits."""
+"""Buffers that kernels access by address, and 64-bit launch limits."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SLOT = native.BufferSlot(binding=0, **PLACES)
 FACTOR = native.ScalarSlot(offset=72, code="f")
 
 
-def addressed(
+def make_launcher(
     engine: native.Engine, slot: native.BufferSlot = SLOT, source: str = SOURCE, binding: int = -1
 ) -> native.Launcher:
     """Return a launcher of (buffer, factor)."""
@@ -44,13 +44,13 @@ def addressed(
 
 
 @pytest.fixture
-def able(engine: native.Engine) -> native.Engine:
-    """Skip where the device has no addresses."""
-    need_addresses()
+def engine(engine: native.Engine) -> native.Engine:
+    """Skip the test if the device does not support buffer addresses."""
+    skip_without_addresses()
     return engine
 
 
-def need_addresses() -> None:
+def skip_without_addresses() -> None:
     properties = native.device_properties()[first_device()]
     if "bufferDeviceAddress" not in properties["features"] or not properties["int_64_support"]:
         pytest.skip("no device addresses")
@@ -58,12 +58,12 @@ def need_addresses() -> None:
 
 @pytest.mark.parametrize("uniform", [False, True])
 @pytest.mark.parametrize("count", [1, 64, 1000])
-def test_launches_in_order(able: native.Engine, count: int, uniform: bool) -> None:
+def test_launches_run_in_order(engine: native.Engine, count: int, uniform: bool) -> None:
     source = SOURCE
     if uniform:
         source = source.replace("push_constant", "set = 0, binding = 0").replace("PC", "UBO")
-    launcher = addressed(able, source=source, binding=0 if uniform else -1)
-    array = Array(able, np.arange(count, dtype=np.float32))
+    launcher = make_launcher(engine, source=source, binding=0 if uniform else -1)
+    array = Array(engine, np.arange(count, dtype=np.float32))
     for _ in range(3):
         assert launcher.launch((array, 2.0), count, False)
     expected = ((np.arange(count) * 2 + count) * 2 + count) * 2 + count
@@ -71,9 +71,9 @@ def test_launches_in_order(able: native.Engine, count: int, uniform: bool) -> No
 
 
 def test_two_queues_and_replays() -> None:
-    need_addresses()
+    skip_without_addresses()
     engine = native.Engine([first_device()], [[0, 0]], True, False)
-    launcher = addressed(engine)
+    launcher = make_launcher(engine)
     array = Array(engine, np.ones(8, np.float32))
     array._native.write(1, np.full(8, 5, np.float32))
     launcher.launch((array, 3.0), 8, False)
@@ -88,42 +88,42 @@ def test_two_queues_and_replays() -> None:
     assert native.take_messages() == []
 
 
-def test_the_checker_sees_what_is_not_bound(able: native.Engine) -> None:
-    launcher, array = addressed(able), Array(able, np.zeros(8, np.float32))
-    able.set_barriers_enabled(False)
+def test_the_checker_sees_buffers_that_are_not_bound(engine: native.Engine) -> None:
+    launcher, array = make_launcher(engine), Array(engine, np.zeros(8, np.float32))
+    engine.set_barriers_enabled(False)
     for _ in range(3):
         launcher.launch((array, 1.0), 8, False)
-    able.wait_idle()
-    able.set_barriers_enabled(True)
+    engine.wait_idle()
+    engine.set_barriers_enabled(True)
     messages = [text for _, text in native.take_messages()]
     assert any(
         "kernel 'addressed' reads a buffer that kernel 'addressed' writes" in text for text in messages
     )
 
 
-def test_freed_only_when_done(able: native.Engine) -> None:
-    launcher = addressed(able)
+def test_buffers_are_freed_only_after_their_last_use(engine: native.Engine) -> None:
+    launcher = make_launcher(engine)
     for _ in range(20):
-        array = Array(able, np.zeros(4096, np.float32))
+        array = Array(engine, np.zeros(4096, np.float32))
         launcher.launch((array, 1.0), 4096, False)
         array._native.destroy()
-    able.wait_idle()
-    assert able.statistics()["waiting_frees"] == 0
+    engine.wait_idle()
+    assert engine.statistics()["waiting_frees"] == 0
 
 
-def test_large_shapes_and_sizes_are_refused_by_the_narrow(able: native.Engine) -> None:
-    array = Array(able, np.zeros(8, np.float32))
+def test_narrow_launchers_refuse_large_shapes_and_sizes(engine: native.Engine) -> None:
+    array = Array(engine, np.zeros(8, np.float32))
     array.shader_shape = (1 << 31, 1, 1, 1 << 31)
-    assert addressed(able).launch((array, 1.0), 1, False)
-    plan = native.Plan(able, native.compile_glsl(SOURCE), [], SIZE, "narrow")
-    launcher = native.Launcher(able, plan, [SLOT, FACTOR], SIZE, -1, 0, -1, (64, 1, 1), (65535,) * 3, None)
+    assert make_launcher(engine).launch((array, 1.0), 1, False)
+    plan = native.Plan(engine, native.compile_glsl(SOURCE), [], SIZE, "narrow")
+    launcher = native.Launcher(engine, plan, [SLOT, FACTOR], SIZE, -1, 0, -1, (64, 1, 1), (65535,) * 3, None)
     assert not launcher.launch((array, 1.0), 1, False)
     for most, taken in ((31, False), (32, True)):
         slot = native.BufferSlot(binding=0, most_bytes=most, **PLACES)
-        assert addressed(able, slot).launch((array, 1.0), 1, False) == taken
-    # more workgroups than there are
-    assert not addressed(able).launch((array, 1.0), 1 << 33, False)
-    assert not addressed(able).launch((array, 1.0), 1 << 60, False)
+        assert make_launcher(engine, slot).launch((array, 1.0), 1, False) == taken
+    # more workgroups than are possible
+    assert not make_launcher(engine).launch((array, 1.0), 1 << 33, False)
+    assert not make_launcher(engine).launch((array, 1.0), 1 << 60, False)
 
 
 @pytest.mark.parametrize(
@@ -135,29 +135,39 @@ def test_large_shapes_and_sizes_are_refused_by_the_narrow(able: native.Engine) -
         {"address_offset": 2**31 - 1},
     ],
 )
-def test_places_beyond_the_arguments(able: native.Engine, places: dict[str, int]) -> None:
+def test_offsets_beyond_the_arguments(engine: native.Engine, places: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="beyond the argument block"):
-        addressed(able, native.BufferSlot(binding=0, **(PLACES | places)))
+        make_launcher(engine, native.BufferSlot(binding=0, **(PLACES | places)))
 
 
-def test_a_limit_beyond_the_arguments(able: native.Engine) -> None:
-    plan = native.Plan(able, native.compile_glsl(SOURCE), [], SIZE, "limit")
+def test_a_limit_beyond_the_arguments(engine: native.Engine) -> None:
+    plan = native.Plan(engine, native.compile_glsl(SOURCE), [], SIZE, "limit")
     with pytest.raises(ValueError, match="exec_offset"):
         native.Launcher(
-            able, plan, [SLOT, FACTOR], SIZE, -1, SIZE - 20, -1, (64, 1, 1), (65535,) * 3, None, wide=True
+            engine,
+            plan,
+            [SLOT, FACTOR],
+            SIZE,
+            -1,
+            SIZE - 20,
+            -1,
+            (64, 1, 1),
+            (65535,) * 3,
+            None,
+            wide=True,
         )
 
 
-def test_wide_launches_without_a_limit(able: native.Engine) -> None:
+def test_wide_launches_without_a_limit(engine: native.Engine) -> None:
     source = (
         SOURCE.partition("layout(push")[0]
         + "layout(push_constant, scalar) uniform Arguments { uint64_t address; } PC;\n"
         + "layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Data { float data[]; };\n"
         + "void main() { Data(PC.address).data[gl_GlobalInvocationID.x] = 3.0; }"
     )
-    plan = native.Plan(able, native.compile_glsl(source), [], 8, "unlimited")
+    plan = native.Plan(engine, native.compile_glsl(source), [], 8, "unlimited")
     slot = native.BufferSlot(binding=0, reads=False, address_offset=0)
-    launcher = native.Launcher(able, plan, [slot], 8, -1, -1, -1, (64, 1, 1), (65535,) * 3, None, wide=True)
-    array = Array(able, np.zeros(64, np.float32))
+    launcher = native.Launcher(engine, plan, [slot], 8, -1, -1, -1, (64, 1, 1), (65535,) * 3, None, wide=True)
+    array = Array(engine, np.zeros(64, np.float32))
     assert launcher.launch((array,), 1, True)
     assert (array.read() == 3).all()

@@ -1,4 +1,4 @@
-"""Command lists that hold copies, barriers and timestamps beside dispatches."""
+"""Command lists with copies, barriers and timestamps besides dispatches."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ import vkdispatch_native as native
 
 from .conftest import first_device
 from .kernels import HEADER, SPIN, Array, affine_launcher
-from .test_shared_memory import Faced
+from .test_shared_memory import BlockArray
 
 FLOAT, RG16, R8 = 100, 81, 13  # VK_FORMAT_R32_SFLOAT, VK_FORMAT_R16G16_UINT, VK_FORMAT_R8_UINT
 
-# each texel is doubled
+# doubles each texel
 DOUBLE_IMAGE = (
     HEADER
     + """
@@ -35,11 +35,11 @@ void main() {
 )
 
 
-End = tuple[Any, Callable[[], np.ndarray]]  # of a copy, and how to look at it
+End = tuple[Any, Callable[[], np.ndarray]]  # one side of a copy, and a function that reads it
 
 
 def wait(engine: native.Engine, queue: int = 0) -> None:
-    """Wait for all work of a queue, without a call that copies anything."""
+    """Wait for all work of a queue, without copying anything."""
     assert engine.wait_until([(queue, engine.last_value(queue))], None)
 
 
@@ -48,7 +48,7 @@ def affine(count: int, factor: float) -> bytes:
 
 
 class Loop:
-    """A list that uploads a block, computes on the device and brings the outcome back to another block."""
+    """A list that uploads a block, computes on the device and copies the result to another block."""
 
     def __init__(self, engine: native.Engine, size: int) -> None:
         self.engine, self.size = engine, size
@@ -103,7 +103,7 @@ def test_many_instances_stream_in_order(engine: native.Engine) -> None:
 
 
 def test_parts_between_all_kinds_of_memory(engine: native.Engine) -> None:
-    """Each pair of ends copies bytes 4 to 20 of one to bytes 8 to 24 of the other."""
+    """For each pair of memories, copy bytes 4 to 20 of one to bytes 8 to 24 of the other."""
 
     def device() -> End:
         array = Array(engine, np.zeros(8, np.float32))
@@ -118,8 +118,8 @@ def test_parts_between_all_kinds_of_memory(engine: native.Engine) -> None:
         return make
 
     def over() -> End:
-        faced = Faced(engine, np.zeros(8, np.float32), "device_host")
-        return faced._native, lambda: faced.view
+        array = BlockArray(engine, np.zeros(8, np.float32), "device_host")
+        return array._native, lambda: array.view
 
     ends = (device, block("upload"), block("host"), over)
     for first in ends:
@@ -170,7 +170,7 @@ def test_images_in_lists(engine: native.Engine, shape: tuple[int, int]) -> None:
 @pytest.mark.parametrize(
     ("view_type", "extent", "layers"), [(0, (13, 1, 1), 1), (2, (4, 3, 5), 1), (5, (6, 2, 1), 7)]
 )
-def test_images_of_other_axes(
+def test_images_with_other_axes(
     engine: native.Engine, view_type: int, extent: tuple[int, int, int], layers: int
 ) -> None:
     count = int(np.prod(extent)) * layers
@@ -189,8 +189,8 @@ def test_images_of_other_axes(
         np.testing.assert_array_equal(np.frombuffer(target, np.uint32), texels)
 
 
-def test_copies_and_dispatches_are_ordered_by_hazards_alone(engine: native.Engine) -> None:
-    """A barrier for each of a chain's links; none between those that have nothing to do with one another."""
+def test_only_hazards_cause_barriers(engine: native.Engine) -> None:
+    """There is a barrier for each link of a chain, and none between independent commands."""
     arrays = [Array(engine, np.zeros(4, np.float32)) for _ in range(6)]
     engine.wait_idle()
     commands = native.CommandList(engine)
@@ -202,7 +202,7 @@ def test_copies_and_dispatches_are_ordered_by_hazards_alone(engine: native.Engin
     before = engine.statistics()["barriers"]
     commands.submit(0, b"", 1)
     engine.wait_idle()
-    assert engine.statistics()["barriers"] == before  # it was recorded before
+    assert engine.statistics()["barriers"] == before  # it was recorded earlier
     chain = native.CommandList(engine)
     for left, right in pairwise(arrays):
         chain.record_copy(left._native, 0, right._native, 0, 16)
@@ -212,12 +212,13 @@ def test_copies_and_dispatches_are_ordered_by_hazards_alone(engine: native.Engin
     before = engine.statistics()["barriers"]
     chain.submit(0, b"", 1)
     engine.wait_idle()
-    assert engine.statistics()["barriers"] - before == 1 + 4 + 1  # the opening one, the links, the asked for
+    # the initial one, those of the links, the explicit one
+    assert engine.statistics()["barriers"] - before == 1 + 4 + 1
 
 
 @pytest.mark.parametrize("apart", [True, False])
-def test_a_barrier_that_is_asked_for(engine: native.Engine, apart: bool) -> None:
-    """It is there where no hazard needs one, and where one does it is the one: none comes in addition."""
+def test_an_explicit_barrier(engine: native.Engine, apart: bool) -> None:
+    """It is recorded even without a hazard; with a hazard there is no second barrier."""
     arrays = [Array(engine, np.zeros(4, np.float32)) for _ in range(3)]
     plan, _ = affine_launcher(engine)
     commands = native.CommandList(engine)
@@ -231,7 +232,7 @@ def test_a_barrier_that_is_asked_for(engine: native.Engine, apart: bool) -> None
         commands.submit(0, affine(4, 1.0) * 3, 1)
         engine.wait_idle()
         recorded.append(engine.statistics()["barriers"] - before)
-    # into the queue's own commands; then as a segment that has an opening one, and is used again
+    # First in the queue's own commands, then as a segment, which has an initial barrier and is reused.
     assert recorded == [3, 4, 0, 0]
     for array, expected in zip(arrays, (4, 4, 4) if apart else (12, 0, 0), strict=True):
         np.testing.assert_array_equal(array.read(), expected)
@@ -254,7 +255,7 @@ def test_lists_longer_than_a_segment(engine: native.Engine) -> None:
         np.testing.assert_array_equal(seen, np.arange(length) + 1 + turn * length)
 
 
-def test_rearranging_what_is_no_dispatch(engine: native.Engine) -> None:
+def test_rearranging_copies_barriers_and_timestamps(engine: native.Engine) -> None:
     loop = Loop(engine, 100)
     loop.given[:] = 1
     loop.commands.submit(0, loop.data, 1)
@@ -269,7 +270,7 @@ def test_rearranging_what_is_no_dispatch(engine: native.Engine) -> None:
     assert loop.commands.submit(0, b"", 1) == 0
 
 
-def test_what_is_used_lives_on(engine: native.Engine) -> None:
+def test_used_objects_stay_alive(engine: native.Engine) -> None:
     loop = Loop(engine, 5000)
     loop.given[:] = 3
     for _ in range(3):
@@ -288,7 +289,7 @@ def test_what_is_used_lives_on(engine: native.Engine) -> None:
     np.testing.assert_array_equal(got, 31)
 
 
-def test_destroyed_ends_are_refused(engine: native.Engine) -> None:
+def test_destroyed_objects_are_refused(engine: native.Engine) -> None:
     loop = Loop(engine, 10)
     loop.buffer.destroy()
     with pytest.raises(RuntimeError, match="the buffer was destroyed"):
@@ -310,7 +311,7 @@ def test_destroyed_ends_are_refused(engine: native.Engine) -> None:
             use()
 
 
-def test_bad_copies(engine: native.Engine) -> None:
+def test_invalid_copies(engine: native.Engine) -> None:
     block = native.HostBlock(engine, 0, 64)
     buffer, other = native.Buffer(engine, 64), native.Buffer(engine, 32)
     over = native.Buffer.over(block)
@@ -319,7 +320,7 @@ def test_bad_copies(engine: native.Engine) -> None:
     narrow = native.Image(engine, 1, R8, (4, 4, 1), 1, 1, False)
     commands = native.CommandList(engine)
     for arguments, message in (
-        ((buffer, 0, other, 0, 33), "target: 33 bytes at offset 0 reach beyond its 32"),
+        ((buffer, 0, other, 0, 33), "target: 33 bytes at offset 0 exceed its size of 32"),
         ((other, 1, buffer, 0, 32), "source: 32 bytes at offset 1"),
         ((block, 2**64 - 1, buffer, 0, 4), "source: 4 bytes"),
         ((block, 0, buffer, 60, 2**64 - 1), "source: .* bytes at offset 0"),
@@ -335,9 +336,9 @@ def test_bad_copies(engine: native.Engine) -> None:
             commands.record_copy(first, 0, second, 0, 4)
     with pytest.raises(OverflowError):
         commands.record_copy(buffer, -1, block, 0, 4)
-    with pytest.raises(ValueError, match="other: 64 bytes at offset 4 reach beyond its 64"):
+    with pytest.raises(ValueError, match="other: 64 bytes at offset 4 exceed its size of 64"):
         commands.record_image_copy(image, block, 4, True)
-    with pytest.raises(ValueError, match="offset: 3 is no multiple of the 4 bytes of a texel"):
+    with pytest.raises(ValueError, match="offset: 3 is not a multiple of the 4 bytes of a texel"):
         commands.record_image_copy(small, block, 3, True)
     with pytest.raises(TypeError):
         commands.record_image_copy(buffer, block, 0, True)  # type: ignore[arg-type]
@@ -350,7 +351,7 @@ def test_bad_copies(engine: native.Engine) -> None:
     assert commands.length == 0
 
 
-def test_ends_of_another_engine(engine: native.Engine) -> None:
+def test_objects_of_another_engine_are_refused(engine: native.Engine) -> None:
     foreign = native.Engine([first_device()], [[0]], True, False)
     block, buffer = native.HostBlock(foreign, 0, 64), native.Buffer(foreign, 64)
     image = native.Image(foreign, 1, FLOAT, (4, 4, 1), 1, 1, True)
@@ -449,7 +450,7 @@ def test_timestamps(engine: native.Engine, queues: int) -> None:
         assert last < ticks[0] < ticks[1] < ticks[2] < ticks[3]
         lengths.append(np.diff(np.array(ticks, np.int64)))
         last = ticks[3]
-        short, long, other = np.min(lengths, axis=0)  # the least: other processes make any of them longer
+        short, long, other = np.min(lengths, axis=0)  # the minimum: other processes can only add time
         if turn >= 3 and long > 3 * max(short, other):
             break
     else:

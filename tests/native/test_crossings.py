@@ -1,4 +1,4 @@
-"""Copies between queues of several devices, in parts, through memory of the host that they share or not."""
+"""Copies between queues of several devices, in parts, through host memory that they may share."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .test_transfers import pinned
 
 MIB = 1 << 20
 DEVICES = 3
-# Several parts, the last one shorter; more of them in a row than blocks.
+# Several parts, the last one shorter; more successive parts than blocks.
 FLOATS = (5 * MIB + 12) // 4
 
 
 @pytest.fixture(params=["mapped", "staged", "staged, 2 twins", "staged, 1 twin, apart", "mapped, apart"])
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[native.Engine]:
-    """Yield an engine of one device opened several times, with memory of the host for all or for each."""
+    """Yield an engine on one device opened several times, with shared or separate host memory."""
     twins = next((count for count in (1, 2) if f"{count} twin" in request.param), 0)
     monkeypatch.setenv("VKDISPATCH_FORCE_TRANSFER_QUEUE", str(twins))
     monkeypatch.setenv("VKDISPATCH_NO_HOST_IMPORT", str(int("apart" in request.param)))
@@ -35,8 +35,8 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     assert native.take_messages() == []
 
 
-def test_every_size_arrives_whole(engine: native.Engine) -> None:
-    """From one device to the next, and on, so that blocks of each pair are used again and again."""
+def test_copies_of_every_size_are_complete(engine: native.Engine) -> None:
+    """Copies go from each device to the next, so that the blocks of each pair are reused."""
     random = np.random.default_rng(5)
     for size in (MIB + 1, 1, 3, MIB - 1, MIB, 8 * MIB - 1, 8 * MIB + 5, 66 * MIB + 2, 2 * MIB + 2):
         data = random.integers(0, 256, size, np.uint8)
@@ -50,8 +50,8 @@ def test_every_size_arrives_whole(engine: native.Engine) -> None:
         assert not array.read(1).any() and not array.read(2).any()
 
 
-def test_copies_take_their_place_among_launches(engine: native.Engine) -> None:
-    """None overtakes a launch before it on either queue, nor does a launch after it overtake the copy."""
+def test_copies_keep_their_order_among_launches(engine: native.Engine) -> None:
+    """No copy overtakes an earlier launch on either queue, and no later launch overtakes a copy."""
     _, launch = affine_launcher(engine)
     array = Array(engine, np.zeros(FLOATS, np.float32))
     expected = [0.0] * DEVICES
@@ -69,7 +69,7 @@ def test_copies_take_their_place_among_launches(engine: native.Engine) -> None:
         np.testing.assert_allclose(array.read(queue), expected[queue], rtol=1e-6)
 
 
-def test_copies_take_their_place_among_transfers(engine: native.Engine) -> None:
+def test_copies_keep_their_order_among_transfers(engine: native.Engine) -> None:
     array = Array(engine, np.zeros(FLOATS, np.float32))
     outs, points = [pinned(engine, FLOATS) for _ in range(5)], []
     for number, out in enumerate(outs):
@@ -84,7 +84,7 @@ def test_copies_take_their_place_among_transfers(engine: native.Engine) -> None:
 
 
 def test_copies_far_ahead(engine: native.Engine) -> None:
-    """More parts than may wait for their submit, behind work that takes its time."""
+    """More parts than may wait for their submit, after work that takes long."""
     plan = native.Plan(engine, native.compile_glsl(SPIN), [1], 4, "spin")
     slots = [native.BufferSlot(binding=0), native.ScalarSlot(offset=0, code="I")]
     spin = native.Launcher(engine, plan, slots, 4, -1, -1, -1, (64, 1, 1), (65535,) * 3, None)
@@ -102,7 +102,7 @@ def test_copies_far_ahead(engine: native.Engine) -> None:
         assert set(array.read(2)) == {float(value)}
 
 
-def test_threads_copy_every_way_at_once(engine: native.Engine) -> None:
+def test_threads_copy_in_every_direction_at_once(engine: native.Engine) -> None:
     _, launch = affine_launcher(engine)
     wrong = []
 
@@ -127,7 +127,7 @@ def test_threads_copy_every_way_at_once(engine: native.Engine) -> None:
     assert wrong == []
 
 
-def test_dropped_and_closed_while_under_way(engine: native.Engine) -> None:
+def test_dropping_and_closing_during_copies(engine: native.Engine) -> None:
     kept = Array(engine, np.full(FLOATS, 7, np.float32))
     for number in range(8):
         array = Array(engine, np.full(FLOATS, number, np.float32))

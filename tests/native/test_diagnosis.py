@@ -1,4 +1,4 @@
-"""What a lost device is traced to, through a layer that gives any device the extensions for it."""
+"""Finding the cause of a lost device, with a layer that provides the required extensions on any device."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ import vkdispatch
 import vkdispatch_native as native
 from tests.native.conftest import first_device
 from tests.native.gates import Gate
-from tests.native.test_work_in_words import Kernels
+from tests.native.test_describe_work import Kernels
 
 layer = ctypes.CDLL(os.environ["DIAGNOSIS_LAYER"])
 layer.diagnosis_enabled.restype = layer.diagnosis_misuse.restype = ctypes.c_char_p
@@ -60,7 +60,7 @@ def end() -> None:
     engine.close()
 
 start()
-atexit.register(lambda: gate.open())  # nothing waits for it where an assert fails
+atexit.register(lambda: gate.open())  # nothing waits for it if an assertion fails
 """
 
 
@@ -82,7 +82,7 @@ def _fetch_deps():  # type: ignore[no-untyped-def]  # a script, in a folder that
 
 @pytest.fixture(scope="session")
 def layer() -> Path:
-    """The folder of the layer, built where its source has changed."""
+    """Return the folder of the layer, rebuilt if its source has changed."""
     if not sys.platform.startswith("linux"):
         pytest.skip("the layer is built for Linux")
     manifest, source = SOURCES / f"{NAME}.json", SOURCES / "layer.cpp"
@@ -121,7 +121,7 @@ def diagnose(layer: Path, run_python: RunPython) -> Diagnose:
             "VKDISPATCH_CHECKPOINTS": "",
             **environment,
         }
-        if os.environ.get("VK_LAYER_PATH"):  # which hides the other one from some loaders
+        if os.environ.get("VK_LAYER_PATH"):  # some loaders then ignore the other variable
             variables["VK_LAYER_PATH"] = f"{os.environ['VK_LAYER_PATH']}:{layer}"
         done = run_python(BEGIN + code + END, **variables)
         assert done.returncode == 0, done.stderr
@@ -160,13 +160,13 @@ def test_without_marks(diagnose: Diagnose, gives: str, setting: str, more: str, 
     assert lines == {"text": f"; queue 0: {PENDING}{more}", "enabled": enabled}
 
 
-# By the marks that the device has come to and passed, counted from that of the gate's launch.
+# By the marks that the device has reached and passed, counted from that of the gate's launch.
 RUNNING = {
     (0, 0): "it was running 'hold', launch 1 of 4; ",
     (2, 2): "it was running 'k1' (heat.py:12), launch 3 of 4; ",
     (3, 3): "it was running 'k0' (heat.py:12), launch 4 of 4; ",
     (2, 1): "it was running a launch of 'k0' (heat.py:12), a launch of 'k1' (heat.py:12); ",
-    # the last mark is one of a batch that has ended: nothing of this one has begun
+    # The last mark belongs to a batch that has ended: nothing of this batch has begun.
     (-1, -1): "",
     (1, -1): "it was running a launch of 'hold', a launch of 'k0' (heat.py:12); ",
 }
@@ -203,7 +203,7 @@ def test_debug_mode_leaves_marks(diagnose: Diagnose) -> None:
     assert lines["text"] == f"; queue 0: it was running 'k0' (heat.py:12), launch 4 of 4; {PENDING}"
 
 
-# The layer writes AMD's marks when the device comes to them: these are true.
+# The layer writes AMD's marks when the device reaches them, so these are real.
 def test_amd(diagnose: Diagnose) -> None:
     code = """
 import time
@@ -248,7 +248,7 @@ print("text:", lose())
     assert lines["text"].startswith("; queue 0: it was running 'k3' (heat.py:12), launch 3 of 5; not")
 
 
-def test_the_queue_that_sees_the_loss_names_what_ran_on_others(diagnose: Diagnose) -> None:
+def test_the_error_names_work_of_other_queues(diagnose: Diagnose) -> None:
     code = """
 end()
 engine = native.Engine([first_device()], [[0, 0]], False, False)
@@ -262,7 +262,7 @@ try:
     engine.wait_for(1, engine.last_value(1), True)
 except vkdispatch.DeviceLostError as error:
     print("text:", error)
-print("asked:", engine.describe_work())  # the same as the error says
+print("asked:", engine.describe_work())  # the same text as in the error
 layer.diagnosis_lose(0)
 """
     lines = diagnose(code, "")

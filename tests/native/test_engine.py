@@ -1,4 +1,4 @@
-"""The engine by itself: batches, order, hazards, transfers, lifetimes, threads."""
+"""The native engine: batches, order, hazards, transfers, lifetimes, threads."""
 
 from __future__ import annotations
 
@@ -59,9 +59,7 @@ def test_launch_limits_elements(engine: native.Engine) -> None:
         (("ARRAY", 2.0), (1, 2**31)),
     ],
 )
-def test_launch_declines_what_is_out_of_the_ordinary(
-    engine: native.Engine, arguments: tuple, limit: object
-) -> None:
+def test_launch_declines_unusual_arguments(engine: native.Engine, arguments: tuple, limit: object) -> None:
     array = Array(engine, np.zeros(4, np.float32))
     _, launcher = affine_launcher(engine)
     given = tuple(array if a == "ARRAY" else a for a in arguments)
@@ -84,7 +82,7 @@ def test_independent_launches_need_no_barrier(engine: native.Engine) -> None:
     arrays = [Array(engine, np.zeros(8, np.float32)) for _ in range(10)]
     _, launcher = affine_launcher(engine)
     engine.wait_idle()
-    # The uploads of staged memory come first, so each array's first launch may wait for its own.
+    # With staging the uploads come first, so each array's first launch may wait for its own upload.
     for array in arrays:
         launcher.launch((array, 1.0), 8, False)
     engine.wait_idle()
@@ -385,7 +383,7 @@ def test_record_checks_bindings(engine: native.Engine) -> None:
     ):
         with pytest.raises(ValueError, match="binding"):
             commands.record(plan, bindings, (1, 1, 1), 16)
-    with pytest.raises(ValueError, match="arguments"):
+    with pytest.raises(ValueError, match="argument_size"):
         commands.record(plan, [(buffer, 0, 0, 0, True, True)], (1, 1, 1), 20)
     assert commands.length == 0
     with pytest.raises(ValueError, match="data"):
@@ -393,7 +391,7 @@ def test_record_checks_bindings(engine: native.Engine) -> None:
 
 
 @pytest.mark.parametrize("spirv", [b"", b"1234", b"\x03\x02\x23\x07" * 4, bytes(64)])
-def test_plan_refuses_what_is_no_spirv(engine: native.Engine, spirv: bytes) -> None:
+def test_plan_refuses_invalid_spirv(engine: native.Engine, spirv: bytes) -> None:
     with pytest.raises(ValueError, match="SPIR-V"):
         native.Plan(engine, spirv, [1], 0, "broken")
 

@@ -1,4 +1,4 @@
-"""One call that submits a command list and waits for it."""
+"""`CommandList.evaluate`: submits a command list and waits for it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import pytest
 import vkdispatch_native as native
 
 from .conftest import first_device
-from .gates import Gate, lets_go_of_the_lock
+from .gates import Gate, releases_the_lock
 from .kernels import SPIN, Array, affine_launcher
 
 ONE = struct.pack("3If", 8, 1, 1, 1.0)
 
 
-def counting(engine: native.Engine, length: int = 1) -> tuple[native.CommandList, np.ndarray]:
+def make_counting_list(engine: native.Engine, length: int = 1) -> tuple[native.CommandList, np.ndarray]:
     """Return a list that adds 1 to the elements of a block `length` times, and the block."""
     block = native.HostBlock(engine, 0, 32, "host")
     seen = np.frombuffer(block, np.float32)
@@ -32,7 +32,7 @@ def counting(engine: native.Engine, length: int = 1) -> tuple[native.CommandList
     return commands, seen
 
 
-def spinning(engine: native.Engine, dispatches: int) -> native.CommandList:
+def make_spinning_list(engine: native.Engine, dispatches: int) -> native.CommandList:
     """Return a list that keeps the device busy for some milliseconds with each dispatch."""
     plan = native.Plan(engine, native.compile_glsl(SPIN), [1], 4, "spin")
     buffer = native.Buffer(engine, 4)
@@ -46,8 +46,8 @@ ROUNDS = struct.pack("I", 60_000)
 
 
 @pytest.mark.parametrize("length", [1, 2, 300])
-def test_it_is_done_when_it_returns(engine: native.Engine, length: int) -> None:
-    commands, seen = counting(engine, length)
+def test_work_is_finished_on_return(engine: native.Engine, length: int) -> None:
+    commands, seen = make_counting_list(engine, length)
     for turn in range(1, 12):
         assert commands.evaluate(0, ONE * length, None) is True
         np.testing.assert_array_equal(seen, turn * length)
@@ -58,8 +58,8 @@ def test_it_is_done_when_it_returns(engine: native.Engine, length: int) -> None:
     assert empty.evaluate(0, b"", 0) is True
 
 
-def test_it_keeps_its_place_among_other_work(engine: native.Engine) -> None:
-    commands, seen = counting(engine)
+def test_order_with_other_work(engine: native.Engine) -> None:
+    commands, seen = make_counting_list(engine)
     array = Array(engine, np.zeros(8, np.float32))
     _, launcher = affine_launcher(engine)
     for turn in range(1, 100):
@@ -71,9 +71,9 @@ def test_it_keeps_its_place_among_other_work(engine: native.Engine) -> None:
             np.testing.assert_array_equal(array.read(), turn)
 
 
-def test_more_submits_than_fly_at_once(engine: native.Engine) -> None:
-    busy = spinning(engine, 1)
-    commands, seen = counting(engine)
+def test_more_submits_than_fit_in_flight(engine: native.Engine) -> None:
+    busy = make_spinning_list(engine, 1)
+    commands, seen = make_counting_list(engine)
     for _ in range(12):
         value = busy.submit(0, ROUNDS, 1)
         engine.flush(0, value)
@@ -81,8 +81,8 @@ def test_more_submits_than_fly_at_once(engine: native.Engine) -> None:
     np.testing.assert_array_equal(seen, 1)
 
 
-def test_a_limit_of_time(engine: native.Engine) -> None:
-    commands, seen = counting(engine)
+def test_timeout(engine: native.Engine) -> None:
+    commands, seen = make_counting_list(engine)
     with Gate(engine) as gate:
         gate.hold()
         assert commands.evaluate(0, ONE, 1_000_000) is False
@@ -99,7 +99,7 @@ def test_a_limit_of_time(engine: native.Engine) -> None:
 
 
 def test_submit_names_the_batch_to_wait_for(engine: native.Engine) -> None:
-    commands, seen = counting(engine)
+    commands, seen = make_counting_list(engine)
     for turn in range(1, 10):
         value = commands.submit(0, ONE, 1)
         assert value == engine.last_value(0)
@@ -108,15 +108,15 @@ def test_submit_names_the_batch_to_wait_for(engine: native.Engine) -> None:
 
 
 def test_other_threads_run_meanwhile(engine: native.Engine) -> None:
-    commands, seen = counting(engine)
+    commands, seen = make_counting_list(engine)
     with Gate(engine) as gate:
         gate.hold()
-        assert lets_go_of_the_lock(gate, lambda: commands.evaluate(0, ONE, None))
+        assert releases_the_lock(gate, lambda: commands.evaluate(0, ONE, None))
     np.testing.assert_array_equal(seen, 1)
 
 
 def test_control_c_ends_the_wait(engine: native.Engine) -> None:
-    commands, seen = counting(engine)
+    commands, seen = make_counting_list(engine)
 
     class Stop(Exception):
         pass
@@ -140,8 +140,8 @@ def test_control_c_ends_the_wait(engine: native.Engine) -> None:
     engine.wait_idle()
 
 
-def test_bad_arguments(engine: native.Engine) -> None:
-    commands, seen = counting(engine)
+def test_invalid_arguments(engine: native.Engine) -> None:
+    commands, seen = make_counting_list(engine)
     for queue in (1, 7, -2, -3):
         with pytest.raises(ValueError, match="queue"):
             commands.evaluate(queue, ONE, None)
@@ -160,7 +160,7 @@ def test_bad_arguments(engine: native.Engine) -> None:
 
 
 def test_threads_evaluate_one_list(engine: native.Engine) -> None:
-    commands, seen = counting(engine)
+    commands, seen = make_counting_list(engine)
     failures: list[BaseException] = []
 
     def work() -> None:
@@ -180,9 +180,9 @@ def test_threads_evaluate_one_list(engine: native.Engine) -> None:
 
 
 @pytest.mark.parametrize("end", ["close", "destroy"])
-def test_the_end_comes_during_an_evaluation(end: str) -> None:
+def test_engine_ends_during_an_evaluation(end: str) -> None:
     engine = native.Engine([first_device()], [[0]], True, False)
-    busy = spinning(engine, 20)
+    busy = make_spinning_list(engine, 20)
     answers: list[object] = []
 
     def work() -> None:

@@ -1,4 +1,4 @@
-"""Python's lock is given up by whatever waits, compiles or copies much: other threads go on meanwhile."""
+"""Calls that wait, compile or copy much data release the GIL, so that other threads can run."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ import vkdispatch as vd
 import vkdispatch_native as native
 
 from .conftest import first_device
-from .gates import Gate, lets_go_of_the_lock, unforced_switches
+from .gates import Gate, disable_forced_switches, releases_the_lock
 from .kernels import SPIN, Array, affine_launcher
 
-# How often another thread has to get the lock during one call: more often than a short wait lets it.
+# How often another thread must get the GIL during one call: more often than a short wait allows.
 TURNS = 3
 BIG = 128 << 20  # bytes
 
@@ -32,7 +32,7 @@ def plain_engine(request: pytest.FixtureRequest) -> Iterator[native.Engine]:
 
 
 class Ticker:
-    """A thread that counts over and over, as long as it gets Python's lock."""
+    """A thread that counts whenever it holds the GIL."""
 
     def __init__(self) -> None:
         self.turns = 0
@@ -56,9 +56,9 @@ class Ticker:
 
 
 def lets_others_run(work: Callable[[], object], tries: int = 300) -> bool:
-    """Whether another thread runs Python during `work`, which has to take long enough to be noticed."""
-    # in this order: a ticker that waits already would force a switch after the interval of before
-    with unforced_switches(), Ticker() as ticker:
+    """Whether another thread runs Python code during `work`, which must take long enough to notice."""
+    # In this order: a ticker that already waits would force a switch after the previous interval.
+    with disable_forced_switches(), Ticker() as ticker:
         for _ in range(tries):
             before = ticker.turns
             work()
@@ -67,7 +67,7 @@ def lets_others_run(work: Callable[[], object], tries: int = 300) -> bool:
     return False
 
 
-def spinning(engine: native.Engine) -> tuple[native.Plan, native.Launcher, Array]:
+def make_spinning_work(engine: native.Engine) -> tuple[native.Plan, native.Launcher, Array]:
     plan = native.Plan(engine, native.compile_glsl(SPIN), [1], 4, "spin")
     slots = [native.BufferSlot(binding=0), native.ScalarSlot(offset=0, code="I")]
     launcher = native.Launcher(engine, plan, slots, 4, -1, -1, -1, (64, 1, 1), (65535,) * 3, None)
@@ -81,7 +81,7 @@ def test_a_ticker_tells_who_holds_the_lock() -> None:
     assert lets_others_run(lambda: time.sleep(0.05))
     with Gate(vd.get_context()._native) as gate:
         gate.hold()
-        assert not lets_go_of_the_lock(gate, lambda: None)
+        assert not releases_the_lock(gate, lambda: None)
         assert gate.is_holding()
 
 
@@ -99,11 +99,11 @@ def test_waits(plain_engine: native.Engine) -> None:
         held._native.write(0, np.ones(1, np.uint32))
 
     mapped = Array(plain_engine, np.ones(1, np.uint32))._native.host_mapped
-    # Staged, a write takes its place in the queue and need not wait.
+    # With staging, a write is ordered in the queue and need not wait.
     for work in (read, idle, wait_for, write) if mapped else (read, idle, wait_for):
         with Gate(plain_engine) as gate:
             held = gate.hold()
-            assert lets_go_of_the_lock(gate, lambda: work(held)), work.__name__  # noqa: B023
+            assert releases_the_lock(gate, lambda: work(held)), work.__name__  # noqa: B023
 
 
 def test_copies(plain_engine: native.Engine) -> None:
@@ -144,7 +144,7 @@ def test_compiling(plain_engine: native.Engine) -> None:
 
     def plan() -> None:
         nonlocal made
-        made += 1  # another module each time: drivers keep what they have compiled
+        made += 1  # a new module each time: drivers cache compiled ones
         native.Plan(plain_engine, spirv[made % len(spirv)], [1], 0, f"long {made}")
 
     spirv = [native.compile_glsl(long_source(1000 + extra)) for extra in range(3)]
@@ -152,12 +152,12 @@ def test_compiling(plain_engine: native.Engine) -> None:
 
 
 def test_recording_while_another_thread_submits(plain_engine: native.Engine) -> None:
-    """A submit that waits for room holds the list; who records into it meanwhile waits without the lock."""
-    _, launcher, array = spinning(plain_engine)
+    """A submit that waits for room holds the list. A thread that records into it waits without the GIL."""
+    _, launcher, array = make_spinning_work(plain_engine)
     commands = native.CommandList(plain_engine)
     for _ in range(1000):
         launcher.record(commands, (array, 100), 64, False)
-    # What is the same again would be replayed from command buffers, which takes no room.
+    # Repeated equal submits would be replayed from command buffers, which need no room.
     rows = struct.pack("I", 100) * 1000 + struct.pack("I", 101) * 1000
     thread = threading.Thread(target=lambda: commands.submit(0, rows * 35, 70))
 
@@ -168,8 +168,8 @@ def test_recording_while_another_thread_submits(plain_engine: native.Engine) -> 
     with Gate(plain_engine) as gate:
         gate.hold()
         thread.start()
-        time.sleep(0.02)  # so that it waits for room by now, most likely
-        assert lets_go_of_the_lock(gate, record)
+        time.sleep(0.02)  # so that it most likely waits for room by now
+        assert releases_the_lock(gate, record)
     assert commands.length == 1001
 
 
@@ -177,7 +177,7 @@ def test_closing() -> None:
     engine = native.Engine([first_device()], [[0]], False, False)
     with Gate(engine) as gate:
         gate.hold()
-        assert lets_go_of_the_lock(gate, engine.close)
+        assert releases_the_lock(gate, engine.close)
 
 
 def test_graphs_that_are_far_ahead() -> None:
@@ -191,6 +191,6 @@ def test_graphs_that_are_far_ahead() -> None:
 
     with Gate(engine) as gate:
         gate.hold()
-        assert lets_go_of_the_lock(gate, far_ahead)
+        assert releases_the_lock(gate, far_ahead)
     vd.queue_wait_idle()
     assert data.read(0)[0] == 70_000

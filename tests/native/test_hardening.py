@@ -1,4 +1,4 @@
-"""The module's file says with what protections it was compiled and linked."""
+"""The module's binary was compiled and linked with all protections."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Segment(NamedTuple):
 
 
 class Symbol(NamedTuple):
-    """An entry of the dynamic symbol table; `section` is 0 for what is imported."""
+    """An entry of the dynamic symbol table; `section` is 0 for imported symbols."""
 
     name: str
     section: int
@@ -42,7 +42,7 @@ class Symbol(NamedTuple):
 
 
 class Elf:
-    """What a 64-bit little-endian ELF file says to the dynamic linker."""
+    """The dynamic linking information of a 64-bit little-endian ELF file."""
 
     def __init__(self, path: Path) -> None:
         self.data = path.read_bytes()
@@ -65,7 +65,7 @@ class Elf:
         return [segment for segment in self.segments if segment.type == kind]
 
     def offset(self, address: int) -> int:
-        """Return where in the file an address is."""
+        """Return the file offset of an address."""
         inside = [
             segment
             for segment in self.of_type(LOAD)
@@ -74,7 +74,7 @@ class Elf:
         return address - inside[0].address + inside[0].offset
 
     def symbol_count(self) -> int:
-        """Return the length of the symbol table, which only the hash table tells."""
+        """Return the length of the symbol table, which is only known from the hash table."""
         at = self.offset(self.tags[GNU_HASH])
         buckets, first, bloom, _ = self.unpack("IIII", at)
         chains = at + 16 + 8 * bloom + 4 * buckets
@@ -118,7 +118,7 @@ def test_relocated_data_is_read_only_once_it_is_loaded(elf: Elf) -> None:
         assert relro.address <= elf.tags[GOT] < end
 
 
-def test_code_has_no_relocations_and_libraries_are_found_nowhere_special(elf: Elf) -> None:
+def test_code_has_no_relocations_and_no_library_search_path(elf: Elf) -> None:
     assert TEXTREL not in elf.tags
     assert not elf.tags.get(FLAGS, 0) & 4
     assert RPATH not in elf.tags
@@ -136,6 +136,6 @@ def test_stacks_are_guarded_and_calls_are_fortified(elf: Elf) -> None:
 def test_one_symbol_is_exported(elf: Elf) -> None:
     (exported,) = [symbol for symbol in elf.symbols() if symbol.section]
     assert exported.name == "PyInit_vkdispatch_native"
-    if elf.machine == X86_64:  # a target of indirect jumps is marked as one
+    if elf.machine == X86_64:  # targets of indirect jumps are marked
         at = elf.offset(exported.address)
         assert elf.data[at : at + 4] == b"\xf3\x0f\x1e\xfa"

@@ -1,4 +1,4 @@
-"""Launching costs no memory, handles cost the same however many there are, and what is dropped is freed."""
+"""Launches allocate nothing, handles have a constant cost, and dropped objects are freed."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ counted = pytest.mark.skipif(
 
 @pytest.fixture(params=["mapped", "staged"])
 def quiet_engine(request: pytest.FixtureRequest) -> Iterator[native.Engine]:
-    """Yield an engine without debug mode, whose log of accesses takes memory."""
+    """Yield an engine without debug mode, whose access log would allocate memory."""
     engine = native.Engine([first_device()], [[0]], False, request.param == "staged")
     yield engine
     engine.close()
 
 
-def asked_for(work: Callable[[], object]) -> int:
-    """Return how often the module asks for memory during `work`."""
+def count_allocations(work: Callable[[], object]) -> int:
+    """Return how many allocations the module makes during `work`."""
     before = native.allocation_count()
     work()
     after = native.allocation_count()
@@ -46,20 +46,20 @@ def asked_for(work: Callable[[], object]) -> int:
     return after - before
 
 
-def allocations(work: Callable[[], object]) -> int:
-    """Return how often the module asks for memory during `work`, in the best of several runs."""
-    # How far the host gets ahead of the device is chance, and what is gathered takes memory when it is more
-    # than ever before. What a launch or a batch would ask for itself, it would ask for in every run.
-    least = asked_for(work)
+def least_allocations(work: Callable[[], object]) -> int:
+    """Return the smallest number of allocations during `work` in several runs."""
+    # How far the host gets ahead of the device is random, and a new maximum of gathered commands allocates
+    # memory. Allocations of a launch or a batch itself would occur in every run.
+    least = count_allocations(work)
     for _ in range(9):
-        least = min(least, asked_for(work))
+        least = min(least, count_allocations(work))
         if least == 0:
             break
     return least
 
 
-def warm(engine: native.Engine, launch: Callable[[], object]) -> None:
-    """Have as many submits under way as there may ever be."""
+def warm_up(engine: native.Engine, launch: Callable[[], object]) -> None:
+    """Fill the queue with as many submits in flight as possible."""
     for _ in range(3):
         for _ in range(20):
             launch()
@@ -89,8 +89,8 @@ def test_launches_allocate_nothing(uniform: bool) -> None:
             launcher.launch((array, 1.0), 4, False)
         engine.wait_idle()
 
-    warm(engine, lambda: launcher.launch((array, 1.0), 4, False))
-    assert allocations(burst) == 0
+    warm_up(engine, lambda: launcher.launch((array, 1.0), 4, False))
+    assert least_allocations(burst) == 0
     engine.close()
 
 
@@ -105,8 +105,8 @@ def test_waiting_between_launches_allocates_nothing(quiet_engine: native.Engine)
                 launcher.launch((array, 1.0), 4, False)
             quiet_engine.wait_idle()
 
-    warm(quiet_engine, lambda: launcher.launch((array, 1.0), 4, False))
-    assert allocations(one_by_one) == 0
+    warm_up(quiet_engine, lambda: launcher.launch((array, 1.0), 4, False))
+    assert least_allocations(one_by_one) == 0
 
 
 @counted
@@ -123,15 +123,15 @@ def test_replaying_a_list_allocates_nothing(quiet_engine: native.Engine) -> None
             commands.submit(0, rows, 1)
         quiet_engine.wait_idle()
 
-    warm(quiet_engine, lambda: commands.submit(0, rows, 1))
-    assert allocations(replay) == 0
+    warm_up(quiet_engine, lambda: commands.submit(0, rows, 1))
+    assert least_allocations(replay) == 0
 
 
 @counted
 def test_the_counter_counts(quiet_engine: native.Engine) -> None:
     kept = []
-    assert allocations(lambda: kept.append(native.Buffer(quiet_engine, 64))) > 0
-    assert allocations(lambda: native.compile_glsl("#version 450\nvoid main() {}")) > 0
+    assert least_allocations(lambda: kept.append(native.Buffer(quiet_engine, 64))) > 0
+    assert least_allocations(lambda: native.compile_glsl("#version 450\nvoid main() {}")) > 0
 
 
 @counted
@@ -150,22 +150,22 @@ def test_a_kernel_call_allocates_nothing() -> None:
             add(data, 0.5, 1)
         vd.queue_wait_idle()
 
-    assert allocations(burst) == 0
+    assert least_allocations(burst) == 0
     gc.collect()
     before = sys.getallocatedblocks()
     burst()
-    assert sys.getallocatedblocks() - before < 100  # pytest's own threads may move it a little
+    assert sys.getallocatedblocks() - before < 100  # pytest's own threads may change it slightly
 
 
 # -- long runs
 
 
-def resident() -> int:
-    """Return the bytes of memory that this process really has."""
+def resident_bytes() -> int:
+    """Return the resident memory of this process in bytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def test_memory_stays_flat(quiet_engine: native.Engine) -> None:
+def test_memory_does_not_grow(quiet_engine: native.Engine) -> None:
     _, launcher = affine_launcher(quiet_engine)
     array = Array(quiet_engine, np.zeros(4, np.float32))
 
@@ -175,20 +175,20 @@ def test_memory_stays_flat(quiet_engine: native.Engine) -> None:
             if call % 5000 == 0:
                 array.read()
         quiet_engine.wait_idle()
-        return resident()
+        return resident_bytes()
 
-    # How far the host ever gets ahead is chance, and takes memory once and for all: the first third. What
-    # leaks does so in every round.
+    # How far the host gets ahead is random, and each new maximum allocates memory once: in the first third. A
+    # leak grows in every round.
     rounds = [run(CALLS // 4) for _ in range(9)]
     growth = np.diff(rounds[3:])
-    assert np.median(growth) < 256 << 10  # 11 bytes a launch would show
+    assert np.median(growth) < 256 << 10  # detects 11 bytes per launch
 
 
 # -- handles
 
 
-def seconds(work: Callable[[], object]) -> float:
-    begin = time.process_time()  # of all threads, and of no other process
+def measure_seconds(work: Callable[[], object]) -> float:
+    begin = time.process_time()  # of all threads of this process
     work()
     return time.process_time() - begin
 
@@ -204,13 +204,13 @@ def test_the_cost_of_a_buffer_does_not_grow_with_their_number(
         if used:
             for array in kept:
                 launcher.launch((array, 1.0), 4, False)
-        kept.clear()  # before the device is done with them
+        kept.clear()  # before the device has finished using them
         quiet_engine.wait_idle()
 
     make_and_drop(1000)
-    few = min(seconds(lambda: make_and_drop(1000)) for _ in range(3))
-    many = min(seconds(lambda: make_and_drop(8000)) for _ in range(2))
-    assert many < few * 8 * 4  # a square would be 64 times
+    few = min(measure_seconds(lambda: make_and_drop(1000)) for _ in range(3))
+    many = min(measure_seconds(lambda: make_and_drop(8000)) for _ in range(2))
+    assert many < few * 8 * 4  # quadratic cost would be 64 times
     launcher.launch((Array(quiet_engine, np.zeros(4, np.float32)), 1.0), 4, False)
     quiet_engine.wait_idle()
 
@@ -225,34 +225,34 @@ def test_the_cost_of_recording_does_not_grow_with_the_length(quiet_engine: nativ
             launcher.record(commands, (array, 1.0), 4, False)
 
     record(1000)
-    few = min(seconds(lambda: record(2000)) for _ in range(3))
-    many = min(seconds(lambda: record(20_000)) for _ in range(2))
+    few = min(measure_seconds(lambda: record(2000)) for _ in range(3))
+    many = min(measure_seconds(lambda: record(20_000)) for _ in range(2))
     assert many < few * 10 * 4
 
 
 # -- what is dropped is freed
 
 
-def live(context: vd.Context) -> int:
+def live_objects(context: vd.Context) -> int:
     return context._native.statistics()["live_objects"]
 
 
-def leftover(make: Callable[[], object]) -> int:
-    """Return how many native objects are left of what `make` makes and gives back."""
+def count_leftovers(make: Callable[[], object]) -> int:
+    """Return how many native objects remain of those that `make` creates and returns."""
     context = vd.get_context()
     vd.queue_wait_idle()
     gc.collect()
-    before = live(context)
+    before = live_objects(context)
     kept = make()
-    assert live(context) > before
+    assert live_objects(context) > before
     del kept
     gc.collect()
     vd.queue_wait_idle()
-    for _ in range(10_000):  # the queue's thread does the last of it
+    for _ in range(10_000):  # the queue's thread destroys the last ones
         if context._native.statistics()["waiting_frees"] == 0:
             break
         time.sleep(0.01)
-    return live(context) - before
+    return live_objects(context) - before
 
 
 def make_kernel_with_closure() -> object:
@@ -265,7 +265,7 @@ def make_kernel_with_closure() -> object:
 
     data = vd.Buffer(4, vd.float32)
     kernel(data, 1.0)
-    seen.append(kernel)  # the function's closure now holds the kernel, and the kernel its function
+    seen.append(kernel)  # a cycle: the closure refers to the kernel, and the kernel to its function
     return kernel, data
 
 
@@ -290,24 +290,24 @@ def make_image() -> object:
     [lambda: vd.Buffer(64, vd.float32), make_image, make_kernel_with_closure, make_graph],
     ids=["buffer", "image", "kernel", "graph"],
 )
-def test_what_is_dropped_is_freed(make: Callable[[], object]) -> None:
+def test_dropped_objects_are_freed(make: Callable[[], object]) -> None:
     if os.environ.get("VKDISPATCH_INTERPRET") == "1":
         pytest.skip("the interpreter builds nothing")
-    make()  # what is kept once and for all, such as the pipelines of copies
-    assert leftover(make) == 0
+    make()  # creates objects that are cached, such as the pipelines of copies
+    assert count_leftovers(make) == 0
 
 
-def test_what_is_kept_is_noticed() -> None:
+def test_a_leak_is_noticed() -> None:
     kept = []
 
     def make() -> object:
         kept.append(vd.Buffer(64, vd.float32))
         return kept[-1]
 
-    assert leftover(make) == 1
+    assert count_leftovers(make) == 1
 
 
-def test_a_buffer_goes_with_its_last_reference() -> None:
+def test_a_buffer_is_freed_with_its_last_reference() -> None:
     buffer = vd.Buffer(64, vd.float32)
     handle = weakref.ref(buffer)
     numbers = set(buffer.context.handles_dict)

@@ -21,7 +21,7 @@ D1, D2, D3, D2_ARRAY = 0, 1, 2, 5
 NEAREST_REPEAT = (0, 0, 0, 0, 0.0, 0.0, 0.0, 0)
 SAMPLER, STORAGE_IMAGE = 5, 4
 
-# target[x] = source[x + 1], around the end
+# target[x] = source[x + 1], with wrap-around
 ROTATE = (
     HEADER
     + """
@@ -36,7 +36,7 @@ void main() {
 """
 )
 
-# image += 1, many times over
+# image += 1, many times
 ADD = (
     HEADER
     + """
@@ -54,7 +54,7 @@ void main() {
 
 
 class Picture:
-    """A native image of (height, width) floats with the attribute that a launcher looks at."""
+    """A native image of (height, width) floats with the attribute that a launcher uses."""
 
     def __init__(self, engine: native.Engine, values: np.ndarray[Any, Any]) -> None:
         height, width = self.shape = values.shape
@@ -67,7 +67,7 @@ class Picture:
         return out
 
 
-class Seen:
+class SampledPicture:
     """A native sampler of a picture."""
 
     def __init__(self, picture: Picture) -> None:
@@ -101,7 +101,7 @@ def addition(engine: native.Engine) -> native.Launcher:
 
 @pytest.fixture(params=["push", "sets"])
 def descriptors(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[native.Engine]:
-    """Yield an engine that binds by push descriptors or by descriptor sets."""
+    """Yield an engine that uses push descriptors or descriptor sets."""
     if request.param == "sets":
         monkeypatch.setenv("VKDISPATCH_NO_PUSH_DESCRIPTORS", "1")
     engine = native.Engine([first_device()], [[0]], True, False)
@@ -177,7 +177,7 @@ def test_dependent_launches_run_in_order(descriptors: native.Engine) -> None:
     values = np.random.default_rng(0).random((5, 150)).astype(np.float32)
     a, b = Picture(descriptors, values), Picture(descriptors, np.zeros((5, 150)))
     rotate, add = rotation(descriptors), addition(descriptors)
-    seen_a, seen_b = Seen(a), Seen(b)
+    seen_a, seen_b = SampledPicture(a), SampledPicture(b)
     for _ in range(40):
         assert rotate.launch((seen_a, b), (150, 5), False)
         assert rotate.launch((seen_b, a), (150, 5), False)
@@ -191,24 +191,24 @@ def test_replays_run_in_order(descriptors: native.Engine) -> None:
     values = np.random.default_rng(0).random((5, 150)).astype(np.float32)
     a, b = Picture(descriptors, values), Picture(descriptors, np.zeros((5, 150)))
     rotate, commands = rotation(descriptors), native.CommandList(descriptors)
-    assert rotate.record(commands, (Seen(a), b), (150, 5), False) == (0, b"")
-    assert rotate.record(commands, (Seen(b), a), (150, 5), False) == (0, b"")
+    assert rotate.record(commands, (SampledPicture(a), b), (150, 5), False) == (0, b"")
+    assert rotate.record(commands, (SampledPicture(b), a), (150, 5), False) == (0, b"")
     gc.collect()  # the list keeps the samplers
     for _ in range(100):
         commands.submit(-2, b"", 1)
     np.testing.assert_array_equal(a.read(), np.roll(values, -200, 1))
 
 
-def test_loads_need_no_barrier(engine: native.Engine) -> None:
+def test_loads_need_no_barriers(engine: native.Engine) -> None:
     picture = Picture(engine, np.zeros((4, 64)))
     targets = [Picture(engine, np.zeros((4, 64))) for _ in range(10)]
     rotate = rotation(engine)
-    seen = Seen(picture)
+    seen = SampledPicture(picture)
     for target in targets:  # each first launch waits for its own upload
         rotate.launch((seen, target), (64, 4), False)
     engine.wait_idle()
     before = engine.statistics()["barriers"]
-    for target in targets:  # the first one starts an epoch, in which all others fit
+    for target in targets:  # the first launch starts an epoch, which includes all others
         rotate.launch((seen, target), (64, 4), False)
     engine.wait_idle()
     assert engine.statistics()["barriers"] - before == 1
@@ -230,14 +230,14 @@ def test_checker_finds_missing_barriers(engine: native.Engine) -> None:
 # ---- lifetimes -----------------------------------------------------------------------------------
 
 
-def test_dropped_while_in_use(engine: native.Engine) -> None:
+def test_dropping_images_in_use(engine: native.Engine) -> None:
     rotate, add = rotation(engine), addition(engine)
     last = Picture(engine, np.zeros((50, 200)))
     before = engine.statistics()["live_objects"]
     for _ in range(30):
         picture = Picture(engine, np.ones((50, 200)))
         add.launch((picture, 50), (200, 50), False)
-        rotate.launch((Seen(picture), last), (200, 50), False)
+        rotate.launch((SampledPicture(picture), last), (200, 50), False)
         del picture
     assert (last.read() == 51).all()
     engine.wait_idle()
@@ -249,16 +249,16 @@ def test_dropped_while_in_use(engine: native.Engine) -> None:
     assert statistics["live_objects"] == before
 
 
-def test_samplers_of_the_same_settings_are_one(engine: native.Engine) -> None:
+def test_samplers_with_the_same_settings_are_shared(engine: native.Engine) -> None:
     picture = Picture(engine, np.zeros((4, 4)))
     before = engine.statistics()["live_objects"]
-    kept = [Seen(picture) for _ in range(10_000)]
+    kept = [SampledPicture(picture) for _ in range(10_000)]
     assert engine.statistics()["live_objects"] == before + 1
     del kept
     assert engine.statistics()["live_objects"] == before
 
 
-def test_memory_comes_back(engine: native.Engine) -> None:
+def test_memory_is_freed(engine: native.Engine) -> None:
     picture = Picture(engine, np.zeros((512, 512)))
     engine.wait_idle()
     before = engine.statistics()["device_memory"]
@@ -274,7 +274,7 @@ def test_memory_comes_back(engine: native.Engine) -> None:
 def test_close_with_everything_alive() -> None:
     engine = native.Engine([first_device()], [[0]], True, False)
     picture = Picture(engine, np.zeros((64, 64)))
-    seen, commands, add = Seen(picture), native.CommandList(engine), addition(engine)
+    seen, commands, add = SampledPicture(picture), native.CommandList(engine), addition(engine)
     add.record(commands, (picture, 1), (64, 64), False)
     for _ in range(50):
         add.launch((picture, 1), (64, 64), False)
@@ -298,16 +298,16 @@ def test_close_with_everything_alive() -> None:
 
 @pytest.mark.parametrize("kind", ["image", "sampler"])
 def test_garbage_in_a_cycle(engine: native.Engine, kind: str) -> None:
-    class KeptImage(native.Image):
+    class CyclicImage(native.Image):
         pass
 
-    class KeptSampler(native.Sampler):
+    class CyclicSampler(native.Sampler):
         pass
 
     for _ in range(50):
-        kept: Any = KeptImage(engine, D2, R32_SFLOAT, (4, 4, 1), 1, 1, True)
+        kept: Any = CyclicImage(engine, D2, R32_SFLOAT, (4, 4, 1), 1, 1, True)
         if kind == "sampler":
-            kept = KeptSampler(kept, *NEAREST_REPEAT)
+            kept = CyclicSampler(kept, *NEAREST_REPEAT)
         kept.itself = kept
     del kept
     gc.collect()
@@ -316,7 +316,7 @@ def test_garbage_in_a_cycle(engine: native.Engine, kind: str) -> None:
 
 def test_destroyed(engine: native.Engine) -> None:
     picture = Picture(engine, np.zeros((4, 4)))
-    seen, add, rotate = Seen(picture), addition(engine), rotation(engine)
+    seen, add, rotate = SampledPicture(picture), addition(engine), rotation(engine)
     commands = native.CommandList(engine)
     assert rotate.record(commands, (seen, Picture(engine, np.zeros((4, 4)))), (4, 4), False)
     picture._native.destroy()
@@ -325,7 +325,7 @@ def test_destroyed(engine: native.Engine) -> None:
     assert rotate.launch((seen, Picture(engine, np.zeros((4, 4)))), (4, 4), False) is False
     for use in (
         lambda: picture.read(),
-        lambda: Seen(picture),
+        lambda: SampledPicture(picture),
         lambda: picture._native.storable,
         lambda: commands.submit(-2, b"", 1),
     ):
@@ -347,12 +347,21 @@ def test_launchers_decline_other_images(engine: native.Engine) -> None:
     whole = holding(D2, R32_UINT, (4, 4, 1), 1, 1, True)
     locked = holding(D2, R32_SFLOAT, (4, 4, 1), 1, 1, False)
     foreign = Picture(other, np.zeros((4, 4)))
-    for image in (volume, whole, locked, foreign, Seen(picture), native.Buffer(engine, 64), None, 1):
+    for image in (
+        volume,
+        whole,
+        locked,
+        foreign,
+        SampledPicture(picture),
+        native.Buffer(engine, 64),
+        None,
+        1,
+    ):
         assert add.launch((image, 1), (4, 4), False) is False
-        assert rotate.launch((Seen(picture), image), (4, 4), False) is False
-    for sampler in (picture, Seen(volume), Seen(whole), Seen(foreign), None):
+        assert rotate.launch((SampledPicture(picture), image), (4, 4), False) is False
+    for sampler in (picture, SampledPicture(volume), SampledPicture(whole), SampledPicture(foreign), None):
         assert rotate.launch((sampler, picture), (4, 4), False) is False
-    assert rotate.launch((Seen(locked), picture), (4, 4), False)
+    assert rotate.launch((SampledPicture(locked), picture), (4, 4), False)
     other.close()
 
 
@@ -362,7 +371,7 @@ def test_bindings_of_the_wrong_kind(engine: native.Engine) -> None:
     other = native.Engine([first_device()], [[0]], True, False)
     foreign = Picture(other, np.zeros((4, 4)))
     plan = native.Plan(engine, native.compile_glsl(ROTATE), [SAMPLER, STORAGE_IMAGE], 0, "rotate")
-    sampler = Seen(picture)._native
+    sampler = SampledPicture(picture)._native
 
     def record(first: Any, second: Any, index: int = 1) -> None:
         bindings = [(first, 0, 0, 0, True, False), (second, index, 0, 0, False, True)]
@@ -370,13 +379,13 @@ def test_bindings_of_the_wrong_kind(engine: native.Engine) -> None:
 
     record(sampler, picture._native)
     for first, second, message in (
-        (buffer, picture._native, "wants a sampler"),
-        (picture._native, picture._native, "no storage image"),
-        (sampler, buffer, "wants a storage image"),
-        (sampler, sampler, "no sampler"),
-        (sampler, locked, "cannot be stored to"),
+        (buffer, picture._native, "expects a sampler"),
+        (picture._native, picture._native, "does not expect a storage image"),
+        (sampler, buffer, "expects a storage image"),
+        (sampler, sampler, "does not expect a sampler"),
+        (sampler, locked, "does not support stores"),
         (sampler, foreign._native, "another context"),
-        (Seen(foreign)._native, picture._native, "another context"),
+        (SampledPicture(foreign)._native, picture._native, "another context"),
     ):
         with pytest.raises(ValueError, match=message):
             record(first, second)
@@ -394,7 +403,7 @@ def test_objects_that_were_never_initialized(engine: native.Engine) -> None:
     plan = native.Plan(engine, native.compile_glsl(ROTATE), [SAMPLER, STORAGE_IMAGE], 0, "rotate")
     bare = Picture.__new__(Picture)
     bare._native = image
-    unseen = Seen.__new__(Seen)
+    unseen = SampledPicture.__new__(SampledPicture)
     unseen._native = sampler
     for use in (
         lambda: image.read_into(0, bytearray(64)),
@@ -410,7 +419,7 @@ def test_objects_that_were_never_initialized(engine: native.Engine) -> None:
             use()
     image.destroy()
     assert rotation(engine).launch((unseen, picture), (4, 4), False) is False
-    assert rotation(engine).launch((Seen(picture), bare), (4, 4), False) is False
+    assert rotation(engine).launch((SampledPicture(picture), bare), (4, 4), False) is False
 
 
 @pytest.mark.parametrize(
@@ -419,7 +428,7 @@ def test_objects_that_were_never_initialized(engine: native.Engine) -> None:
         {"view_type": 3},
         {"view_type": 7},
         {"format": 0},
-        {"format": 37},  # a format, but none of plain channels
+        {"format": 37},  # a format without plain channels
         {"format": -1},
         {"format": 10**6},
         {"extent": (0, 4, 1)},
@@ -436,7 +445,7 @@ def test_objects_that_were_never_initialized(engine: native.Engine) -> None:
         {"view_type": D2_ARRAY, "layers": 10**9},
     ],
 )
-def test_images_that_cannot_be(engine: native.Engine, changes: dict[str, Any]) -> None:
+def test_invalid_images(engine: native.Engine, changes: dict[str, Any]) -> None:
     wanted = {"view_type": D2, "format": R32_SFLOAT, "extent": (4, 4, 1), "layers": 1, "levels": 1}
     native.Image(engine, **wanted, storage=False)
     with pytest.raises((ValueError, OverflowError, MemoryError)):
@@ -459,7 +468,7 @@ def test_images_that_cannot_be(engine: native.Engine, changes: dict[str, Any]) -
         (-1, 0, 0, 0, 0.0, 0.0, 0.0, 0),
     ],
 )
-def test_samplers_that_cannot_be(engine: native.Engine, settings: tuple[Any, ...]) -> None:
+def test_invalid_samplers(engine: native.Engine, settings: tuple[Any, ...]) -> None:
     picture = Picture(engine, np.zeros((4, 4)))
     with pytest.raises((ValueError, OverflowError)):
         native.Sampler(picture._native, *settings)
@@ -469,7 +478,7 @@ def test_samplers_that_cannot_be(engine: native.Engine, settings: tuple[Any, ...
 
 def test_nothing_is_copied_or_pickled(engine: native.Engine) -> None:
     picture = Picture(engine, np.zeros((4, 4)))
-    for thing in (picture._native, Seen(picture)._native):
+    for thing in (picture._native, SampledPicture(picture)._native):
         with pytest.raises(TypeError):
             copy.copy(thing)
 
@@ -486,14 +495,14 @@ def test_python_code_inside_a_call(engine: native.Engine) -> None:
 
     for _ in range(50):
         picture._native = Picture(engine, np.zeros((8, 8)))._native
-        add.launch((picture, Drops()), (8, 8), False)  # the image lives until this is done
+        add.launch((picture, Drops()), (8, 8), False)  # the image stays alive during the call
         picture._native = Picture(engine, np.zeros((8, 8)))._native
         add.record(native.CommandList(engine), (picture, Drops()), (8, 8), False)
     engine.wait_idle()
 
 
 def test_features_of_formats(engine: native.Engine) -> None:
-    assert engine.image_features(R32_SFLOAT) & 0x1  # sampled: every device does
+    assert engine.image_features(R32_SFLOAT) & 0x1  # sampling: supported by every device
     for unknown in (-1, 0, 37, 10**6):
         with pytest.raises(ValueError, match="format"):
             engine.image_features(unknown)

@@ -1,4 +1,4 @@
-"""The folders of the native module are layers too: includes point down."""
+"""The folders of the native module are layers: includes only point down."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing that Python code does to the engine's objects may end the process."""
+"""No misuse of the engine's objects from Python may crash the process."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FACTOR = native.ScalarSlot(offset=12, code="f")
 
 
 def launcher(engine: native.Engine, plan: native.Plan, **changes: object) -> native.Launcher:
-    """Return a launcher of `AFFINE`, its arguments changed."""
+    """Return a launcher of `AFFINE` with changed arguments."""
     given = {
         "engine": engine,
         "plan": plan,
@@ -46,13 +46,13 @@ def launcher(engine: native.Engine, plan: native.Plan, **changes: object) -> nat
 
 @pytest.mark.parametrize("owner", [native.Buffer, native.Plan, native.CommandList])
 def test_garbage_in_a_cycle(engine: native.Engine, owner: type) -> None:
-    class Kept(owner):  # type: ignore[misc]
+    class Cyclic(owner):  # type: ignore[misc]
         pass
 
     spirv = native.compile_glsl(AFFINE)
     arguments = {native.Buffer: (64,), native.Plan: (spirv, [1], 16, "affine"), native.CommandList: ()}
     for _ in range(50):
-        kept = Kept(engine, *arguments[owner])
+        kept = Cyclic(engine, *arguments[owner])
         kept.itself = kept
     del kept
     gc.collect()
@@ -127,7 +127,7 @@ def test_launcher_arguments(engine: native.Engine, changes: dict[str, object]) -
 
 
 @pytest.mark.parametrize("slot", [("buffer", 0, -1, True, True), None, 3, native.ArgumentSlot()])
-def test_what_is_no_slot(engine: native.Engine, slot: object) -> None:
+def test_invalid_slot_types(engine: native.Engine, slot: object) -> None:
     plan, _ = affine_launcher(engine)
     with pytest.raises(TypeError, match="slots: expected a BufferSlot, "):
         launcher(engine, plan, slots=[slot, FACTOR])
@@ -150,12 +150,12 @@ def test_what_is_no_slot(engine: native.Engine, slot: object) -> None:
         (lambda: native.ImageSlot(binding=0, view_type=0), TypeError),  # type: ignore[call-arg]
     ],
 )
-def test_wrong_slots(make: Callable[[], object], error: type[Exception]) -> None:
+def test_invalid_slots(make: Callable[[], object], error: type[Exception]) -> None:
     with pytest.raises(error):
         make()
 
 
-def test_a_launcher_keeps_what_its_slots_compare_with(engine: native.Engine) -> None:
+def test_a_launcher_keeps_the_types_of_its_slots_alive(engine: native.Engine) -> None:
     class Kind:
         pass
 
@@ -193,7 +193,7 @@ def test_objects_of_another_engine(engine: native.Engine) -> None:
     other.close()
 
 
-def test_images_and_uniforms_are_not_mixed_up(engine: native.Engine) -> None:
+def test_images_and_uniform_buffers_are_distinguished(engine: native.Engine) -> None:
     buffer = native.Buffer(engine, 4096)
     uniform = native.Plan(engine, native.compile_glsl(AFFINE_UNIFORM), [3, 1], 0, "affine")
     commands = native.CommandList(engine)
@@ -220,22 +220,22 @@ void main() { data[0] = p + a + b[3].w; }
 @pytest.mark.parametrize(
     ("blocks", "text"),
     [
-        ([(0, 16, 16)], "binding 0 of the plan is no uniform buffer"),
-        ([(3, 16, 16)], "binding 3 of the plan is no uniform buffer"),
-        ([(1, 16, 16), (1, 32, 16)], "binding 1 is there twice"),
-        ([(1, 0, 16)], "binding 1 has no bytes behind the push constants"),
+        ([(0, 16, 16)], "binding 0 of the plan is not a uniform buffer"),
+        ([(3, 16, 16)], "binding 3 of the plan is not a uniform buffer"),
+        ([(1, 16, 16), (1, 32, 16)], "binding 1 is given twice"),
+        ([(1, 0, 16)], "binding 1 has no bytes after the push constants"),
         ([(1, 16, 0)], "binding 1 has no bytes"),
         ([(1, 16384, 16)], "binding 1 lies beyond the 16384 bytes"),
         ([(1, 2**32 - 16, 16)], "binding 1 lies beyond"),
     ],
 )
-def test_wrong_uniform_blocks(engine: native.Engine, blocks: list[tuple[int, int, int]], text: str) -> None:
+def test_invalid_uniform_blocks(engine: native.Engine, blocks: list[tuple[int, int, int]], text: str) -> None:
     spirv = native.compile_glsl(BLOCKS)
     with pytest.raises(ValueError, match=text):
         native.Plan(engine, spirv, [1, 3, 3], 4, "blocks", uniform_blocks=blocks)
 
 
-def test_wrong_items_of_uniform_blocks(engine: native.Engine) -> None:
+def test_invalid_items_of_uniform_blocks(engine: native.Engine) -> None:
     spirv = native.compile_glsl(BLOCKS)
     for blocks, error in (
         ([(1, 16)], ValueError),
@@ -259,7 +259,7 @@ def test_launches_of_plans_with_uniform_blocks(engine: native.Engine) -> None:
     for changes, text in (
         ({"argument_size": 92}, "take 96"),
         ({"argument_size": 112}, "take 96"),
-        ({"uniform_binding": 1}, "the plan says itself where its blocks are bound"),
+        ({"uniform_binding": 1}, "the plan defines the bindings of its uniform blocks"),
         ({"slots": [*slots, native.BufferSlot(binding=1, writes=False)]}, "binding 1 is bound twice"),
         ({"slots": slots[1:]}, r"they bind \[1, 2\], the plan has 3"),
     ):
@@ -268,10 +268,10 @@ def test_launches_of_plans_with_uniform_blocks(engine: native.Engine) -> None:
     commands = native.CommandList(engine)
     bindings = [(data._native, 0, 0, 0, True, True), (table._native, 1, 0, 0, True, False)]
     for bound, size, uniform, text in (
-        (bindings, 96, -1, "binding 1: values of each launch are bound there"),
+        (bindings, 96, -1, "binding 1: the plan binds a uniform block of each launch there"),
         (bindings[:1], 4, -1, "take 96"),
-        (bindings[:1], 96, 1, "binding 1: values"),
-        ([], 96, -1, r"bound are \[1, 2\]"),
+        (bindings[:1], 96, 1, "binding 1: the plan binds"),
+        ([], 96, -1, r"got \[1, 2\]"),
     ):
         with pytest.raises(ValueError, match=text):
             commands.record(plan, bound, (1, 1, 1), size, uniform)
@@ -280,7 +280,7 @@ def test_launches_of_plans_with_uniform_blocks(engine: native.Engine) -> None:
     arguments[[0, 4, 23]] = 10, 20, 30
     commands.submit(0, arguments.tobytes(), 1)
     assert data.read().tolist() == [60]
-    # and with a buffer at one of the two
+    # with a buffer bound at one of the two
     mixed = native.Plan(engine, spirv, [1, 3, 3], 4, "blocks", uniform_blocks=[(1, 16, 16)])
     uniform = native.BufferSlot(binding=2, writes=False, uniform=True, least_bytes=64)
     given = {"slots": [*slots[:3], uniform], "argument_size": 32, "exec_offset": -1}
@@ -289,14 +289,14 @@ def test_launches_of_plans_with_uniform_blocks(engine: native.Engine) -> None:
     assert data.read().tolist() == [18]
     assert not made.launch((data, 1.0, 2.0, data), 1, True)  # too small
     for wrong, text in (
-        (native.BufferSlot(binding=2, writes=False), "binding 2 of the plan is of another kind"),
-        (native.BufferSlot(binding=2, writes=False, uniform=True, least_bytes=1 << 40), "the device takes"),
+        (native.BufferSlot(binding=2, writes=False), "binding 2 of the plan is of another type"),
+        (native.BufferSlot(binding=2, writes=False, uniform=True, least_bytes=1 << 40), "the device.s limit"),
     ):
         with pytest.raises(ValueError, match=text):
             launcher(engine, mixed, **given | {"slots": [*slots[:3], wrong]})
 
 
-def test_wrong_slots_of_uniform_buffers() -> None:
+def test_invalid_slots_of_uniform_buffers() -> None:
     for options in (
         {"least_bytes": 0, "writes": False},
         {"least_bytes": 16},
@@ -306,34 +306,34 @@ def test_wrong_slots_of_uniform_buffers() -> None:
             native.BufferSlot(binding=0, uniform=True, **options)  # type: ignore[arg-type]
 
 
-def test_wrong_includes() -> None:
+def test_invalid_includes() -> None:
     source = '#version 450\n#include "a"\nvoid main() {}\n'
     extension = "#extension GL_GOOGLE_include_directive : enable\n"
 
-    def compiled(includes: Any = (), texts: Any = None, preamble: Any = extension) -> bytes:
+    def compile_with(includes: Any = (), texts: Any = None, preamble: Any = extension) -> bytes:
         return native.compile_glsl(source, preamble=preamble, includes=includes, texts=texts or {})
 
-    assert compiled([("", "a", True, "name")], {"name": "\n"})
+    assert compile_with([("", "a", True, "name")], {"name": "\n"})
     for includes, texts, error, text in (
         ([("", "a", True, "why there is none")], {}, ValueError, "why there is none for header name: a"),
-        ([("", "b", True, "name")], {"name": "\n"}, ValueError, "it is not to be found for header name: a"),
+        ([("", "b", True, "name")], {"name": "\n"}, ValueError, "file not found for header name: a"),
         ([], {}, ValueError, "#include"),
         ([("", "a", True)], {}, ValueError, "unpack"),
         ([("", "a", True, None)], {}, AttributeError, "encode"),
         ([("", "a", True, "\ud800")], {}, ValueError, "surrogates"),
-        ([("", "a", True, "x")], {'x"': "\n"}, ValueError, "cannot be the name of a file"),
-        ([("", "a", True, "")], {"": "\n"}, ValueError, "cannot be the name of a file"),
+        ([("", "a", True, "x")], {'x"': "\n"}, ValueError, "cannot be the name of an included file"),
+        ([("", "a", True, "")], {"": "\n"}, ValueError, "cannot be the name of an included file"),
         (5, {}, TypeError, "iter"),
     ):
         with pytest.raises(error, match=text):
-            compiled(includes, texts)
+            compile_with(includes, texts)
     with pytest.raises(TypeError):
-        compiled(preamble=None)
+        compile_with(preamble=None)
     with pytest.raises(ValueError, match="#include"):
-        compiled(preamble="")
+        compile_with(preamble="")
 
 
-def test_sizes_that_wrap(engine: native.Engine) -> None:
+def test_sizes_that_overflow(engine: native.Engine) -> None:
     array = Array(engine, np.zeros(4, np.float32))
     plan, _ = affine_launcher(engine)
     commands = native.CommandList(engine)
@@ -361,7 +361,7 @@ def test_python_code_inside_a_call(engine: native.Engine) -> None:
 
     for _ in range(50):
         array._native = native.Buffer(engine, 1 << 16)
-        launch.launch((array, Drops()), 8, False)  # the buffer lives until this is done
+        launch.launch((array, Drops()), 8, False)  # the buffer stays alive during the call
         array._native = native.Buffer(engine, 1 << 16)
         commands.record(plan, [(array._native, 0, 0, 0, True, True)], (1, 1, 1), 16)
         launch.record(commands, (array, Drops()), 8, False)
@@ -426,7 +426,7 @@ def test_very_long_sources() -> None:
 
 @pytest.fixture
 def run(run_python: Callable[..., subprocess.CompletedProcess[str]]) -> Run:
-    """Return a function that runs a program over an engine in a process of its own."""
+    """Return a function that runs a program with an engine in a separate process."""
     begin = f"""
 import gc, os, struct, sys, threading, time
 import numpy as np
@@ -458,7 +458,7 @@ print("exits")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_forked_child_says_so_and_ends(run: Run) -> None:
+def test_a_forked_child_raises_and_exits(run: Run) -> None:
     done = run(
         """
 engine = make()

@@ -1,4 +1,4 @@
-"""Reads of a few bytes: given at once behind the work they need, waited for once, and open to interrupts."""
+"""Small reads: appended after the work they need, with a single wait that can be interrupted."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from .conftest import first_device
 from .gates import Gate
 from .kernels import Array, affine_launcher
 
-LARGEST = 256 << 10  # bytes that are read this way
-PARTS = 8  # reads that may be under way this way
+LARGEST = 256 << 10  # the largest size that is read this way
+PARTS = 8  # the number of concurrent reads this way
 
 counted = pytest.mark.skipif(
     native.allocation_count() is None, reason="sanitized builds do not count allocations"
@@ -27,12 +27,12 @@ counted = pytest.mark.skipif(
 
 
 class Interrupted(Exception):
-    """What the handler of the tests raises."""
+    """Raised by the signal handler of the tests."""
 
 
 @pytest.fixture
-def interrupting() -> Iterator[Callable[[float], None]]:
-    """Yield what has `Interrupted` raised after some seconds."""
+def interrupt_after() -> Iterator[Callable[[float], None]]:
+    """Yield a function that raises `Interrupted` after a number of seconds."""
 
     def handler(number: int, frame: FrameType | None) -> None:
         raise Interrupted
@@ -77,8 +77,10 @@ def test_more_threads_than_parts(engine: native.Engine) -> None:
     assert wrong == []
 
 
-def test_interrupted(engine: native.Engine, interrupting: Callable[[float], None]) -> None:
-    """More reads than there are parts are given up, each before it is done, and later ones are right."""
+def test_interrupted_reads_are_dropped(
+    engine: native.Engine, interrupt_after: Callable[[float], None]
+) -> None:
+    """More reads than there are parts are interrupted before they finish; later reads are correct."""
     if native.device_properties()[first_device()]["device_name"].startswith("SwiftShader"):
         pytest.skip("SwiftShader is through with a gate's work within milliseconds")
     out = np.full(2, 5, np.uint32)
@@ -87,14 +89,14 @@ def test_interrupted(engine: native.Engine, interrupting: Callable[[float], None
         gate.hold(array)
         for _ in range(PARTS + 2):
             with pytest.raises(Interrupted):
-                interrupting(0.02)
+                interrupt_after(0.02)
                 array._native.read_into(0, out)
         assert set(out) == {5} and gate.is_holding()
     for _ in range(3 * PARTS):
         np.testing.assert_array_equal(array.read(), [8, 7])
 
 
-def test_handlers_may_read(engine: native.Engine, interrupting: Callable[[float], None]) -> None:
+def test_handlers_may_read(engine: native.Engine, interrupt_after: Callable[[float], None]) -> None:
     other = Array(engine, np.arange(3, dtype=np.float32))
     array = Array(engine, np.full(2, 7, np.uint32))
     seen = []
@@ -106,13 +108,13 @@ def test_handlers_may_read(engine: native.Engine, interrupting: Callable[[float]
 
         signal.signal(signal.SIGALRM, handler)
         gate.hold(array)
-        interrupting(0.02)
+        interrupt_after(0.02)
         np.testing.assert_array_equal(array.read(), [8, 7])
         assert gate.is_open()
     np.testing.assert_array_equal(seen, [[0, 1, 2]])
 
 
-def test_closed_meanwhile() -> None:
+def test_closing_during_reads() -> None:
     engine = native.Engine([first_device()], [[0]], True, True)
     array = Array(engine, np.full(2, 7, np.uint32))
     outcomes: list[Any] = []
@@ -129,7 +131,7 @@ def test_closed_meanwhile() -> None:
         threads.append(threading.Thread(target=engine.close))
         for thread in threads:
             thread.start()
-            time.sleep(0.02)  # so that each waits before the next begins, most likely
+            time.sleep(0.02)  # so that each most likely waits before the next begins
     for thread in threads:
         thread.join()
     assert len(outcomes) == 3 and set(outcomes) <= {7, "the context was destroyed"}
@@ -155,7 +157,7 @@ def test_nothing_is_allocated() -> None:
     array = Array(engine, np.zeros(64, np.float32))
     values, out = np.arange(64, dtype=np.float32), np.empty(64, np.float32)
 
-    def asked_for() -> int:
+    def count_allocations() -> int:
         before = native.allocation_count()
         for _ in range(500):
             array._native.write(0, values)
@@ -164,6 +166,6 @@ def test_nothing_is_allocated() -> None:
         assert before is not None and after is not None
         return after - before
 
-    assert min(asked_for() for _ in range(5)) == 0
+    assert min(count_allocations() for _ in range(5)) == 0
     np.testing.assert_array_equal(out, values)
     engine.close()

@@ -1,4 +1,4 @@
-"""Sixteen threads on one engine: nothing is lost, nothing is freed too early, and nothing stands still."""
+"""Sixteen threads on one engine: no lost work, no early destruction, no deadlock."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from .kernels import Array, affine_launcher
 THREADS = 16
 
 
-def together(work: Callable[[int], object], threads: int = THREADS) -> None:
-    """Run `work(number)` in many threads that begin at one moment; the first error is raised."""
+def run_together(work: Callable[[int], object], threads: int = THREADS) -> None:
+    """Run `work(number)` in many threads that start together, and raise the first error."""
     errors: list[BaseException] = []
     gate = threading.Barrier(threads)
 
@@ -59,13 +59,13 @@ def test_each_launch_counts(shared: bool) -> None:
             if call % 100 == number:
                 own[number].read(0)
 
-    together(work)
+    run_together(work)
     for buffer in own:
         np.testing.assert_array_equal(buffer.read(0), np.full(5, 500 * THREADS if shared else 500))
 
 
-def test_more_than_may_be_gathered() -> None:
-    """Together the threads run so far ahead that all of them must wait for room."""
+def test_more_commands_than_may_be_gathered() -> None:
+    """Together the threads run so far ahead that all must wait for room."""
     engine = native.Engine([first_device()], [[0]], False, False)
     _, launcher = affine_launcher(engine)
     arrays = [Array(engine, np.zeros(3, np.float32)) for _ in range(THREADS)]
@@ -74,7 +74,7 @@ def test_more_than_may_be_gathered() -> None:
         for _ in range(5000):
             launcher.launch((arrays[number], 1.0), 3, False)
 
-    together(work)
+    run_together(work)
     for array in arrays:
         np.testing.assert_array_equal(array.read(), np.full(3, 5000))
     engine.close()
@@ -91,22 +91,22 @@ def test_destroying_what_others_launch(engine: native.Engine) -> None:
                 slots[place]._native.destroy()
                 slots[place] = Array(engine, np.zeros(64, np.float32))
             elif number % 4 == 1:
-                slots[place] = Array(engine, np.zeros(64, np.float32))  # the old one goes by itself
+                slots[place] = Array(engine, np.zeros(64, np.float32))  # the old one is freed automatically
             else:
                 array = slots[place]
-                launcher.launch((array, 1.0), 64, False)  # refused when it is gone
+                launcher.launch((array, 1.0), 64, False)  # refused if it was destroyed
                 try:
                     array.read()
                 except RuntimeError as error:
                     assert "destroyed" in str(error)
 
-    together(work)
+    run_together(work)
     slots.clear()
     gc.collect()
     engine.wait_idle()
 
 
-def test_one_list_recorded_submitted_and_reset_by_all(engine: native.Engine) -> None:
+def test_one_list_recorded_submitted_and_reset_by_many_threads(engine: native.Engine) -> None:
     _, launcher = affine_launcher(engine)
     commands = native.CommandList(engine)
     array = Array(engine, np.zeros(4, np.float32))
@@ -126,23 +126,23 @@ def test_one_list_recorded_submitted_and_reset_by_all(engine: native.Engine) -> 
             else:
                 commands.reset()
 
-    together(work)
+    run_together(work)
     engine.wait_idle()
 
 
-def test_all_build_and_call_one_new_kernel() -> None:
+def test_many_threads_build_and_call_one_new_kernel() -> None:
     @vd.shader("data.size")
     def fresh(data: Buff[u32], value: Const[u32]) -> None:
         i = vc.global_invocation_id().x
         data[i] = data[i] * 3 + value
 
     data = [vd.asbuffer(np.arange(7, dtype=np.uint32)) for _ in range(THREADS)]
-    together(lambda number: fresh(data[number], number))
+    run_together(lambda number: fresh(data[number], number))
     for number, buffer in enumerate(data):
         np.testing.assert_array_equal(buffer.read(0), np.arange(7) * 3 + number)
 
 
-def test_each_traces_kernels_of_its_own() -> None:
+def test_many_threads_trace_their_own_kernels() -> None:
     results: dict[int, np.ndarray[tuple[int, ...], np.dtype[np.uint32]]] = {}
 
     def work(number: int) -> None:
@@ -155,17 +155,17 @@ def test_each_traces_kernels_of_its_own() -> None:
         body(data)
         results[number] = data.read(0)
 
-    together(work)
+    run_together(work)
     for number in range(THREADS):
         np.testing.assert_array_equal(results[number], np.arange(9) * number)
 
 
-def test_buffers_made_by_all_have_numbers_of_their_own() -> None:
+def test_buffers_of_many_threads_have_unique_numbers() -> None:
     made: list[list[vd.Buffer[vd.uint32]]] = [[] for _ in range(THREADS)]
 
     def work(number: int) -> None:
         made[number] = [vd.Buffer(1, vd.uint32) for _ in range(50)]
 
-    together(work)
+    run_together(work)
     handles = [buffer._handle for buffers in made for buffer in buffers]
     assert len(set(handles)) == len(handles) == 50 * THREADS

@@ -1,4 +1,4 @@
-"""Copies that nobody waits for: their order among a queue's work, beside it and across queues; and misuse."""
+"""Asynchronous copies: their order within and across queues, and misuse."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ QUEUES = 2
     params=["mapped", "staged", "mapped, 1 twin", "staged, 1 twin", "mapped, 2 twins", "staged, 2 twins"]
 )
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[native.Engine]:
-    """Yield an engine of two queues in debug mode, with and without ones that move data beside each."""
+    """Yield an engine with two queues in debug mode, with and without transfer queues."""
     twins = next((count for count in (1, 2) if f"{count} twin" in request.param), 0)
     monkeypatch.setenv("VKDISPATCH_FORCE_TRANSFER_QUEUE", str(twins))
     staged = request.param.startswith("staged")
@@ -48,8 +48,8 @@ def spinner(engine: native.Engine) -> native.Launcher:
     return native.Launcher(engine, plan, slots, 4, -1, -1, -1, (64, 1, 1), (65535,) * 3, None)
 
 
-def test_reads_take_their_place(engine: native.Engine) -> None:
-    """Between two launches on one buffer, each read shows the first and not the second."""
+def test_reads_keep_their_order(engine: native.Engine) -> None:
+    """Between two launches on one buffer, each read sees the first and not the second."""
     _, launch = affine_launcher(engine)
     array = Array(engine, np.zeros(5003, np.float32))
     outs = []
@@ -62,7 +62,7 @@ def test_reads_take_their_place(engine: native.Engine) -> None:
     assert [set(out) for out in outs] == [{float(i + 1)} for i in range(40)]
 
 
-def test_writes_take_their_place(engine: native.Engine) -> None:
+def test_writes_keep_their_order(engine: native.Engine) -> None:
     _, launch = affine_launcher(engine)
     array = Array(engine, np.zeros(5003, np.float32))
     outs = []
@@ -72,7 +72,7 @@ def test_writes_take_their_place(engine: native.Engine) -> None:
         source[:] = 10 * i
         points += array._native.write_async(0, source)
         if i % 2 == 0:
-            source[:] = -1  # not pinned: it may be reused
+            source[:] = -1  # not pinned, so it may be reused
         launch.launch((array, 1.0), 5003, False)
         outs.append(pinned(engine, 5003))
         points += array._native.read_async(0, outs[-1])
@@ -80,8 +80,8 @@ def test_writes_take_their_place(engine: native.Engine) -> None:
     assert [set(out) for out in outs] == [{10.0 * i + 1} for i in range(40)]
 
 
-def test_directions_are_in_order(engine: native.Engine) -> None:
-    """What goes up and what comes down take their turns on one buffer, and on one block of host memory."""
+def test_uploads_and_downloads_are_ordered(engine: native.Engine) -> None:
+    """Uploads and downloads alternate on one buffer, and on one block of host memory."""
     size = 300_000
     array = Array(engine, np.zeros(size, np.float32))
     blocks = [pinned(engine, size) for _ in range(3)]
@@ -96,7 +96,7 @@ def test_directions_are_in_order(engine: native.Engine) -> None:
         points.append(array._native.read_async(0, out))
     for number, out in enumerate(outs):
         assert engine.wait_until(points[number], 100) and set(out) == {float(number)}
-    # Down to a block, up from it, down from what that wrote.
+    # Download to a block, upload from it, download what that wrote.
     other = Array(engine, np.zeros(size, np.float32))
     array._native.read_async(0, blocks[0])
     other._native.write_async(0, blocks[0])
@@ -105,7 +105,7 @@ def test_directions_are_in_order(engine: native.Engine) -> None:
 
 
 def test_one_block_through_several_buffers(engine: native.Engine) -> None:
-    """Memory that one copy fills and the next one takes: a barrier between them, though nobody waited."""
+    """One copy fills memory that the next one reads: there is a barrier between them, without any wait."""
     first, second = (Array(engine, np.full(3001, value, np.float32)) for value in (1, 2))
     block = pinned(engine, 3001)
     points = first._native.read_async(0, block)
@@ -116,7 +116,7 @@ def test_one_block_through_several_buffers(engine: native.Engine) -> None:
     assert set(second.read()) == {1.0} and set(block) == {5.0}
 
 
-def test_waiting_calls_see_what_was_started(engine: native.Engine) -> None:
+def test_waiting_calls_see_started_transfers(engine: native.Engine) -> None:
     array = Array(engine, np.zeros(3001, np.float32))
     for value in range(1, 20):
         array._native.write_async(-1, np.full(3001, value, np.float32))
@@ -127,7 +127,7 @@ def test_waiting_calls_see_what_was_started(engine: native.Engine) -> None:
         assert engine.wait_until(points, 100) and set(out) == {float(value)}
 
 
-def test_recorded_work_waits_too(engine: native.Engine) -> None:
+def test_command_lists_wait_for_transfers(engine: native.Engine) -> None:
     plan, _ = affine_launcher(engine)
     array = Array(engine, np.zeros(64, np.float32))
     commands = native.CommandList(engine)
@@ -156,7 +156,7 @@ def test_copies_between_queues_follow_transfers(engine: native.Engine) -> None:
 
 
 def test_copies_between_buffers(engine: native.Engine) -> None:
-    """They take their place among launches and transfers of both buffers."""
+    """They are ordered with launches and transfers of both buffers."""
     _, launch = affine_launcher(engine)
     first, second = (Array(engine, np.zeros(5003, np.float32)) for _ in range(2))
     outs = [pinned(engine, 5003) for _ in range(30)]
@@ -190,7 +190,7 @@ def test_copies_between_buffers(engine: native.Engine) -> None:
 
 
 def test_queues_wait_for_each_other(engine: native.Engine) -> None:
-    """Rounds of each queue waiting for the other, all given before any is done."""
+    """Each queue waits for the other, in rounds that are all appended before any is finished."""
     spin = spinner(engine)
     _, launch = affine_launcher(engine)
     busy = Array(engine, np.ones(1, np.uint32))
@@ -200,18 +200,18 @@ def test_queues_wait_for_each_other(engine: native.Engine) -> None:
     for _ in range(10):
         spin.launch((busy, 20_000), 1, True, 0)
         launch.launch((array, 1.0), 100, False, 0)
-        engine.follow(engine.work_given(0), 1)
+        engine.follow(engine.work_points(0), 1)
         outs.append(pinned(engine, 100))
         array._native.copy_between(0, 1)
         points += array._native.read_async(1, outs[-1])
-        engine.follow(engine.work_given(1), 0)
+        engine.follow(engine.work_points(1), 0)
     assert engine.wait_until(points, 60)
     assert [set(out) for out in outs] == [{float(i + 1)} for i in range(10)]
-    # waiting for nothing new, again and again, in a ring
+    # waits for nothing new, repeatedly, in a ring
     for _ in range(20):
-        engine.follow(engine.work_given(0), 1)
-        engine.follow(engine.work_given(1), 0)
-        engine.follow(engine.work_given(), -1)
+        engine.follow(engine.work_points(0), 1)
+        engine.follow(engine.work_points(1), 0)
+        engine.follow(engine.work_points(), -1)
     engine.wait_idle()
 
 
@@ -230,7 +230,7 @@ def test_launching_on_one_queue(engine: native.Engine) -> None:
             launch.launch((array, 1.0), 100, False, queue)
 
 
-def test_dropped_while_under_way(engine: native.Engine) -> None:
+def test_dropping_buffers_during_transfers(engine: native.Engine) -> None:
     spin = spinner(engine)
     busy = Array(engine, np.ones(1, np.uint32))
     for i in range(20):
@@ -250,7 +250,7 @@ def test_dropped_while_under_way(engine: native.Engine) -> None:
     engine.wait_idle()
 
 
-def test_closed_while_under_way(engine: native.Engine) -> None:
+def test_closing_during_transfers(engine: native.Engine) -> None:
     spin = spinner(engine)
     busy = Array(engine, np.ones(1, np.uint32))
     array = Array(engine, np.full(50_000, 3, np.float32))
@@ -259,7 +259,7 @@ def test_closed_while_under_way(engine: native.Engine) -> None:
     points = array._native.read_async(1, out)
 
     def wait() -> None:
-        with contextlib.suppress(RuntimeError):  # the context was destroyed, unless this was quick enough
+        with contextlib.suppress(RuntimeError):  # the context was destroyed, unless this was fast enough
             engine.wait_until(points * 99, 100)
 
     waiting = threading.Thread(target=wait)
@@ -273,7 +273,7 @@ def test_closed_while_under_way(engine: native.Engine) -> None:
         lambda: array._native.write_async(0, out),
         lambda: engine.wait_until(points, 0),
         lambda: engine.follow(points),
-        lambda: engine.work_given(),
+        lambda: engine.work_points(),
         lambda: native.HostBlock(engine, 0, 4),
     ):
         with pytest.raises(RuntimeError):
@@ -305,12 +305,12 @@ def test_many_threads(engine: native.Engine) -> None:
 def test_timeouts(engine: native.Engine) -> None:
     with Gate(engine) as gate:
         gate.hold()
-        points = engine.work_given()
+        points = engine.work_points()
         assert not engine.wait_until(points, 0) and not engine.wait_until(points, 0.001)
     assert engine.wait_until(points, None) and engine.wait_until(points, 0) and engine.wait_until([], 0)
 
 
-def test_wrong_arguments(engine: native.Engine) -> None:
+def test_invalid_arguments(engine: native.Engine) -> None:
     array = Array(engine, np.zeros(100, np.float32))
     block = pinned(engine, 101)
     other = native.Engine([first_device()], [[0]], True, False)
@@ -318,7 +318,7 @@ def test_wrong_arguments(engine: native.Engine) -> None:
     for out in (np.zeros(100, np.float32), foreign):
         with pytest.raises(ValueError, match="pinned"):
             array._native.read_async(0, out)
-    array._native.write_async(0, foreign)  # copied, as what is not ours
+    array._native.write_async(0, foreign)  # copied, since it is not pinned
     for call in (
         lambda: array._native.read_async(0, block),
         lambda: array._native.read_async(0, block[:50], 201),
@@ -343,15 +343,15 @@ def test_wrong_arguments(engine: native.Engine) -> None:
         kept.__init__(engine, 0, 4)  # type: ignore[misc]
     with pytest.raises(BufferError):
         memoryview(native.HostBlock.__new__(native.HostBlock))
-    engine.follow([(0, 2**40)])  # a number that nobody was given yet means all that were
+    engine.follow([(0, 2**40)])  # a future number means all work so far
     engine.wait_idle()
     other.close()
     foreign[:] = 1
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_forked_child_lets_go_of_blocks() -> None:
-    """It only drops them; whether it may look at the memory is up to the driver."""
+def test_a_forked_child_drops_blocks() -> None:
+    """It only drops them; whether it can access the memory depends on the driver."""
     engine = native.Engine([first_device()], [[0]], False, False)
     array = pinned(engine, 100)
     child = os.fork()

@@ -1,4 +1,4 @@
-"""VkFFT on the device in memory: what it plans, and that failures come back as exceptions."""
+"""Planning with VkFFT on the virtual device; failures are raised as exceptions."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ def test_passes(device: Any) -> None:
     source, binding_count, push_constant_size = kernels[number]
     assert "void main()" in source and binding_count == len(bound) and push_constants == b""
     assert push_constant_size == 0 and min(groups) >= 1
-    # in place, and a table
+    # in place, with a table
     assert bound[:2] == (0, 0) and all(
         len(buffers[place - 3][1]) == buffers[place - 3][0] for place in bound[2:]
     )
 
 
-def test_several_passes_take_scratch_memory() -> None:
+def test_several_passes_use_scratch_memory() -> None:
     _, buffers, forward, inverse = plan(1 << 20, inverse=0)
     assert len(forward) > 1 and inverse == ()
     assert any(contents == b"" and size >= 8 << 20 for size, contents in buffers)
 
 
-def test_tables_that_transforms_make() -> None:
+def test_tables_computed_by_transforms() -> None:
     seen = []
 
     def run(kernels: Any, buffers: Any, passes: Any) -> Any:
@@ -57,7 +57,7 @@ def test_tables_that_transforms_make() -> None:
     assert {contents[:4] for _, contents in buffers} >= {b"\1\1\1\1", b"\2\2\2\2"}
 
 
-def test_what_the_call_back_raises_comes_through() -> None:
+def test_exceptions_of_the_callback_are_raised() -> None:
     def fails(*_: object) -> Any:
         raise KeyError("mine")
 
@@ -72,7 +72,7 @@ def test_what_the_call_back_raises_comes_through() -> None:
         plan(1021, lambda *_: None)
 
 
-def test_bad_requests() -> None:
+def test_invalid_requests() -> None:
     with pytest.raises(ValueError, match="VKFFT_ERROR"):
         plan(64, buffer_size=0)
     with pytest.raises(ValueError, match="unknown"):

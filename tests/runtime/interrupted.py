@@ -22,7 +22,7 @@ import vkdispatch as vd
 import vkdispatch.codegen as vc
 import vkdispatch.kompute as kp
 import vkdispatch_native as native
-from tests.native.gates import unforced_switches
+from tests.native.gates import disable_forced_switches
 from tests.runtime.holds import Hold
 from vkdispatch.base.context import destroy_context
 from vkdispatch.codegen.abbreviations import Buff, Var, f32, u32
@@ -91,7 +91,7 @@ def interrupt(wait: Wait, hold: Hold) -> None:
     came = False
     try:
         # The other thread runs where the wait gives Python's lock up, and not before.
-        with unforced_switches():
+        with disable_forced_switches():
             wait(begun.set)
             ended.set()  # in vain
     except KeyboardInterrupt:

@@ -136,13 +136,13 @@ Function vkGetInstanceProcAddr(void* instance, const char* name) {
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        (None, "libvulkan.so.1 is no Vulkan loader: it has no vkGetInstanceProcAddr"),
-        ({"CREATE": "0"}, "libvulkan.so.1 is no Vulkan loader: it has no vkCreateInstance"),
+        (None, "libvulkan.so.1 is not a Vulkan loader: it lacks vkGetInstanceProcAddr"),
+        ({"CREATE": "0"}, "libvulkan.so.1 is not a Vulkan loader: it lacks vkCreateInstance"),
         ({"RESULT": "-3"}, "vkCreateInstance failed: VK_ERROR_INITIALIZATION_FAILED"),
         ({"RESULT": "-12345"}, "vkCreateInstance failed"),
         ({"RESULT": "-1"}, "VK_ERROR_OUT_OF_HOST_MEMORY"),
-        ({"HANDLE": "0"}, "vkCreateInstance gave no instance"),
-        ({"FUNCTIONS": "0"}, "it has no vkDestroyInstance"),
+        ({"HANDLE": "0"}, "vkCreateInstance returned no instance"),
+        ({"FUNCTIONS": "0"}, "it lacks vkDestroyInstance"),
         ({"DEVICES": "-3"}, "vkEnumeratePhysicalDevices failed"),
         ({}, "the loader found no device"),
     ],

@@ -523,17 +523,17 @@ def test_wrong_handles(maker: Foreign) -> None:
         ("instance", None, TypeError, "instance: expected a Vulkan handle"),
         ("instance", "0x1234", TypeError, "instance: expected"),
         ("instance", True, TypeError, "instance: expected"),
-        ("instance", 4096, ValueError, "instance: 4096 is no handle"),
-        ("instance", ctypes.addressof(junk), ValueError, "instance: .* is no handle"),
+        ("instance", 4096, ValueError, "instance: 4096 is not a Vulkan handle"),
+        ("instance", ctypes.addressof(junk), ValueError, "instance: .* is not a Vulkan handle"),
         ("instance", maker.physical, ValueError, "instance: expected a VkInstance"),
-        ("instance", maker.device, ValueError, "physical_device: it is none of this instance's"),
+        ("instance", maker.device, ValueError, "physical_device: it does not belong to this instance"),
         ("physical_device", ctypes.c_void_p(), ValueError, "physical_device: the handle is null"),
         ("physical_device", maker.instance, ValueError, "physical_device"),
-        ("physical_device", maker.device, ValueError, "physical_device: it is none"),
-        ("physical_device", -5, ValueError, "physical_device: -5 is no handle"),
+        ("physical_device", maker.device, ValueError, "physical_device: it does not belong"),
+        ("physical_device", -5, ValueError, "physical_device: -5 is not a Vulkan handle"),
         ("device", 0, ValueError, "device: the handle is null"),
-        ("device", 8192, ValueError, "device: 8192 is no handle"),
-        ("device", 1 << 70, ValueError, "device: .* is no handle"),
+        ("device", 8192, ValueError, "device: 8192 is not a Vulkan handle"),
+        ("device", 1 << 70, ValueError, "device: .* is not a Vulkan handle"),
         ("device", maker.physical, ValueError, "given as physical_device"),
         ("device", maker.queue, ValueError, "given as device"),
         ("queues", [], ValueError, "queues: at least one"),
@@ -545,7 +545,7 @@ def test_wrong_handles(maker: Foreign) -> None:
         ("queues", [(0, None)], TypeError, "queues: expected a Vulkan handle"),
         ("queues", [(0, maker.device)], ValueError, "given as device"),
         ("queues", [(0, maker.physical)], ValueError, "given as physical_device"),
-        ("queues", [(0, 1 << 40)], ValueError, "queues: .* is no handle"),
+        ("queues", [(0, 1 << 40)], ValueError, "queues: .* is not a Vulkan handle"),
         ("extensions", ["VK_nobody_has_this"], vd.UnsupportedError, "has no VK_nobody_has_this"),
         ("extensions", "VK_KHR_push_descriptor", TypeError, "extensions: expected names"),
         ("features", [1], TypeError, "features: expected names, got 1"),
@@ -562,11 +562,11 @@ def test_wrong_handles(maker: Foreign) -> None:
 
 def test_objects_of_two_devices(maker: Foreign) -> None:
     own = vd.get_context().handles
-    with pytest.raises(ValueError, match="queues: the VkQueue is none of this device's"):
+    with pytest.raises(ValueError, match="queues: the VkQueue does not belong to this device"):
         vd.make_context_from_handles(
             **{**maker.handles, "queues": [(maker.family, own.devices[0].queues[0].handle)]}
         )
-    with pytest.raises(ValueError, match="physical_device: it is none of this instance's"):
+    with pytest.raises(ValueError, match="physical_device: it does not belong to this instance"):
         vd.make_context_from_handles(**{**maker.handles, "physical_device": own.devices[0].physical_device})
 
 

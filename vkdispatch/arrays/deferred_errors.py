@@ -224,7 +224,7 @@ class _Findings:
                     self._settle(finding, queue, words[queue])
                 finding.tell(thread, running)
             self._open = [each for each in self._open if each.is_open()][-_MOST_FINDINGS:]
-            engine.keep_telling(bool(self._open))
+            engine.set_pending_errors(bool(self._open))
         if mine:
             raise _combine_errors(mine)
 
@@ -243,7 +243,7 @@ class _Findings:
                     self._settle(finding, queue, words[queue])
                 del self._by_ticket[ticket]
             if self._open:
-                engine.keep_telling(True)
+                engine.set_pending_errors(True)
             engine.renew_tickets(half)
 
     def _look(self, engine: native.Engine) -> list[_Words]:
@@ -260,7 +260,7 @@ class _Findings:
                     self._open.append(finding)
                 self._by_ticket[ticket].points.update(points)
             if complete:
-                engine.see_journal(queue, int(words[0]))
+                engine.mark_notes_read(queue, int(words[0]))
         return journals
 
     def _settle(self, finding: _Finding, queue: int, words: _Words) -> None:

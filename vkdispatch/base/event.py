@@ -210,7 +210,7 @@ def record_event(queue_index: int | None = None) -> Event:
     """
     context = get_context()
     queue = -1 if queue_index is None else parse_queue(queue_index, context, "queue_index")
-    return Event(context, context._native.work_given(queue))
+    return Event(context, context._native.work_points(queue))
 
 
 def wait_event(event: Event, queue_index: int | None = None) -> None:

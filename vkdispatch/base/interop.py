@@ -114,7 +114,7 @@ def as_handle(argument: str, value: object) -> int:
     if number == 0:
         raise ArgumentValueError(f"{argument}: the handle is null")
     if not 0 < number < _MOST_HANDLE:
-        raise ArgumentValueError(f"{argument}: {number} is no handle")
+        raise ArgumentValueError(f"{argument}: {number} is not a Vulkan handle")
     return number
 
 

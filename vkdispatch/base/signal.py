@@ -39,7 +39,7 @@ class Signal(Unshared):
                 f"ptr_addr: native signals cannot be adopted, got {ptr_addr!r}; leave it out"
             )
         context = get_context()
-        marks = [context._native.work_given(queue) for queue in range(context.queue_count)]
+        marks = [context._native.work_points(queue) for queue in range(context.queue_count)]
         self._follow(context, lambda queue: marks[queue])
 
     def _follow(self, context: Context, use: Use, check: Callable[[int], None] | None = None) -> None:

@@ -13,9 +13,9 @@ namespace vkd {
 
 namespace {
 
-constexpr uint32_t kMostFaults = 8;  // addresses, and as many texts of the vendor
+constexpr uint32_t kMostFaults = 8;  // addresses, and as many vendor descriptions
 
-// A text that the driver has written into an array, which it may have forgotten to end.
+// Text that the driver has written into an array, possibly without a terminator.
 template <size_t kSize>
 std::string text_of(const char (&text)[kSize]) {
   return {text, std::find(text, text + kSize, '\0')};
@@ -44,7 +44,7 @@ const char* describe_type(VkDeviceFaultAddressTypeEXT type) {
   }
 }
 
-// The address lies anywhere in the block of `addressPrecision` bytes, a power of two, around it.
+// The address lies in the aligned block of `addressPrecision` bytes, a power of two, around it.
 std::string describe_address(const VkDeviceFaultAddressInfoEXT& info) {
   const char* what = describe_type(info.addressType);
   if (what == nullptr) {
@@ -76,8 +76,7 @@ Diagnosis choose_diagnosis(const DeviceProperties& device) {
   } else if (device.has_extension(VK_AMD_BUFFER_MARKER_EXTENSION_NAME)) {
     found.possible = Diagnosis::Marks::amd;
   }
-  // The validation layer of debug mode takes AMD's markers, which go to one place again and again, for
-  // hazards.
+  // The validation layer of debug mode reports AMD's markers, which all write to one location, as hazards.
   const bool debug =
       read_setting("VKDISPATCH_DEBUG") == Setting::on && found.possible != Diagnosis::Marks::amd;
   if (setting == Setting::on || (setting == Setting::unset && debug)) {
@@ -119,7 +118,7 @@ uint32_t Checkpoints::mark(VkCommandBuffer commands, size_t queue) noexcept {
   const VolkDeviceTable& fn = device_.fn();
   const uint32_t mark = next_.fetch_add(1, std::memory_order_relaxed);
   if (buffer_ == VK_NULL_HANDLE) {
-    // Never looked behind: any value of a pointer will do.
+    // Never dereferenced: any pointer value will do.
     fn.vkCmdSetCheckpointNV(commands, reinterpret_cast<const void*>(static_cast<uintptr_t>(mark)));
     return mark;
   }
@@ -179,7 +178,7 @@ std::string describe_fault(const Device& device) noexcept {
     }
     counts.addressInfoCount = std::min(counts.addressInfoCount, kMostFaults);
     counts.vendorInfoCount = std::min(counts.vendorInfoCount, kMostFaults);
-    counts.vendorBinarySize = 0;  // of a dump for the vendor's own tools
+    counts.vendorBinarySize = 0;  // a crash dump for the vendor's tools
     std::vector<VkDeviceFaultAddressInfoEXT> addresses(counts.addressInfoCount);
     std::vector<VkDeviceFaultVendorInfoEXT> vendor(counts.vendorInfoCount);
     VkDeviceFaultInfoEXT info{};
@@ -200,7 +199,7 @@ std::string describe_fault(const Device& device) noexcept {
                        hexadecimal(each.vendorFaultData) + ")");
     }
     return text;
-  } catch (...) {  // no memory for the text
+  } catch (...) {  // out of memory for the text
     return {};
   }
 }

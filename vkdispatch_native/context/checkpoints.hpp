@@ -1,5 +1,5 @@
-// Marks that a device leaves behind while it runs, and what it says of a fault: they trace a lost device to a
-// kernel.
+// Checkpoints that a device writes while it runs, and the driver's fault reports: they trace a lost device to
+// a kernel.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@ namespace vkd {
 
 class Device;
 
-// How much of that a device is to do.
+// What a device is asked to record.
 struct Diagnosis {
   enum class Marks : uint8_t {
     none,
@@ -22,21 +22,22 @@ struct Diagnosis {
   };  // VK_NV_device_diagnostic_checkpoints, VK_AMD_buffer_marker
 
   Marks marks = Marks::none;
-  Marks possible = Marks::none;  // what `marks` would be if somebody asked for them
+  Marks possible = Marks::none;  // what `marks` would be if checkpoints were enabled
   bool faults = false;           // VK_EXT_device_fault
 };
 
-// VKDISPATCH_CHECKPOINTS=1 asks for marks, as VKDISPATCH_DEBUG=1 does where nothing is set; 0 for no faults
-// either. Of the extensions and features of `device`, which for a foreign one are those that are on.
+// VKDISPATCH_CHECKPOINTS=1 enables marks, as VKDISPATCH_DEBUG=1 does if the variable is unset; 0 disables
+// fault reports too. The result depends on the extensions and features of `device`; for a foreign device, on
+// those that are enabled.
 struct DeviceProperties;
 Diagnosis choose_diagnosis(const DeviceProperties& device);
 
 class Checkpoints {
  public:
-  // How far a queue has come. 0: not known, or no mark yet.
+  // The progress of a queue. 0: unknown, or no mark yet.
   struct Reached {
-    uint32_t begun = 0;   // the last mark that it has come to
-    uint32_t passed = 0;  // the last mark before which all work has ended
+    uint32_t begun = 0;   // the last mark that the device has reached
+    uint32_t passed = 0;  // the last mark before which all work has finished
   };
 
   explicit Checkpoints(Device& device);
@@ -44,10 +45,10 @@ class Checkpoints {
   Checkpoints(const Checkpoints&) = delete;
   Checkpoints& operator=(const Checkpoints&) = delete;
 
-  // Records a mark that no other command of the device has, for the number of one of its queues. Returns it;
-  // 0: none was recorded.
+  // Records a mark with a number that is unique on the device, for the queue at this index. Returns the
+  // number; 0 if none was recorded.
   uint32_t mark(VkCommandBuffer commands, size_t queue) noexcept;
-  // `lost`: whether the device is known to be, before which NVIDIA's are not to be asked for.
+  // `lost`: whether the device is known to be lost. NVIDIA's marks must not be queried before that.
   Reached read(VkQueue handle, size_t queue, bool lost) const;
 
  private:
@@ -55,14 +56,14 @@ class Checkpoints {
 
   Device& device_;
   std::atomic<uint32_t> next_{1};
-  // AMD's, which the device writes: for each queue a Reached.
+  // For AMD, written by the device: one Reached per queue.
   VkBuffer buffer_ = VK_NULL_HANDLE;
   VmaAllocation allocation_ = VK_NULL_HANDLE;
   const volatile uint32_t* words_ = nullptr;
 };
 
-// What the driver says of the fault by which a device was lost; "" where it says nothing. Not to be called
-// before the device is lost.
+// Returns the driver's description of the fault that caused the loss of a device, "" if there is none. Call
+// it only after the device is lost.
 std::string describe_fault(const Device& device) noexcept;
 
 }  // namespace vkd

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kTries = 8;
 
-// What a submit of a single timestamp takes, freed however it ends.
+// The objects needed to submit a single timestamp, destroyed on every path.
 struct Sample {
   explicit Sample(Device& owner) : device(owner) {}
   ~Sample() {
@@ -19,7 +19,7 @@ struct Sample {
     device.fn().vkDestroyQueryPool(device.handle(), queries, nullptr);
     device.fn().vkDestroyCommandPool(device.handle(), commands, nullptr);
   }
-  // The device may still be at work on it.
+  // The device may still be using them.
   void leak() noexcept {
     commands = VK_NULL_HANDLE;
     queries = VK_NULL_HANDLE;
@@ -41,7 +41,7 @@ Calibration calibrate_by_driver(Device& device) {
   infos[1].timeDomain = VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT;
   Calibration best{};
   uint64_t least = ~uint64_t{0};
-  // The two clocks are read one after the other: the try with the least between them counts.
+  // The two clocks are read one after the other: use the attempt with the smallest difference.
   for (int i = 0; i < kTries; ++i) {
     uint64_t values[2] = {};
     uint64_t deviation = 0;
@@ -61,18 +61,18 @@ Calibration calibrate_by_submit(Device& device, const QueueHandle& queue) {
   VkCommandPoolCreateInfo pool{};
   pool.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
   pool.queueFamilyIndex = queue.family;
-  check_made(fn.vkCreateCommandPool(device.handle(), &pool, nullptr, &sample.commands), sample.commands,
-             "vkCreateCommandPool");
+  check_created(fn.vkCreateCommandPool(device.handle(), &pool, nullptr, &sample.commands), sample.commands,
+                "vkCreateCommandPool");
   VkQueryPoolCreateInfo queries{};
   queries.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO;
   queries.queryType = VK_QUERY_TYPE_TIMESTAMP;
   queries.queryCount = 1;
-  check_made(fn.vkCreateQueryPool(device.handle(), &queries, nullptr, &sample.queries), sample.queries,
-             "vkCreateQueryPool");
+  check_created(fn.vkCreateQueryPool(device.handle(), &queries, nullptr, &sample.queries), sample.queries,
+                "vkCreateQueryPool");
   VkFenceCreateInfo fence{};
   fence.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
-  check_made(fn.vkCreateFence(device.handle(), &fence, nullptr, &sample.fence), sample.fence,
-             "vkCreateFence");
+  check_created(fn.vkCreateFence(device.handle(), &fence, nullptr, &sample.fence), sample.fence,
+                "vkCreateFence");
 
   VkCommandBufferAllocateInfo allocate{};
   allocate.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
@@ -93,7 +93,7 @@ Calibration calibrate_by_submit(Device& device, const QueueHandle& queue) {
   submit.pCommandBuffers = &commands;
   Calibration best{};
   int64_t least = std::numeric_limits<int64_t>::max();
-  // The device wrote its ticks at some instant of the try: the shortest one counts.
+  // The device took its timestamp at some point during the attempt: use the shortest one.
   for (int i = 0; i < kTries; ++i) {
     fn.vkResetQueryPool(device.handle(), sample.queries, 0, 1);
     check(fn.vkResetFences(device.handle(), 1, &sample.fence), "vkResetFences");

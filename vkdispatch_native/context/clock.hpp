@@ -1,4 +1,4 @@
-// The device's clock beside the host's.
+// Relates the device's clock to the host's.
 #pragma once
 
 #include <chrono>
@@ -14,18 +14,18 @@ struct Calibration {
   uint64_t ticks;
 };
 
-// The host's clock that device times are given on.
+// The host clock on which device times are reported.
 inline int64_t host_now() noexcept {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
 }
 
-// Which bits of a timestamp count; 0: the family has none.
+// Mask of the valid bits of a timestamp; 0 if the queue family has no timestamps.
 uint64_t timestamp_mask(const Device& device, uint32_t family) noexcept;
 
-// Throws where the queue has no timestamps. Without VK_EXT_calibrated_timestamps the instant is that of a
-// small submit, which is waited for.
+// Throws if the queue has no timestamps. Without VK_EXT_calibrated_timestamps this submits a small batch and
+// waits for it.
 Calibration calibrate(Device& device, const QueueHandle& queue);
 
 }  // namespace vkd

@@ -18,7 +18,8 @@ namespace vkd {
 
 namespace {
 
-// Of its memory what may be kept for later, and of memory that programs on the host need as well.
+// Fractions of memory that may be kept for reuse: of device memory, and of memory that host programs need as
+// well.
 constexpr VkDeviceSize kIdleShare = 4;
 constexpr VkDeviceSize kSharedIdleShare = 16;
 
@@ -63,23 +64,23 @@ bool has_memory_of_host(VkPhysicalDeviceType type) noexcept {
   return type == VK_PHYSICAL_DEVICE_TYPE_CPU || type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
 }
 
-// A mapped copy of device memory is worth reading only when the CPU caches it.
+// Reading mapped device memory is only worthwhile if the CPU caches it.
 bool prefers_host_mapped(VkPhysicalDevice physical, VkPhysicalDeviceType type) {
   if (!has_memory_of_host(type)) {
     return false;
   }
   VkPhysicalDeviceMemoryProperties memory;
   vkGetPhysicalDeviceMemoryProperties(physical, &memory);
-  constexpr VkMemoryPropertyFlags wanted =
+  constexpr VkMemoryPropertyFlags required =
       VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
       VK_MEMORY_PROPERTY_HOST_COHERENT_BIT | VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
   return std::any_of(memory.memoryTypes, memory.memoryTypes + memory.memoryTypeCount,
-                     [](const VkMemoryType& t) { return (t.propertyFlags & wanted) == wanted; });
+                     [](const VkMemoryType& t) { return (t.propertyFlags & required) == required; });
 }
 
-// Whether the driver reads its clock and the monotonic one at one instant.
+// Whether the driver can read its clock and the monotonic clock at one instant.
 bool has_calibrated_clock(VkPhysicalDevice physical, const DeviceProperties& properties) {
-  // the variable first: what means nothing is refused on every device
+  // read the variable first: an invalid value is refused on every device
   if (read_switch("VKDISPATCH_NO_CALIBRATION") ||
       !properties.has_extension(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME)) {
     return false;
@@ -108,8 +109,8 @@ bool can_import_pages(VkPhysicalDevice physical, const DeviceProperties& propert
   return host.minImportedHostPointerAlignment <= DevicePages::kAlignment;
 }
 
-// One for each VkQueue of the process: engines on somebody else's device may share queues with others. The
-// table is never destroyed: a daemon thread may still make engines while the process ends.
+// One mutex per VkQueue of the process: engines on a foreign device may share queues. The table is never
+// destroyed: a daemon thread may still create engines during process exit.
 std::shared_ptr<std::mutex> shared_mutex(VkQueue queue) {
   static std::mutex guard;
   static auto& known = *new std::map<VkQueue, std::weak_ptr<std::mutex>>;
@@ -123,7 +124,7 @@ std::shared_ptr<std::mutex> shared_mutex(VkQueue queue) {
   return found;
 }
 
-// A wait, until the driver has the memory for it, or for a second.
+// Repeats a wait until the driver has the memory for it, for at most a second.
 template <typename Wait>
 VkResult persist(Wait wait) noexcept {
   constexpr int kTries = 100;
@@ -139,8 +140,7 @@ bool contains(const std::vector<std::string>& names, const char* name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Puts the features of extensions that the device has in front of `next`, and says which extensions these
-// are.
+// Prepends the feature structures of available extensions to the chain `next`, and returns these extensions.
 void* chain_features(DeviceProperties& p, void* next, std::vector<const char*>* used = nullptr) {
   const auto add = [&](const char* extension, auto& structure) {
     if (p.has_extension(extension)) {
@@ -216,7 +216,7 @@ DeviceProperties query_properties(VkInstance instance, VkPhysicalDevice physical
   p.queue_families.resize(count);
   vkGetPhysicalDeviceQueueFamilyProperties(physical, &count, p.queue_families.data());
   p.missing = missing_requirements(p);
-  // The chains point into this very function's frame or object: cut them before the struct is copied.
+  // The chains point into this function's frame or object: clear them before the struct is copied.
   p.maintenance3.pNext = p.id.pNext = p.subgroup.pNext = p.features12.pNext = p.features11.pNext = nullptr;
   p.atomic_float.pNext = p.atomic_float2.pNext = nullptr;
   p.cooperative_matrix.pNext = p.cooperative_matrix2.pNext = p.bfloat16.pNext = nullptr;
@@ -267,7 +267,7 @@ Device::Device(VkInstance instance, const ForeignDevice& foreign, bool force_sta
   create_allocator(instance);
 }
 
-// What is used of the extensions that there are.
+// Selects among the available extensions those that the engine uses.
 void Device::choose_extensions() {
   push_descriptors_ = !read_switch("VKDISPATCH_NO_PUSH_DESCRIPTORS") &&
                       properties_.has_extension(VK_KHR_PUSH_DESCRIPTOR_EXTENSION_NAME);
@@ -281,16 +281,16 @@ void Device::choose_extensions() {
   }
 }
 
-// The families of each queue's twins. None where host memory and device memory are one: nothing is to be
-// gained. VKDISPATCH_FORCE_TRANSFER_QUEUE, for tests: 0 does without, 1 makes one and 2 makes two for each
-// queue, on its own family where there is no other.
+// The families of each queue's transfer queues. Empty if host memory and device memory are the same, since
+// nothing would be gained. For tests, VKDISPATCH_FORCE_TRANSFER_QUEUE=0 disables them, and 1 or 2 creates one
+// or two for each queue, on its own family if there is no other.
 std::vector<std::vector<uint32_t>> Device::transfer_families(
     const std::vector<uint32_t>& queue_families) const {
   const std::string force = read_choice("VKDISPATCH_FORCE_TRANSFER_QUEUE", {"0", "1", "2"});
   const bool forced = force == "1" || force == "2";
-  std::vector<std::vector<uint32_t>> twins;
+  std::vector<std::vector<uint32_t>> families;
   if (force == "0") {
-    return twins;
+    return families;
   }
   if (!host_mapped_) {
     constexpr VkQueueFlags kOthers = VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT |
@@ -299,17 +299,17 @@ std::vector<std::vector<uint32_t>> Device::transfer_families(
       const VkQueueFamilyProperties& p = properties_.queue_families[family];
       if ((p.queueFlags & VK_QUEUE_TRANSFER_BIT) != 0 && (p.queueFlags & kOthers) == 0) {
         const size_t count = forced ? (force == "2" ? 2 : 1) : std::min(p.queueCount, 2U);
-        twins.assign(queue_families.size(), std::vector<uint32_t>(count, family));
-        return twins;
+        families.assign(queue_families.size(), std::vector<uint32_t>(count, family));
+        return families;
       }
     }
   }
   if (forced) {
     for (uint32_t family : queue_families) {
-      twins.emplace_back(force == "2" ? 2 : 1, family);
+      families.emplace_back(force == "2" ? 2 : 1, family);
     }
   }
-  return twins;
+  return families;
 }
 
 void Device::check_family(uint32_t family) const {
@@ -330,48 +330,48 @@ std::mutex* Device::mutex_of(VkQueue queue) {
 }
 
 void Device::take_queues(const std::vector<ForeignDevice::Queue>& queues) {
-  for (const ForeignDevice::Queue& given : queues) {
-    check_family(given.family);
-    const bool by_index = given.handle == VK_NULL_HANDLE;
-    QueueHandle queue{given.handle, given.family, by_index ? given.index : kUnknownIndex, nullptr};
+  for (const ForeignDevice::Queue& foreign : queues) {
+    check_family(foreign.family);
+    const bool by_index = foreign.handle == VK_NULL_HANDLE;
+    QueueHandle queue{foreign.handle, foreign.family, by_index ? foreign.index : kUnknownIndex, nullptr};
     if (by_index) {
-      fn_.vkGetDeviceQueue(handle_, given.family, given.index, &queue.handle);
+      fn_.vkGetDeviceQueue(handle_, foreign.family, foreign.index, &queue.handle);
     }
     if (queue.handle == VK_NULL_HANDLE) {
       throw Error(ErrorKind::invalid_value, "the device was created without queue " +
-                                                std::to_string(given.index) + " of family " +
-                                                std::to_string(given.family));
+                                                std::to_string(foreign.index) + " of family " +
+                                                std::to_string(foreign.family));
     }
     check_queue(queue.handle, handle_);
     queue.mutex = mutex_of(queue.handle);
     queues_.push_back(queue);
-    if (std::find(families_.begin(), families_.end(), given.family) == families_.end()) {
-      families_.push_back(given.family);
+    if (std::find(families_.begin(), families_.end(), foreign.family) == families_.end()) {
+      families_.push_back(foreign.family);
     }
   }
 }
 
 void Device::create(const std::vector<uint32_t>& queue_families, std::vector<std::string> extensions) {
-  std::map<uint32_t, uint32_t> wanted;  // family -> how many queues
+  std::map<uint32_t, uint32_t> queue_counts;  // family -> how many queues
   for (uint32_t family : queue_families) {
     check_family(family);
-    wanted[family] += 1;
+    queue_counts[family] += 1;
   }
-  const std::vector<std::vector<uint32_t>> twins = transfer_families(queue_families);
-  for (const std::vector<uint32_t>& pair : twins) {
+  const std::vector<std::vector<uint32_t>> families = transfer_families(queue_families);
+  for (const std::vector<uint32_t>& pair : families) {
     for (uint32_t family : pair) {
-      wanted[family] += 1;
+      queue_counts[family] += 1;
     }
   }
   std::vector<VkDeviceQueueCreateInfo> queue_infos;
   uint32_t most = 0;
-  for (auto& [family, count] : wanted) {
+  for (auto& [family, count] : queue_counts) {
     count = std::min(count, properties_.queue_families[family].queueCount);
     most = std::max(most, count);
     families_.push_back(family);
   }
   const std::vector<float> priorities(most, 1.0f);
-  for (const auto& [family, count] : wanted) {
+  for (const auto& [family, count] : queue_counts) {
     VkDeviceQueueCreateInfo info{};
     info.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
     info.queueFamilyIndex = family;
@@ -380,7 +380,7 @@ void Device::create(const std::vector<uint32_t>& queue_families, std::vector<std
     queue_infos.push_back(info);
   }
 
-  // Every feature that kernels can use and the device has; nothing else is switched on.
+  // Enables every feature that kernels can use and the device has, and no others.
   keep_features(properties_, [](const Feature&) { return true; });
   choose_extensions();
   const auto enable = [&](const char* name) {
@@ -422,13 +422,13 @@ void Device::create(const std::vector<uint32_t>& queue_families, std::vector<std
   info.enabledExtensionCount = static_cast<uint32_t>(names.size());
   info.ppEnabledExtensionNames = names.data();
   info.pEnabledFeatures = &on.features;
-  check_made(vkCreateDevice(physical_, &info, nullptr, &handle_), handle_, "vkCreateDevice");
+  check_created(vkCreateDevice(physical_, &info, nullptr, &handle_), handle_, "vkCreateDevice");
   volkLoadDeviceTable(&fn_, handle_);
   properties_.extensions = extensions;
 
   std::map<uint32_t, uint32_t> next;
   auto take = [&](uint32_t family) {
-    const uint32_t index = next[family]++ % wanted[family];
+    const uint32_t index = next[family]++ % queue_counts[family];
     QueueHandle queue{VK_NULL_HANDLE, family, index, nullptr};
     fn_.vkGetDeviceQueue(handle_, family, index, &queue.handle);
     queue.mutex = mutex_of(queue.handle);
@@ -437,7 +437,7 @@ void Device::create(const std::vector<uint32_t>& queue_families, std::vector<std
   for (uint32_t family : queue_families) {
     queues_.push_back(take(family));
   }
-  for (const std::vector<uint32_t>& pair : twins) {
+  for (const std::vector<uint32_t>& pair : families) {
     std::vector<QueueHandle>& taken = transfer_queues_.emplace_back();
     std::transform(pair.begin(), pair.end(), std::back_inserter(taken), take);
   }
@@ -517,7 +517,7 @@ VkResult Device::wait_for(VkFence fence) noexcept {
 }
 
 VkResult Device::wait_once() noexcept {
-  if (borrowed_) {  // its other queues are not ours to wait for
+  if (borrowed_) {  // its other queues may not be waited for
     for (const QueueHandle& queue : queues_) {
       std::lock_guard lock(*queue.mutex);
       const VkResult result = fn_.vkQueueWaitIdle(queue.handle);

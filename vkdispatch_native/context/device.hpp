@@ -1,4 +1,4 @@
-// One logical device: its function table, allocator, queues and the facts the engine decides by.
+// One logical device: its function table, allocator, queues, and the properties the engine depends on.
 #pragma once
 
 #include <atomic>
@@ -14,13 +14,13 @@
 
 namespace vkd {
 
-// What a physical device reports, gathered once; the bridge turns it into a DeviceInfo.
+// The properties of a physical device, queried once. The bridge converts them to a DeviceInfo.
 struct DeviceProperties {
   VkPhysicalDeviceProperties core{};
   VkPhysicalDeviceSubgroupProperties subgroup{};
   VkPhysicalDeviceIDProperties id{};
   VkPhysicalDeviceMaintenance3Properties maintenance3{};
-  VkDeviceSize max_buffer = 0;  // bytes; 0: the device does not say
+  VkDeviceSize max_buffer = 0;  // bytes; 0: unknown
   VkPhysicalDeviceFeatures features{};
   VkPhysicalDeviceVulkan11Features features11{};
   VkPhysicalDeviceVulkan12Features features12{};
@@ -33,44 +33,44 @@ struct DeviceProperties {
   std::vector<MatrixProduct> matrix_products;
   std::vector<VkQueueFamilyProperties> queue_families;
   std::vector<std::string> extensions;
-  std::vector<std::string> missing;  // what the engine needs and the device lacks
+  std::vector<std::string> missing;  // requirements of the engine that the device does not meet
 
   bool has_extension(const char* name) const;
 };
 
 DeviceProperties query_properties(VkInstance instance, VkPhysicalDevice physical);
 
-// Two engine queues may share one VkQueue when a family has too few, and so may two engines on one device;
-// the mutex, one for each VkQueue of the process, then orders their submits.
+// Two engine queues may share a VkQueue if a family has too few; so may two engines on one device. The mutex,
+// one per VkQueue of the process, serializes their submits.
 struct QueueHandle {
   VkQueue handle = VK_NULL_HANDLE;
   uint32_t family = 0;
-  uint32_t index = 0;  // in its family; kUnknownIndex: somebody else's, given by its handle
+  uint32_t index = 0;  // within its family; kUnknownIndex: a foreign queue, given by its handle
   std::mutex* mutex = nullptr;
 };
 
 constexpr uint32_t kUnknownIndex = ~uint32_t{0};
 
-// A device that somebody else made, and what of it the engine may use.
+// A device that the caller created, and the part of it that the engine may use.
 struct ForeignDevice {
   struct Queue {
     uint32_t family;
-    uint32_t index;  // used where `handle` is null
+    uint32_t index;  // used if `handle` is null
     VkQueue handle;
   };
 
   VkPhysicalDevice physical = VK_NULL_HANDLE;
   VkDevice handle = VK_NULL_HANDLE;
   std::vector<Queue> queues;
-  std::vector<std::string> extensions;  // that were enabled
-  std::vector<std::string> features;    // likewise, by Vulkan's names; the required ones go without saying
+  std::vector<std::string> extensions;  // the enabled ones
+  std::vector<std::string> features;    // the enabled ones, by Vulkan name; required features are assumed
 };
 
 class Device {
  public:
   Device(VkInstance instance, VkPhysicalDevice physical, const std::vector<uint32_t>& queue_families,
          const std::vector<std::string>& extensions, bool force_staging);
-  // Leaves the VkDevice as it is at the end.
+  // Does not destroy the VkDevice.
   Device(VkInstance instance, const ForeignDevice& foreign, bool force_staging);
   ~Device();
   Device(const Device&) = delete;
@@ -80,47 +80,48 @@ class Device {
   VkPhysicalDevice physical() const noexcept { return physical_; }
   const VolkDeviceTable& fn() const noexcept { return fn_; }
   VmaAllocator allocator() const noexcept { return allocator_; }
-  // Features and extensions are those that are on.
+  // Features and extensions are the enabled ones.
   const DeviceProperties& properties() const noexcept { return properties_; }
   bool borrowed() const noexcept { return borrowed_; }
-  bool wait_idle() noexcept;                  // false: nobody can tell; a lost device is idle
-  VkResult wait_for(VkFence fence) noexcept;  // for ever; a shortage that lasts comes back
+  bool wait_idle() noexcept;                  // false: the state is unknown; a lost device counts as idle
+  VkResult wait_for(VkFence fence) noexcept;  // without limit; returns the error of a lasting memory shortage
   const std::vector<QueueHandle>& queues() const noexcept { return queues_; }
-  // For each queue those that move data beside it: one, or one that uploads and one that downloads. Empty
-  // where the device has no copy engines of its own.
+  // For each queue its transfer queues: one for both directions, or one for uploads and one for downloads.
+  // Empty if the device has no copy engines of its own.
   const std::vector<std::vector<QueueHandle>>& transfer_queues() const noexcept { return transfer_queues_; }
-  const std::vector<uint32_t>& families() const noexcept { return families_; }  // of all queues, each once
-  // Whether a family's queues can do nothing but copy.
+  // The families of all queues, without duplicates.
+  const std::vector<uint32_t>& families() const noexcept { return families_; }
+  // Whether the queues of a family support transfers only.
   bool only_copies(uint32_t family) const noexcept {
     return (properties_.queue_families[family].queueFlags & (VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT)) ==
            0;
   }
 
-  // Memory that the device prefers is also cached host memory: transfers are one memcpy.
+  // Whether the device's preferred memory is also cached host memory, so that a transfer is a memcpy.
   bool host_mapped() const noexcept { return host_mapped_; }
   bool push_descriptors() const noexcept { return push_descriptors_; }
-  bool imports_pages() const noexcept { return imports_pages_; }  // of the host, as memory of its own
-  // VK_EXT_calibrated_timestamps, with the clock that host_now() reads.
+  bool imports_pages() const noexcept { return imports_pages_; }  // imports host memory
+  // Whether VK_EXT_calibrated_timestamps is enabled, with the clock that host_now() reads.
   bool calibrated() const noexcept { return calibrated_; }
   const Diagnosis& diagnosis() const noexcept { return diagnosis_; }
-  Checkpoints* checkpoints() const noexcept { return checkpoints_.get(); }  // null: it leaves no marks
+  Checkpoints* checkpoints() const noexcept { return checkpoints_.get(); }  // null: it writes no marks
   bool is_cpu() const noexcept { return properties_.core.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU; }
   VkDeviceSize max_allocation() const noexcept { return properties_.maintenance3.maxMemoryAllocationSize; }
-  // A queue that binds memory to sparse buffers; null where there is none.
+  // Returns a queue that supports sparse binding; null if there is none.
   const QueueHandle* sparse_queue() const noexcept;
-  // Waits until it is done.
+  // Waits until the binding is done.
   void bind_sparse(VkBuffer buffer, const std::vector<VkSparseMemoryBind>& binds);
 
-  // Called where an allocation finds no memory, before the second try: it gives back what nobody uses.
+  // Frees unused memory. Called when an allocation fails, before the second attempt.
   void set_reserve(std::function<void()> free) { free_reserve_ = std::move(free); }
   void free_idle_memory() const noexcept {
     if (free_reserve_) {
       free_reserve_();
     }
   }
-  // Of the largest part of its memory, in bytes, what may be kept for later.
+  // Bytes of the largest heap that may be kept for reuse.
   VkDeviceSize most_idle_bytes() const noexcept { return most_idle_bytes_; }
-  // Of buffers and images, so far.
+  // Number of buffers and images allocated so far.
   void count_allocation() noexcept { allocations_.fetch_add(1, std::memory_order_relaxed); }
   uint64_t allocations() const noexcept { return allocations_.load(std::memory_order_relaxed); }
 
@@ -144,7 +145,7 @@ class Device {
   std::vector<QueueHandle> queues_;
   std::vector<std::vector<QueueHandle>> transfer_queues_;
   std::vector<uint32_t> families_;
-  std::vector<std::shared_ptr<std::mutex>> queue_mutexes_;  // each once
+  std::vector<std::shared_ptr<std::mutex>> queue_mutexes_;  // without duplicates
   std::function<void()> free_reserve_;
   VkDeviceSize most_idle_bytes_ = 0;
   std::atomic<uint64_t> allocations_{0};

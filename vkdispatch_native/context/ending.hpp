@@ -1,4 +1,4 @@
-// How the devices of an engine stopped working for it, if they did.
+// Whether and why the devices of an engine have stopped working.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@ namespace vkd {
 
 class Ending {
  public:
-  // The first of all counts. `hung`: the device may still be at work, and what it may use is never destroyed.
+  // The first call wins. `hung`: the device may still be running; what it may use is never destroyed.
   void set(const Error& error, bool hung) {
     std::lock_guard lock(mutex_);
     if (!error_) {

@@ -6,7 +6,7 @@ namespace vkd {
 
 namespace {
 
-// Without its type a structure would not be one.
+// A structure without its type would be invalid.
 template <typename Structure>
 void clear(Structure& structure) {
   const VkStructureType type = structure.sType;
@@ -88,9 +88,9 @@ std::vector<Feature> features_of(DeviceProperties& p) {
 }
 
 void keep_features(DeviceProperties& p, const std::function<bool(const Feature&)>& keep) {
-  std::vector<std::pair<VkBool32*, VkBool32>> kept;
+  std::vector<std::pair<VkBool32*, VkBool32>> values;
   for (const Feature& feature : features_of(p)) {
-    kept.emplace_back(feature.value, keep(feature) ? *feature.value : VK_FALSE);
+    values.emplace_back(feature.value, keep(feature) ? *feature.value : VK_FALSE);
   }
   p.features = {};
   clear(p.features11);
@@ -101,7 +101,7 @@ void keep_features(DeviceProperties& p, const std::function<bool(const Feature&)
   clear(p.cooperative_matrix2);
   clear(p.bfloat16);
   clear(p.device_fault);
-  for (const auto& [place, value] : kept) {
+  for (const auto& [place, value] : values) {
     *place = value;
   }
 }

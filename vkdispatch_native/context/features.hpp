@@ -1,4 +1,4 @@
-// The features of Vulkan that the engine and kernels use, by Vulkan's names.
+// The Vulkan features that the engine and kernels use, by Vulkan name.
 #pragma once
 
 #include <functional>
@@ -10,14 +10,14 @@ namespace vkd {
 
 struct Feature {
   const char* name;
-  VkBool32* value;        // in the DeviceProperties that it was asked of
-  const char* extension;  // that it belongs to; null: Vulkan 1.2 has it
-  bool required;          // the engine does not run without
+  VkBool32* value;        // points into the queried DeviceProperties
+  const char* extension;  // that introduced it; null: core in Vulkan 1.2
+  bool required;          // by the engine
 };
 
 std::vector<Feature> features_of(DeviceProperties& properties);
 
-// Takes all other features away, those too that are not among features_of().
+// Clears all other features, including those that are not in features_of().
 void keep_features(DeviceProperties& properties, const std::function<bool(const Feature&)>& keep);
 
 }  // namespace vkd

@@ -16,7 +16,7 @@ namespace vkd {
 
 namespace {
 
-// Reads a word where there may be no memory. False, rather than a crash: there is none.
+// Reads a word from a possibly invalid address. Returns false, instead of crashing, if there is no memory.
 bool read_word(const void* address, const void*& word) {
   if (address == nullptr || reinterpret_cast<std::uintptr_t>(address) % alignof(void*) != 0) {
     return false;
@@ -30,26 +30,26 @@ bool read_word(const void* address, const void*& word) {
   if (errno == EFAULT) {
     return false;
   }
-  // Anything else: a container forbids the call.
+  // Any other result: a container forbids the call.
 #endif
   std::memcpy(&word, address, sizeof(word));
   return true;
 }
 
-// The table that an object of the loader begins with a pointer to.
+// Returns the dispatch table that an object of the loader points to.
 const void* table_of(const char* what, const void* object) {
   const void* table = nullptr;
   const void* word = nullptr;
   if (!read_word(object, table) || !read_word(table, word)) {
     throw Error(ErrorKind::invalid_value, std::string(what) + ": " +
                                               std::to_string(reinterpret_cast<std::uintptr_t>(object)) +
-                                              " is no handle that Vulkan gave");
+                                              " is not a Vulkan handle");
   }
   return table;
 }
 
-// Whether the second word is a pointer to an object of the same table: the loader's physical devices have one
-// to their instance.
+// Whether the second word points to an object with the same table: the loader's physical devices point to
+// their instance.
 bool refers_to_its_like(const void* object) {
   const void* table = nullptr;
   const void* other = nullptr;
@@ -62,9 +62,9 @@ bool refers_to_its_like(const void* object) {
 
 void check_instance(VkInstance instance, VkPhysicalDevice physical, VkInstance known) {
   if (table_of("instance", instance) != table_of("physical_device", physical)) {
-    throw Error(ErrorKind::invalid_value, "physical_device: it is none of this instance's");
+    throw Error(ErrorKind::invalid_value, "physical_device: it does not belong to this instance");
   }
-  // The loader would abort the process. Not with a layer that puts objects of its own around all instances.
+  // The loader would abort the process. Layers that wrap all instances are excluded.
   if (refers_to_its_like(instance) && !refers_to_its_like(known)) {
     throw Error(ErrorKind::invalid_value, "instance: expected a VkInstance, got a physical device");
   }
@@ -78,7 +78,7 @@ void check_device(VkDevice device, VkPhysicalDevice physical) {
 
 void check_queue(VkQueue queue, VkDevice device) {
   if (table_of("queues", queue) != table_of("device", device)) {
-    throw Error(ErrorKind::invalid_value, "queues: the VkQueue is none of this device's");
+    throw Error(ErrorKind::invalid_value, "queues: the VkQueue does not belong to this device");
   }
 }
 

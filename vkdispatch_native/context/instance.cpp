@@ -23,7 +23,7 @@ VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT
                                           VkDebugUtilsMessageTypeFlagsEXT type,
                                           const VkDebugUtilsMessengerCallbackDataEXT* data, void*) {
   const char* text = data->pMessage ? data->pMessage : "";
-  // Images stay in the general layout on purpose (objects/image.hpp); that is no news with every copy.
+  // Images stay in the general layout on purpose (objects/image.hpp), so this warning is not useful.
   const bool performance = (type & VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT) != 0;
   if (performance && std::strstr(text, "instead of GENERAL") != nullptr) {
     return VK_FALSE;
@@ -90,7 +90,7 @@ std::shared_ptr<Instance> Instance::get() {
   return current;
 }
 
-// Delegating, so that the destructor cleans up when a later step throws.
+// Delegating constructor, so that the destructor cleans up if a later step throws.
 Instance::Instance(bool debug) : Instance() {
   load_vulkan();
   if (vkEnumerateInstanceVersion == nullptr) {
@@ -101,7 +101,7 @@ Instance::Instance(bool debug) : Instance() {
   application.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO;
   application.pApplicationName = "vkdispatch";
   application.pEngineName = "vkdispatch";
-  application.apiVersion = VK_API_VERSION_1_3;  // 1.2 suffices; SPIR-V 1.6 needs this
+  application.apiVersion = VK_API_VERSION_1_3;  // 1.2 suffices, but SPIR-V 1.6 requires 1.3
 
   std::vector<const char*> layers;
   std::vector<const char*> extensions;
@@ -124,7 +124,7 @@ Instance::Instance(bool debug) : Instance() {
     info.pNext = &features;
   }
 
-  // Nearly every loader has this extension. Asking first would have it look at all drivers once more.
+  // Nearly every loader has this extension. Querying it first would load all drivers once more.
   extensions.push_back(VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME);
   info.flags |= VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR;
   info.enabledLayerCount = static_cast<uint32_t>(layers.size());
@@ -143,7 +143,7 @@ Instance::Instance(bool debug) : Instance() {
   check(result, "vkCreateInstance");
   if (handle_ == VK_NULL_HANDLE) {
     throw Error(ErrorKind::vulkan,
-                "vkCreateInstance gave no instance: libvulkan is no working Vulkan loader");
+                "vkCreateInstance returned no instance: libvulkan is not a working Vulkan loader");
   }
   load_instance_functions(handle_);
 
@@ -176,11 +176,11 @@ std::shared_ptr<Instance> Instance::borrow(VkInstance handle, VkPhysicalDevice p
 
 void Instance::require(VkPhysicalDevice physical) const {
   if (std::find(physical_devices_.begin(), physical_devices_.end(), physical) == physical_devices_.end()) {
-    throw Error(ErrorKind::invalid_value, "physical_device: it is none of this instance's");
+    throw Error(ErrorKind::invalid_value, "physical_device: it does not belong to this instance");
   }
 }
 
-// The functions are looked up for this instance: others may not have the extension.
+// Loads the functions for this instance: others may not have the extension.
 void Instance::listen() {
   const auto make = reinterpret_cast<PFN_vkCreateDebugUtilsMessengerEXT>(
       vkGetInstanceProcAddr(handle_, "vkCreateDebugUtilsMessengerEXT"));
@@ -193,7 +193,7 @@ void Instance::listen() {
   check(make(handle_, &messenger, nullptr, &messenger_), "vkCreateDebugUtilsMessengerEXT");
 }
 
-// One question in place of two, how many and which: the loader and its layers look at the drivers for each.
+// One query instead of two (count, then handles): the loader and its layers probe the drivers for each.
 void Instance::enumerate() {
   physical_devices_.resize(16);
   while (true) {

@@ -1,4 +1,4 @@
-// The Vulkan instance of the process, its physical devices, and what the validation layer says.
+// The Vulkan instance of the process, its physical devices, and the messages of the validation layer.
 #pragma once
 
 #include <memory>
@@ -15,12 +15,12 @@ using Message = std::pair<int, std::string>;  // VkDebugUtilsMessageSeverityFlag
 
 class Instance {
  public:
-  static void create(bool debug);          // does nothing when there is one
-  static void destroy() noexcept;          // at the latest when the last engine gives up its share
-  static std::shared_ptr<Instance> get();  // throws when there is none
+  static void create(bool debug);          // does nothing if one exists
+  static void destroy() noexcept;          // once the last engine has released its share
+  static std::shared_ptr<Instance> get();  // throws if there is none
   static bool exists() noexcept;
-  // Somebody else's, to be left as it is; throws unless the physical device is one of its own. With `debug`
-  // what its validation layer says is noted, where it has VK_EXT_debug_utils.
+  // Wraps a foreign instance, which is never destroyed. Throws unless the physical device belongs to it. With
+  // `debug`, messages of its validation layer are collected if it has VK_EXT_debug_utils.
   static std::shared_ptr<Instance> borrow(VkInstance handle, VkPhysicalDevice physical, bool debug);
 
   ~Instance();
@@ -45,8 +45,8 @@ class Instance {
   std::vector<VkPhysicalDevice> physical_devices_;
 };
 
-// Printed to stderr at once, and kept for take_messages. They outlive the instance: destroying it may produce
-// some.
+// Prints a message to stderr and keeps it for take_messages. Messages outlive the instance: its destruction
+// may produce some.
 void add_message(int severity, std::string text);
 std::vector<Message> take_messages();
 

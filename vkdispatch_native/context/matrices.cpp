@@ -27,7 +27,8 @@ struct FlexibleProperties {
 };
 
 template <typename Properties>
-std::vector<Properties> asked(VkInstance instance, VkPhysicalDevice physical, const char* name) {
+std::vector<Properties> enumerate_properties(VkInstance instance, VkPhysicalDevice physical,
+                                             const char* name) {
   using Query = VkResult(VKAPI_PTR*)(VkPhysicalDevice, uint32_t*, Properties*);
   const auto query = reinterpret_cast<Query>(vkGetInstanceProcAddr(instance, name));  // NOLINT
   uint32_t count = 0;
@@ -44,12 +45,12 @@ std::vector<Properties> asked(VkInstance instance, VkPhysicalDevice physical, co
 
 std::vector<MatrixProduct> matrix_products(VkInstance instance, VkPhysicalDevice physical, bool flexible) {
   std::vector<MatrixProduct> products;
-  for (const auto& p :
-       asked<KhrProperties>(instance, physical, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR")) {
+  for (const auto& p : enumerate_properties<KhrProperties>(
+           instance, physical, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR")) {
     products.push_back({p.m, p.n, p.k, p.a, p.b, p.c, p.result, p.saturating, p.scope, 0, 0});
   }
   if (flexible) {
-    for (const auto& p : asked<FlexibleProperties>(
+    for (const auto& p : enumerate_properties<FlexibleProperties>(
              instance, physical, "vkGetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV")) {
       products.push_back({p.m, p.n, p.k, p.a, p.b, p.c, p.result, p.saturating, p.scope, 1, p.invocations});
     }

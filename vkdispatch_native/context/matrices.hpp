@@ -1,4 +1,4 @@
-// Cooperative matrices: what headers older than the extensions lack, and which shapes a device multiplies.
+// Cooperative matrices: declarations that older Vulkan headers lack, and the shapes that a device multiplies.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace vkd {
 
-// The three structures are Vulkan's, under names of our own: not all headers that we build with have them.
+// Three Vulkan structures under our own names: not all supported headers declare them.
 struct CooperativeMatrixFeatures {
   VkStructureType sType = static_cast<VkStructureType>(1000506000);
   void* pNext = nullptr;
@@ -39,9 +39,9 @@ constexpr const char* kCooperativeMatrix = "VK_KHR_cooperative_matrix";
 constexpr const char* kCooperativeMatrix2 = "VK_NV_cooperative_matrix2";
 constexpr const char* kBfloat16 = "VK_KHR_shader_bfloat16";
 
-// A product of matrices that the device computes: result (m x n) = a (m x k) * b (k x n) + c. Types and scope
-// are Vulkan's numbers. A flexible one stands for all multiples of its sizes, and where its scope is the
-// workgroup, for workgroups of `invocations`; 0: any.
+// A matrix product that the device computes: result (m x n) = a (m x k) * b (k x n) + c. Types and scope are
+// Vulkan's enumerators. A flexible product stands for all multiples of its sizes; if its scope is the
+// workgroup, it requires `invocations` invocations (0: any number).
 struct MatrixProduct {
   uint32_t m, n, k;
   uint32_t a, b, c, result;
@@ -51,8 +51,8 @@ struct MatrixProduct {
   uint32_t invocations;
 };
 
-// Of a device that has the first extension; the flexible ones are asked for where it has the second. The
-// loader tells instances apart: functions that it does not know itself are those of one instance's devices.
+// For a device with the first extension; includes flexible products if it has the second. `instance` is
+// needed because the loader resolves extension functions per instance.
 std::vector<MatrixProduct> matrix_products(VkInstance instance, VkPhysicalDevice physical, bool flexible);
 
 }  // namespace vkd

@@ -37,8 +37,8 @@ void* counted_aligned_alloc(size_t size, size_t alignment) noexcept {
 
 #if VKD_COUNTS_ALLOCATIONS
 
-// The linker keeps these to the module (exports.map): no other library of the process ever calls them, and
-// both ends are malloc's, so memory may cross.
+// exports.map keeps these symbols local to the module, so no other library calls them. Both operators use
+// malloc and free, so memory may cross the module's boundary.
 namespace {
 
 template <typename Allocate>

@@ -1,4 +1,4 @@
-// How often this module asked for memory, so that tests can show that launching does not.
+// Counts the module's memory allocations, so that tests can show that a launch makes none.
 #pragma once
 
 #include <cstddef>
@@ -6,12 +6,13 @@
 
 namespace vkd {
 
-// Every operator new of the module (libstdc++ and glslang inside it included) and VulkanMemoryAllocator
-// count; the driver's own memory and Python's do not. Always 0 in sanitized builds, which keep their own
+// Counts every operator new in the module (libstdc++ and glslang included) and VulkanMemoryAllocator's
+// allocations, but not those of the driver or Python. Always 0 in sanitized builds, which keep their own
 // operator new.
 uint64_t allocation_count() noexcept;
 bool allocations_are_counted() noexcept;
 
-void* counted_aligned_alloc(size_t size, size_t alignment) noexcept;  // null where there is none; free() it
+// Returns null when out of memory. Release with free().
+void* counted_aligned_alloc(size_t size, size_t alignment) noexcept;
 
 }  // namespace vkd

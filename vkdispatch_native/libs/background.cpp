@@ -16,10 +16,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Compilers recurse as deep as their input nests. Address space; pages come as they are touched.
+// Compilers recurse as deeply as their input is nested. This is address space; pages are committed when
+// touched.
 constexpr size_t kStackSize = size_t{1} << 30;
-// A thread is used again after a short call: making one, with fresh pages for its stack and its heap, takes
-// as long as a driver does for a small kernel. One that was used for longer may have touched much memory.
+// A thread is reused after a short call: creating one, with new pages for its stack and heap, takes as long
+// as compiling a small kernel. After a long call a thread may hold much memory, so it ends.
 constexpr auto kShort = std::chrono::milliseconds(50);
 constexpr auto kIdle = std::chrono::seconds(1);
 
@@ -27,67 +28,67 @@ std::atomic<int> running{0};
 
 }  // namespace
 
-// The threads. At most one of them waits for its next call.
+// The threads. At most one is idle and waits for the next call.
 class Background::Worker {
  public:
-  static void give(const std::shared_ptr<Background>& call) {
-    Place& place = *place_.load();
+  static void assign(const std::shared_ptr<Background>& call) {
+    Slot& slot = *slot_.load();
     {
-      const std::lock_guard lock(place.mutex);
-      if (place.occupied && !place.next && !place.leave) {
-        place.next = call;
-        place.wake.notify_one();
+      const std::lock_guard lock(slot.mutex);
+      if (slot.occupied && !slot.next && !slot.stop) {
+        slot.next = call;
+        slot.wake.notify_one();
         return;
       }
     }
-    auto kept = std::make_unique<std::shared_ptr<Background>>(call);
+    auto holder = std::make_unique<std::shared_ptr<Background>>(call);
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, kStackSize);
     pthread_t thread;
-    const int failure = pthread_create(&thread, &attributes, work, kept.get());
+    const int failure = pthread_create(&thread, &attributes, work, holder.get());
     pthread_attr_destroy(&attributes);
     if (failure != 0) {
       throw Error(ErrorKind::out_of_memory, "no thread for a compiler could be started");
     }
-    static_cast<void>(kept.release());
+    static_cast<void>(holder.release());
   }
 
-  // Ends the thread that waits for a call, if there is one.
+  // Ends the idle thread, if there is one.
   static void dismiss() {
-    Place& place = *place_.load();
+    Slot& slot = *slot_.load();
     pthread_t thread;
     {
-      const std::lock_guard lock(place.mutex);
-      if (!place.occupied || place.next || place.leave) {
+      const std::lock_guard lock(slot.mutex);
+      if (!slot.occupied || slot.next || slot.stop) {
         return;
       }
-      place.leave = true;
-      thread = place.thread;
-      place.wake.notify_one();
+      slot.stop = true;
+      thread = slot.thread;
+      slot.wake.notify_one();
     }
     pthread_join(thread, nullptr);
   }
 
-  // The old one may be locked, and its thread is not there.
-  static void forget() { place_.store(new Place); }
+  // The old slot may be locked, and its thread does not exist in this process.
+  static void forget() { slot_.store(new Slot); }
 
  private:
-  struct Place {
+  struct Slot {
     std::mutex mutex;
     std::condition_variable wake;
     std::shared_ptr<Background> next;
     pthread_t thread{};
     bool occupied = false;
-    bool leave = false;  // and be joined
+    bool stop = false;  // the thread is to end and be joined
   };
 
   static void* work(void* argument) {
     std::shared_ptr<Background> call;
     {
-      const std::unique_ptr<std::shared_ptr<Background>> kept(
+      const std::unique_ptr<std::shared_ptr<Background>> holder(
           static_cast<std::shared_ptr<Background>*>(argument));
-      call = std::move(*kept);
+      call = std::move(*holder);
     }
     while (call) {
       const auto begin = Clock::now();
@@ -98,29 +99,29 @@ class Background::Worker {
       if (Clock::now() - begin >= kShort) {
         pthread_detach(pthread_self());
       } else {
-        call = await();
+        call = wait_for_call();
       }
     }
     return nullptr;
   }
 
-  // Returns the next call, or nothing: the thread is to end, and is detached unless somebody joins it.
-  static std::shared_ptr<Background> await() {
+  // Returns the next call, or null if the thread is to end; it is detached then, unless it is being joined.
+  static std::shared_ptr<Background> wait_for_call() {
     name("vkd idle");
-    Place& place = *place_.load();
-    std::unique_lock lock(place.mutex);
-    if (place.occupied) {
+    Slot& slot = *slot_.load();
+    std::unique_lock lock(slot.mutex);
+    if (slot.occupied) {
       pthread_detach(pthread_self());
       return nullptr;
     }
-    place.occupied = true;
-    place.thread = pthread_self();
-    place.wake.wait_for(lock, kIdle, [&place] { return place.next || place.leave; });
-    place.occupied = false;
-    if (!place.next && !std::exchange(place.leave, false)) {
+    slot.occupied = true;
+    slot.thread = pthread_self();
+    slot.wake.wait_for(lock, kIdle, [&slot] { return slot.next || slot.stop; });
+    slot.occupied = false;
+    if (!slot.next && !std::exchange(slot.stop, false)) {
       pthread_detach(pthread_self());
     }
-    return std::exchange(place.next, nullptr);
+    return std::exchange(slot.next, nullptr);
   }
 
   static void name(const char* text) {
@@ -131,11 +132,11 @@ class Background::Worker {
 #endif
   }
 
-  static std::atomic<Place*> place_;
+  static std::atomic<Slot*> slot_;
 };
 
-// Never destroyed: threads may outlive the statics.
-std::atomic<Background::Worker::Place*> Background::Worker::place_{new Place};
+// Never destroyed: threads may outlive static objects.
+std::atomic<Background::Worker::Slot*> Background::Worker::slot_{new Slot};
 
 void Background::perform() noexcept {
   try {
@@ -151,7 +152,7 @@ void Background::perform() noexcept {
 void Background::start(const std::shared_ptr<Background>& call) {
   running.fetch_add(1);
   try {
-    Worker::give(call);
+    Worker::assign(call);
   } catch (...) {
     running.fetch_sub(1);
     throw;
@@ -169,7 +170,7 @@ void Background::forget() {
 void Background::wait() {
   std::unique_lock lock(mutex_);
   while (!ended_.wait_for(lock, kSlice, [this] { return done_; })) {
-    lock.unlock();  // the call may come to its end meanwhile
+    lock.unlock();  // the call may end meanwhile
     check_signals();
     lock.lock();
   }

@@ -1,4 +1,4 @@
-// Calls on threads of their own: whoever waits for one can leave, and it then ends by itself.
+// Calls on threads of their own. A caller may stop waiting; the call then runs to its end by itself.
 #pragma once
 
 #include <condition_variable>
@@ -16,20 +16,21 @@ class Background {
   Background(const Background&) = delete;
   Background& operator=(const Background&) = delete;
 
-  // Starts a call, which its thread keeps alive until it ends. Throws Error(out_of_memory) without a thread.
+  // Starts a call. Its thread keeps it alive until it ends. Throws Error(out_of_memory) if no thread can be
+  // started.
   static void start(const std::shared_ptr<Background>& call);
 
-  // Ends the thread that waits for another call, if there is one.
+  // Ends the idle thread that waits for another call, if there is one.
   static void dismiss();
 
-  // In a new child of a fork, which has none of its parent's threads.
+  // Resets the state in a forked child, which has none of its parent's threads.
   static void forget();
 
-  // Returns when the call came to its end. Throws Interrupted, which leaves the call to itself.
+  // Waits until the call has ended. Throws Interrupted; the call then goes on by itself.
   void wait();
 
  protected:
-  // To be called once wait() returned: throws what the call threw.
+  // Rethrows what the call threw. Call it after wait().
   void check() const;
 
  private:
@@ -44,10 +45,10 @@ class Background {
   std::exception_ptr error_;
 };
 
-// Waits until no such call is under way, at most this long. Returns whether none is.
+// Waits at most `patience_ns` for all calls in progress. Returns whether none is left.
 bool finish_background(uint64_t patience_ns) noexcept;
 
-// In a new child of a fork, which has none of its parent's threads.
+// Resets the state in a forked child, which has none of its parent's threads.
 void forget_background() noexcept;
 
 }  // namespace vkd

@@ -15,17 +15,17 @@ namespace vkd {
 
 namespace {
 
-// Pieces end where a huge page of the target does: threads that touch one for the first time together would
-// each clear it.
+// Pieces end at huge page boundaries of the target: threads that touch a page for the first time at once
+// would each clear it.
 constexpr size_t kPiece = size_t{2} << 20;
 constexpr size_t kWorthwhile = size_t{1} << 20;
 constexpr unsigned kMostThreads = 8;
-// To wake a thread takes about as long as to copy a piece, so those that just worked look around for a while.
-constexpr std::chrono::microseconds kLookAround{200};
+// Waking a thread takes about as long as copying a piece, so idle threads spin for a while first.
+constexpr std::chrono::microseconds kSpin{200};
 
 }  // namespace
 
-// One copy, cut into pieces that whoever is free takes. Shared by its threads: the last one out drops it.
+// A copy, cut into pieces that any free thread takes. The threads share it; the last one releases it.
 class CopyJob {
  public:
   CopyJob(std::byte* target, const std::byte* source, size_t size)
@@ -72,21 +72,21 @@ class Helpers {
         std::thread([this] { run(); }).detach();
       }
     } catch (const std::system_error&) {
-      // The system gives no more threads: fewer do it too.
+      // The system has no more threads: continue with fewer.
     }
   }
 
-  void give(const std::shared_ptr<CopyJob>& job) {
+  void submit(const std::shared_ptr<CopyJob>& job) {
     std::lock_guard lock(mutex_);
     jobs_.push_back(job);
-    given_.fetch_add(1, std::memory_order_release);
-    if (asleep_ > 0) {
+    submitted_.fetch_add(1, std::memory_order_release);
+    if (sleeping_ > 0) {
       wake_.notify_all();
     }
   }
 
  private:
-  // Under mutex_: the oldest job with something left to take; null if there is none.
+  // Requires mutex_. Returns the oldest job with pieces left; null if there is none.
   std::shared_ptr<CopyJob> next() {
     while (!jobs_.empty() && !jobs_.front()->open()) {
       jobs_.pop_front();
@@ -94,9 +94,9 @@ class Helpers {
     return jobs_.empty() ? nullptr : jobs_.front();
   }
 
-  void look_around(uint64_t seen) const {
-    const auto end = std::chrono::steady_clock::now() + kLookAround;
-    while (given_.load(std::memory_order_acquire) == seen && std::chrono::steady_clock::now() < end) {
+  void spin(uint64_t seen) const {
+    const auto end = std::chrono::steady_clock::now() + kSpin;
+    while (submitted_.load(std::memory_order_acquire) == seen && std::chrono::steady_clock::now() < end) {
       std::this_thread::yield();
     }
   }
@@ -106,16 +106,16 @@ class Helpers {
     for (;;) {
       std::shared_ptr<CopyJob> job = next();
       if (job == nullptr) {
-        const uint64_t seen = given_.load(std::memory_order_relaxed);
+        const uint64_t seen = submitted_.load(std::memory_order_relaxed);
         lock.unlock();
-        look_around(seen);
+        spin(seen);
         lock.lock();
         job = next();
       }
       if (job == nullptr) {
-        ++asleep_;
+        ++sleeping_;
         wake_.wait(lock, [&] { return (job = next()) != nullptr; });
-        --asleep_;
+        --sleeping_;
       }
       lock.unlock();
       job->work();
@@ -127,8 +127,8 @@ class Helpers {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<std::shared_ptr<CopyJob>> jobs_;
-  std::atomic<uint64_t> given_{0};
-  int asleep_ = 0;
+  std::atomic<uint64_t> submitted_{0};
+  int sleeping_ = 0;
 };
 
 }  // namespace
@@ -141,9 +141,9 @@ std::shared_ptr<CopyJob> start_copy(std::byte* target, const std::byte* source, 
   auto job = std::make_shared<CopyJob>(target, source, size);
   const unsigned threads = std::min(std::thread::hardware_concurrency(), kMostThreads);
   if (threads > 1) {
-    // Never destroyed: its threads sleep until the process ends.
+    // Never destroyed: its threads sleep until the process exits.
     static Helpers* helpers = new Helpers(threads - 1);
-    helpers->give(job);
+    helpers->submit(job);
   }
   return job;
 }

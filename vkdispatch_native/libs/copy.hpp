@@ -1,4 +1,4 @@
-// memcpy by several threads: one thread moves about a quarter of what memory can.
+// memcpy on several threads: one thread reaches about a quarter of the memory bandwidth.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,10 @@ namespace vkd {
 
 class CopyJob;
 
-// Has other threads begin to copy. Neither range may be touched before finish_copy. Null: it was so little
-// that all is done.
+// Starts a copy on other threads. Neither range may be accessed before finish_copy. Returns null if the copy
+// was small and is already done.
 std::shared_ptr<CopyJob> start_copy(std::byte* target, const std::byte* source, size_t size);
-void finish_copy(const std::shared_ptr<CopyJob>& job);  // helps, and returns when all is copied
+void finish_copy(const std::shared_ptr<CopyJob>& job);  // helps to copy, and returns when all is copied
 
 void copy_bytes(std::byte* target, const std::byte* source, size_t size);
 

@@ -1,4 +1,4 @@
-// Environment variables. A value that means nothing is an error which names the variable.
+// Environment variables. An invalid value raises an error that names the variable.
 #pragma once
 
 #include <initializer_list>
@@ -6,12 +6,12 @@
 
 namespace vkd {
 
-// The value of a variable, "" where it is unset. Throws where it is neither empty nor one of the choices.
+// Returns the value of a variable, "" if it is unset. Throws unless it is empty or one of the choices.
 std::string read_choice(const char* name, std::initializer_list<const char*> choices);
-// Whether it is 1; throws where it is neither empty, 0 nor 1.
+// Returns whether the value is 1. Throws unless it is empty, 0 or 1.
 bool read_switch(const char* name);
 
-// A switch for users, who write it as they do those that Python reads: 1, true, yes, on and their opposites.
+// A switch for users, spelled like Python's own switches: 1, true, yes, on, or their opposites.
 enum class Setting { unset, off, on };
 Setting read_setting(const char* name);
 

@@ -1,4 +1,4 @@
-// The one exception that crosses the bridge, and the check around every Vulkan call.
+// The exception that crosses the bridge, and the check around every Vulkan call.
 #pragma once
 
 #include <exception>
@@ -20,14 +20,14 @@ class Error : public std::runtime_error {
   ErrorKind kind_;
 };
 
-// The program was interrupted while it waited; the bridge has Python's exception.
+// The program was interrupted while it waited. The bridge holds Python's exception.
 class Interrupted final : public std::exception {
  public:
   const char* what() const noexcept override { return "interrupted"; }
 };
 
 const char* result_name(VkResult result);
-bool is_shortage(VkResult result) noexcept;  // of memory: it may pass
+bool is_shortage(VkResult result) noexcept;  // of memory; it may be temporary
 [[noreturn]] void throw_result(VkResult result, const char* call);
 
 inline void check(VkResult result, const char* call) {
@@ -36,14 +36,14 @@ inline void check(VkResult result, const char* call) {
   }
 }
 
-// Of a call that makes something: what a call that fails leaves in its place is undefined. A loader may take
-// a driver's VK_INCOMPLETE for its own result, and make nothing.
+// Checks a call that creates an object. A failed call leaves the handle undefined. A loader may also pass on
+// a driver's VK_INCOMPLETE as its own result, without creating anything.
 template <typename Handle>
-void check_made(VkResult result, Handle& made, const char* call) {
+void check_created(VkResult result, Handle& handle, const char* call) {
   if (result < VK_SUCCESS) {
-    made = VK_NULL_HANDLE;
+    handle = VK_NULL_HANDLE;
   }
-  if (made == VK_NULL_HANDLE) {
+  if (handle == VK_NULL_HANDLE) {
     throw_result(result, call);
   }
 }

@@ -20,18 +20,18 @@ namespace vkd {
 
 namespace {
 
-// Characters: what the stack of a call in the background is sure to suffice for.
+// In characters: the stack of a background thread is sufficient for this length.
 constexpr size_t kLongestSource = size_t{4} << 20;
-constexpr size_t kMostIncluded = size_t{64} << 20;  // characters, of all files that one shader includes
-constexpr size_t kDeepest = 64;                     // files that include each other
+constexpr size_t kMostIncluded = size_t{64} << 20;  // characters, in all files that one shader includes
+constexpr size_t kDeepest = 64;                     // nesting depth of includes
 
-// glslang's built-in tables are made once and kept for the life of the process.
+// glslang's built-in tables are built once and live as long as the process.
 void initialize_once() {
   static std::once_flag once;
   std::call_once(once, [] { glslang::InitializeProcess(); });
 }
 
-// Part of compiler_identity(): to be raised with any change of how glslang is used below.
+// Part of compiler_identity(): increment it with any change of how glslang is used below.
 constexpr int kUse = 2;
 
 std::atomic<uint64_t> compilations{0};
@@ -43,11 +43,11 @@ struct Preparation {
 };
 
 Preparation& preparation() {
-  static auto* const only = new Preparation;  // never destroyed: what ends the process may still look at it
+  static auto* const only = new Preparation;  // never destroyed: code that runs at exit may still use it
   return *only;
 }
 
-// Reads what a shader includes, from beside the file that includes it.
+// Resolves includes relative to the including file.
 class Files final : public glslang::TShader::Includer {
  public:
   IncludeResult* includeLocal(const char* name, const char* from, size_t depth) override {
@@ -55,7 +55,7 @@ class Files final : public glslang::TShader::Includer {
     std::error_code failure;
     const fs::path path = fs::path(from).parent_path() / name;
     if (depth > kDeepest || !fs::is_regular_file(path, failure)) {
-      return nullptr;  // glslang says which
+      return nullptr;  // glslang reports which one
     }
     const auto size = fs::file_size(path, failure);
     if (failure || size > kMostIncluded - included_) {
@@ -84,7 +84,7 @@ class Files final : public glslang::TShader::Includer {
   size_t included_ = 0;
 };
 
-// Gives a shader what was found for it beforehand.
+// Resolves includes from a given table.
 class Texts final : public glslang::TShader::Includer {
  public:
   explicit Texts(const GlslOptions& options) : includes_(options.includes), texts_(options.texts) {}
@@ -100,7 +100,7 @@ class Texts final : public glslang::TShader::Includer {
  private:
   IncludeResult* find(const char* name, const char* from, bool quoted, size_t depth) {
     auto found = includes_.find({from, name, quoted});
-    if (found == includes_.end()) {  // glslang asks once more for what was in quotes, as if it were not
+    if (found == includes_.end()) {  // glslang searches for a quoted name a second time, as an unquoted one
       found = includes_.find({from, name, true});
     }
     if (found == includes_.end()) {
@@ -120,12 +120,12 @@ class Texts final : public glslang::TShader::Includer {
     return new IncludeResult(text->first, text->second.data(), text->second.size(), nullptr);
   }
 
-  // glslang takes what has no name for the reason why it cannot be included.
+  // glslang treats the text of an include without a name as the reason for the failure.
   static IncludeResult* fail(const std::string& why) {
     return new IncludeResult(std::string(), why.data(), why.size(), nullptr);
   }
 
-  static inline const std::string kUnknown = "it is not to be found";
+  static inline const std::string kUnknown = "file not found";
   static inline const std::string kTooDeep = "files that include each other, more than 64 deep";
   static inline const std::string kTooLong = "more than 64 MiB are included";
 
@@ -153,7 +153,7 @@ std::vector<uint32_t> compile(const std::string& source, const GlslOptions& opti
   constexpr auto messages = static_cast<EShMessages>(EShMsgSpvRules | EShMsgVulkanRules);
   constexpr int default_version = 450;
 
-  // What this extension adds to SPIR-V is defined upon 1.6; devices that have it know that.
+  // This extension requires SPIR-V 1.6; devices that support it do too.
   const auto asks = [](const std::string& text) {
     return text.find("GL_NV_cooperative_matrix2") != std::string::npos;
   };
@@ -206,17 +206,17 @@ Compilation::Compilation(std::string source, GlslOptions options)
 std::shared_ptr<Compilation> Compilation::start(std::string source, GlslOptions options) {
   if (source.size() > kLongestSource) {
     throw Error(ErrorKind::invalid_value, "the source has " + std::to_string(source.size()) +
-                                              " characters, at most " + std::to_string(kLongestSource) +
-                                              " are compiled");
+                                              " characters; the maximum is " +
+                                              std::to_string(kLongestSource) + "");
   }
   compilations.fetch_add(1, std::memory_order_relaxed);
   if (options.vulkan_minor < 0 || options.vulkan_minor > 3) {
     throw Error(ErrorKind::invalid_value,
                 "Vulkan 1." + std::to_string(options.vulkan_minor) + " is unknown: 1.0 to 1.3");
   }
-  auto made = std::make_shared<Compilation>(std::move(source), std::move(options));
-  Background::start(made);
-  return made;
+  auto compilation = std::make_shared<Compilation>(std::move(source), std::move(options));
+  Background::start(compilation);
+  return compilation;
 }
 
 void Compilation::run() {
@@ -247,16 +247,16 @@ void prepare_compiler() noexcept {
   }
   state.begun = true;
   try {
-    // The tables belong to a version of GLSL: the one in which kernels are written.
+    // The tables belong to a GLSL version: use that of the kernels.
     state.thread = std::thread([] {
       try {
         compile("#version 450\nlayout(local_size_x = 1) in;\nvoid main() {}\n");
       } catch (...) {
-        // The next compilation says what is wrong.
+        // The next compilation reports the error.
       }
     });
   } catch (...) {
-    // No thread: the first compilation makes the tables.
+    // Without a thread the first compilation builds the tables.
   }
 }
 

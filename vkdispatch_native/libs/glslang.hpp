@@ -11,31 +11,31 @@
 
 namespace vkd {
 
-// Where a source comes from, what it includes, and for which version of Vulkan it is compiled.
+// The path of a source, the files it includes, and the Vulkan version it is compiled for.
 struct GlslOptions {
-  // The file that has the directive (empty: the source itself), the name in it, whether that is in quotes.
+  // The including file (empty: the source itself), the name in the directive, and whether the name is quoted.
   using Directive = std::tuple<std::string, std::string, bool>;
 
-  // Of the file: what messages call it, and what files that it includes are found beside. Without it only
-  // what `includes` has can be included.
+  // Path of the source file. Messages name it, and included files are searched for beside it. If it is empty,
+  // only `includes` are available.
   std::string path;
   int vulkan_minor = 2;  // Vulkan 1.0, 1.1 or 1.2: SPIR-V 1.0, 1.3 or 1.5
-  std::string preamble;  // GLSL to be read behind #version
-  // The name of what each directive stands for, and the texts by these names. What has no text is no name,
-  // but says why there is none.
+  std::string preamble;  // GLSL inserted after #version
+  // `includes` maps each directive to a key of `texts`, which holds the included text. A value that is no key
+  // is the reason why the file cannot be included.
   std::map<Directive, std::string> includes;
   std::map<std::string, std::string> texts;
 };
 
-// A GLSL compute shader on its way to SPIR-V.
+// Compiles a GLSL compute shader to SPIR-V.
 class Compilation final : public Background {
  public:
-  // Throws Error(invalid_value) where the source is too long or the version unknown.
+  // Throws Error(invalid_value) if the source is too long or the Vulkan version is unknown.
   static std::shared_ptr<Compilation> start(std::string source, GlslOptions options = {});
 
   Compilation(std::string source, GlslOptions options);
 
-  // Once wait() returned. Throws Error(invalid_value) with glslang's log.
+  // Call it after wait(). Throws Error(invalid_value) with glslang's log.
   const std::vector<uint32_t>& spirv() const;
 
  private:
@@ -46,18 +46,18 @@ class Compilation final : public Background {
   std::vector<uint32_t> spirv_;
 };
 
-// What SPIR-V follows from besides the source: glslang's version and how it is used.
+// Identifies everything besides the source that determines the SPIR-V: glslang's version and how it is used.
 std::string compiler_identity();
 
-// How often this process has called upon glslang.
+// Number of glslang compilations in this process.
 uint64_t compile_count() noexcept;
 
-// Has glslang make its built-in tables, the bulk of the first compilation's time, on a thread of its own.
-// Once in a process; later calls do nothing.
+// Builds glslang's built-in tables on a separate thread; they take most of the first compilation's time. Runs
+// once per process; later calls do nothing.
 void prepare_compiler() noexcept;
 
-// Waits for that thread, if it runs, and at most `patience_ns` for all others: before the process ends, and
-// before it forks. Returns whether no call is left in the background.
+// Waits for that thread, and at most `patience_ns` for all other calls, before the process exits or forks.
+// Returns whether no background call is left.
 bool finish_compiling(uint64_t patience_ns) noexcept;
 
 }  // namespace vkd

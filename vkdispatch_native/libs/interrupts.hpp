@@ -1,4 +1,4 @@
-// Long waits end when the program is interrupted: they go in slices, between which signals are looked at.
+// Interruptible waits: long waits are split into slices, with a check for signals between them.
 #pragma once
 
 #include <chrono>
@@ -6,17 +6,17 @@
 
 namespace vkd {
 
-// Ctrl-C has to be noticed within 0.2 s.
+// Ctrl-C must be noticed within 0.2 s.
 constexpr std::chrono::nanoseconds kSlice = std::chrono::milliseconds(50);
 constexpr uint64_t kForever = ~uint64_t{0};
 
-// Whether a signal's handler has raised an exception, which is then the calling thread's.
+// Returns whether a signal handler has raised an exception, which is then set in the calling thread.
 using SignalCheck = bool (*)();
 
 void set_signal_check(SignalCheck check) noexcept;
 
-// Throws Interrupted where the program was interrupted. Takes the lock of the interpreter: the caller must
-// hold nothing that somebody who has that lock may wait for.
+// Throws Interrupted if the program was interrupted. Acquires Python's GIL: the caller must hold no lock that
+// a thread with the GIL may wait for.
 void check_signals();
 
 }  // namespace vkd

@@ -19,7 +19,7 @@ std::string path_of(void* library, const char* name) {
   return known ? map->l_name : name;
 }
 
-// The library's first name counts: where that file is broken, its message says more than the second's.
+// The first name takes precedence: if that file is broken, its message is more useful than the second's.
 void* open_library(std::string& path) {
   std::string reason;
   for (const char* name : {"libvulkan.so.1", "libvulkan.so"}) {
@@ -39,7 +39,7 @@ void* open_library(std::string& path) {
 
 void load_vulkan() {
   std::string path;
-  void* library = open_library(path);  // for as long as the process lives, once it serves
+  void* library = open_library(path);  // stays open for the life of the process if it is usable
   const auto entry = reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(library, kEntryPoint));
   if (entry != nullptr) {
     volkInitializeCustom(entry);
@@ -50,7 +50,7 @@ void load_vulkan() {
                                                                         : nullptr;
   if (missing != nullptr) {
     dlclose(library);
-    throw Error(ErrorKind::vulkan, path + " is no Vulkan loader: it has no " + missing);
+    throw Error(ErrorKind::vulkan, path + " is not a Vulkan loader: it lacks " + missing);
   }
 }
 
@@ -62,7 +62,8 @@ void load_instance_functions(VkInstance instance) {
         "vkGetPhysicalDeviceMemoryProperties", "vkGetPhysicalDeviceQueueFamilyProperties",
         "vkGetDeviceProcAddr", "vkCreateDevice"}) {
     if (vkGetInstanceProcAddr(instance, name) == nullptr) {
-      throw Error(ErrorKind::vulkan, std::string("libvulkan is no working Vulkan loader: it has no ") + name);
+      throw Error(ErrorKind::vulkan,
+                  std::string("libvulkan is not a working Vulkan loader: it lacks ") + name);
     }
   }
 }

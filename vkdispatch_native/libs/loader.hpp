@@ -1,13 +1,13 @@
-// The system's Vulkan loader, a library that may be missing, or be something else under its name.
+// The system's Vulkan loader. The library may be missing, or may be something else under that name.
 #pragma once
 
 #include "libs/vulkan.hpp"
 
 namespace vkd {
 
-// Load it and look its global functions up. Throws where there is none or where it lacks them.
+// Loads the library and its global functions. Throws if there is none or if it lacks one of them.
 void load_vulkan();
-// Look the functions of an instance up. Throws where the loader lacks one that every instance has.
+// Loads the functions of an instance. Throws if the loader lacks one that every instance has.
 void load_instance_functions(VkInstance instance);
 
 }  // namespace vkd

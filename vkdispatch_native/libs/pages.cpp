@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kHugePage = DevicePages::kAlignment;
 constexpr size_t kMostSpare = 4;      // mappings
-constexpr size_t kShareOfMemory = 8;  // all of them together take at most this part of it
+constexpr size_t kShareOfMemory = 8;  // all spare mappings together use at most this fraction of memory
 
 size_t most_bytes() noexcept {
   static const size_t most = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) *
@@ -31,11 +31,11 @@ struct Spare {
 
 struct Spares {
   std::mutex mutex;
-  FixedRing<Spare, kMostSpare> pages;  // the oldest first
+  FixedRing<Spare, kMostSpare> pages;  // oldest first
   size_t bytes = 0;
 };
 
-// Never destroyed: arrays may go after everything else.
+// Never destroyed: arrays may outlive everything else.
 Spares& spares() {
   static Spares* all = new Spares;
   return *all;
@@ -77,7 +77,7 @@ Pages take_pages(size_t size) {
   const size_t rounded = rounded_up(size);
   Spares& all = spares();
   {
-    // Never waited for: in a forked child it may be held for ever.
+    // Never blocks: in a forked child the mutex may stay locked forever.
     const std::unique_lock lock(all.mutex, std::try_to_lock);
     for (size_t turns = lock.owns_lock() ? all.pages.size() : 0; turns > 0; --turns) {
       const Spare spare = all.pages.pop_front();

@@ -1,7 +1,7 @@
-// Memory of large arrays: in huge pages where the system has them, and used again.
+// Memory for large arrays: in huge pages where the system has them, and reused.
 //
-// The first touch of memory costs more than to copy to it. Huge pages are touched 512 times less often, and
-// memory of an array that went serves the next one of its size as it is.
+// The first access to a page costs more than copying to it. Huge pages have 512 times fewer first accesses,
+// and the memory of a destroyed array is reused for the next one of the same size.
 #pragma once
 
 #include <chrono>
@@ -11,15 +11,15 @@ namespace vkd {
 
 struct Pages {
   std::byte* data = nullptr;
-  size_t size = 0;  // that were mapped: whole huge pages
+  size_t size = 0;  // of the mapping: a multiple of the huge page size
 };
 
-Pages take_pages(size_t size);  // of any contents; throws std::bad_alloc
+Pages take_pages(size_t size);  // contents are undefined; throws std::bad_alloc
 void give_back(const Pages& pages) noexcept;
-size_t spare_pages() noexcept;                                // bytes kept for arrays to come
-void drop_spare_pages(std::chrono::seconds unused) noexcept;  // what was kept for so long
+size_t spare_pages() noexcept;                                // bytes kept for later arrays
+void drop_spare_pages(std::chrono::seconds unused) noexcept;  // those unused for this long
 
-// Pages that devices copy to by themselves; no forked child has them.
+// Pages that devices access directly. Forked children do not inherit them.
 class DevicePages {
  public:
   explicit DevicePages(size_t size);

@@ -1,4 +1,4 @@
-// First in, first out, in room that is kept: std::deque gives blocks back and asks for them again.
+// A queue that keeps its storage: std::deque frees blocks and allocates them again.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ class Ring {
   }
 
   void pop_front() noexcept {
-    front() = T{};  // what it held goes now, not when the room is used again
+    front() = T{};  // destroys the element now, not when its slot is reused
     first_ = (first_ + 1) & (slots_.size() - 1);
     --size_;
   }
@@ -63,7 +63,7 @@ class Ring {
   size_t size_ = 0;
 };
 
-// The same for at most `kRoom` elements, with no room to ask for.
+// The same for at most `kRoom` elements, without any allocation.
 template <typename T, size_t kRoom>
 class FixedRing {
  public:

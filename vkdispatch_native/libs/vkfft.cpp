@@ -21,11 +21,11 @@
 
 namespace {
 
-// ---- the device in memory. VkFFT gets its objects as handles of Vulkan's; they live as long as the device.
+// ---- the virtual device. VkFFT gets its objects as Vulkan handles; they live as long as the device.
 
 struct Memory {
   uint64_t size = 0;
-  std::vector<std::byte> bytes;  // on first use
+  std::vector<std::byte> bytes;  // allocated on first use
 
   std::vector<std::byte>& contents() {
     bytes.resize(size);
@@ -72,7 +72,7 @@ struct CopyCommand {
 
 struct Command {
   Dispatch dispatch;
-  CopyCommand copy;  // from is null: a dispatch
+  CopyCommand copy;  // a null `from` means a dispatch
 };
 
 struct VirtualDevice;
@@ -87,10 +87,10 @@ struct Commands {
 struct VirtualDevice {
   vkd::FftDevice properties;
   const vkd::FftRun* run = nullptr;
-  std::exception_ptr failure;  // of run
-  std::string complaint;       // what VkFFT did that is not provided for
+  std::exception_ptr failure;  // thrown by `run`
+  std::string complaint;       // an unsupported use of the virtual device
 
-  // Containers that leave their elements where they are.
+  // Containers that never move their elements.
   std::deque<BufferObject> buffers;
   std::deque<std::shared_ptr<Memory>> memories;
   std::deque<SetLayout> set_layouts;
@@ -108,34 +108,35 @@ struct VirtualDevice {
 
 template <typename Handle, typename Object>
 Handle handle(Object* object) {
-  return (Handle)(reinterpret_cast<uintptr_t>(object));  // a pointer or an integer, as the platform has it
+  // Handles are pointers or integers, depending on the platform.
+  return (Handle)(reinterpret_cast<uintptr_t>(object));
 }
 
 template <typename Object, typename Handle>
-Object& object(Handle given) {
-  return *reinterpret_cast<Object*>((uintptr_t)(given));
+Object& object(Handle handle) {
+  return *reinterpret_cast<Object*>((uintptr_t)(handle));
 }
 
-// Commands with their buffers renumbered and their pipelines listed, as FftProgram has them.
+// Translates commands to FftProgram: renumbers buffers and lists pipelines.
 class Translation {
  public:
-  // The first `given` buffers keep their numbers, and are not listed.
-  explicit Translation(size_t given) : given_(given) {}
+  // The first `own_count` buffers keep their numbers and are not listed.
+  explicit Translation(size_t own_count) : own_count_(own_count) {}
 
   vkd::FftPass pass(const Dispatch& dispatch) {
-    vkd::FftPass made;
+    vkd::FftPass pass;
     const auto [kernel, is_new] = kernels_.try_emplace(dispatch.pipeline, program.kernels.size());
     if (is_new) {
       const Pipeline& pipeline = *dispatch.pipeline;
       program.kernels.push_back({pipeline.source, pipeline.layout.bindings, pipeline.layout.push_constants});
     }
-    made.kernel = kernel->second;
+    pass.kernel = kernel->second;
     for (const BufferObject* buffer : dispatch.buffers) {
-      made.buffers.push_back(number(*buffer));
+      pass.buffers.push_back(number(*buffer));
     }
-    made.push_constants = dispatch.push_constants;
-    made.groups = dispatch.groups;
-    return made;
+    pass.push_constants = dispatch.push_constants;
+    pass.groups = dispatch.groups;
+    return pass;
   }
 
   const std::vector<const BufferObject*>& listed() const { return listed_; }
@@ -144,10 +145,10 @@ class Translation {
 
  private:
   size_t number(const BufferObject& buffer) {
-    if (buffer.number < given_) {
+    if (buffer.number < own_count_) {
       return buffer.number;
     }
-    const auto [found, is_new] = numbers_.try_emplace(&buffer, given_ + listed_.size());
+    const auto [found, is_new] = numbers_.try_emplace(&buffer, own_count_ + listed_.size());
     if (is_new) {
       listed_.push_back(&buffer);
       program.buffers.push_back(
@@ -156,7 +157,7 @@ class Translation {
     return found->second;
   }
 
-  size_t given_;
+  size_t own_count_;
   std::map<const Pipeline*, size_t> kernels_;
   std::map<const BufferObject*, size_t> numbers_;
   std::vector<const BufferObject*> listed_;
@@ -181,12 +182,13 @@ void execute(VirtualDevice& device, const std::vector<Command>& commands) {
     const std::vector<const BufferObject*>& listed = translation.listed();
     for (size_t i = 0; i < listed.size(); ++i) {
       listed[i]->memory->bytes = std::move(translation.program.buffers.at(i).contents);
-      listed[i]->memory->contents();  // never less than its size
+      listed[i]->memory->contents();  // at least its size
     }
   }
 }
 
-// ---- Vulkan, as far as VkFFT uses it, under Vulkan's names. They are this file's own: no loader is asked.
+// ---- the Vulkan functions that VkFFT uses, under their own names but local to this file. No loader is
+// involved.
 
 void vkGetPhysicalDeviceProperties(VkPhysicalDevice physical, VkPhysicalDeviceProperties* properties) {
   const vkd::FftDevice& device = object<VirtualDevice>(physical).properties;
@@ -246,7 +248,7 @@ void vkDestroyBuffer(VkDevice, VkBuffer, const VkAllocationCallbacks*) {}
 
 void vkFreeMemory(VkDevice, VkDeviceMemory memory, const VkAllocationCallbacks*) {
   if (memory != VK_NULL_HANDLE) {
-    object<std::shared_ptr<Memory>>(memory).reset();  // buffers that are still in use hold on to it
+    object<std::shared_ptr<Memory>>(memory).reset();  // buffers still in use share ownership
   }
 }
 
@@ -265,7 +267,7 @@ VkResult vkCreateDescriptorSetLayout(VkDevice device, const VkDescriptorSetLayou
     const VkDescriptorSetLayoutBinding& binding = info->pBindings[i];
     if (binding.binding != i || binding.descriptorCount != 1 ||
         binding.descriptorType != VK_DESCRIPTOR_TYPE_STORAGE_BUFFER) {
-      owner.complaint = "a binding is no single storage buffer";
+      owner.complaint = "a binding is not a single storage buffer";
     }
   }
   owner.set_layouts.push_back({info->bindingCount});
@@ -278,9 +280,9 @@ void vkDestroyDescriptorSetLayout(VkDevice, VkDescriptorSetLayout, const VkAlloc
 VkResult vkAllocateDescriptorSets(VkDevice device, const VkDescriptorSetAllocateInfo* info,
                                   VkDescriptorSet* sets) {
   for (uint32_t i = 0; i < info->descriptorSetCount; ++i) {
-    auto& made = object<VirtualDevice>(device).sets;
-    made.push_back({std::vector<BufferObject*>(object<SetLayout>(info->pSetLayouts[i]).bindings)});
-    sets[i] = handle<VkDescriptorSet>(&made.back());
+    auto& all = object<VirtualDevice>(device).sets;
+    all.push_back({std::vector<BufferObject*>(object<SetLayout>(info->pSetLayouts[i]).bindings)});
+    sets[i] = handle<VkDescriptorSet>(&all.back());
   }
   return VK_SUCCESS;
 }
@@ -291,7 +293,7 @@ void vkUpdateDescriptorSets(VkDevice device, uint32_t count, const VkWriteDescri
     std::vector<BufferObject*>& bound = object<Set>(writes[i].dstSet).buffers;
     if (writes[i].dstBinding >= bound.size() || writes[i].dstArrayElement != 0 ||
         writes[i].pBufferInfo->offset != 0) {
-      object<VirtualDevice>(device).complaint = "a part of a buffer is bound";
+      object<VirtualDevice>(device).complaint = "only part of a buffer is bound";
     } else if (writes[i].pBufferInfo->buffer != VK_NULL_HANDLE) {
       bound[writes[i].dstBinding] = &object<BufferObject>(writes[i].pBufferInfo->buffer);
     }
@@ -300,7 +302,7 @@ void vkUpdateDescriptorSets(VkDevice device, uint32_t count, const VkWriteDescri
 
 VkResult vkCreateShaderModule(VkDevice device, const VkShaderModuleCreateInfo* info,
                               const VkAllocationCallbacks*, VkShaderModule* module) {
-  // See glslang_program_SPIRV_get_ptr: it is the source.
+  // See glslang_program_SPIRV_get_ptr: the "SPIR-V" is the source.
   const char* text = reinterpret_cast<const char*>(info->pCode);
   auto& modules = object<VirtualDevice>(device).modules;
   modules.emplace_back(text, strnlen(text, info->codeSize));
@@ -312,13 +314,13 @@ void vkDestroyShaderModule(VkDevice, VkShaderModule, const VkAllocationCallbacks
 
 VkResult vkCreatePipelineLayout(VkDevice device, const VkPipelineLayoutCreateInfo* info,
                                 const VkAllocationCallbacks*, VkPipelineLayout* layout) {
-  Layout made;
-  made.bindings = object<SetLayout>(info->pSetLayouts[0]).bindings;
+  Layout layout_object;
+  layout_object.bindings = object<SetLayout>(info->pSetLayouts[0]).bindings;
   for (uint32_t i = 0; i < info->pushConstantRangeCount; ++i) {
-    made.push_constants = info->pPushConstantRanges[i].offset + info->pPushConstantRanges[i].size;
+    layout_object.push_constants = info->pPushConstantRanges[i].offset + info->pPushConstantRanges[i].size;
   }
   auto& layouts = object<VirtualDevice>(device).layouts;
-  layouts.push_back(made);
+  layouts.push_back(layout_object);
   *layout = handle<VkPipelineLayout>(&layouts.back());
   return VK_SUCCESS;
 }
@@ -327,11 +329,11 @@ void vkDestroyPipelineLayout(VkDevice, VkPipelineLayout, const VkAllocationCallb
 
 VkResult vkCreateComputePipelines(VkDevice device, VkPipelineCache, uint32_t count,
                                   const VkComputePipelineCreateInfo* infos, const VkAllocationCallbacks*,
-                                  VkPipeline* made) {
+                                  VkPipeline* handles) {
   for (uint32_t i = 0; i < count; ++i) {
     auto& pipelines = object<VirtualDevice>(device).pipelines;
     pipelines.push_back({object<std::string>(infos[i].stage.module), object<Layout>(infos[i].layout)});
-    made[i] = handle<VkPipeline>(&pipelines.back());
+    handles[i] = handle<VkPipeline>(&pipelines.back());
   }
   return VK_SUCCESS;
 }
@@ -339,19 +341,19 @@ VkResult vkCreateComputePipelines(VkDevice device, VkPipelineCache, uint32_t cou
 void vkDestroyPipeline(VkDevice, VkPipeline, const VkAllocationCallbacks*) {}
 
 VkResult vkAllocateCommandBuffers(VkDevice device, const VkCommandBufferAllocateInfo* info,
-                                  VkCommandBuffer* made) {
+                                  VkCommandBuffer* handles) {
   VirtualDevice& owner = object<VirtualDevice>(device);
   for (uint32_t i = 0; i < info->commandBufferCount; ++i) {
     owner.commands.emplace_back();
     owner.commands.back().device = &owner;
-    made[i] = handle<VkCommandBuffer>(&owner.commands.back());
+    handles[i] = handle<VkCommandBuffer>(&owner.commands.back());
   }
   return VK_SUCCESS;
 }
 
-void vkFreeCommandBuffers(VkDevice, VkCommandPool, uint32_t count, const VkCommandBuffer* given) {
+void vkFreeCommandBuffers(VkDevice, VkCommandPool, uint32_t count, const VkCommandBuffer* handles) {
   for (uint32_t i = 0; i < count; ++i) {
-    object<Commands>(given[i]).list.clear();
+    object<Commands>(handles[i]).list.clear();
   }
 }
 
@@ -363,29 +365,29 @@ VkResult vkEndCommandBuffer(VkCommandBuffer) {
   return VK_SUCCESS;
 }
 
-void vkCmdBindPipeline(VkCommandBuffer given, VkPipelineBindPoint, VkPipeline pipeline) {
-  object<Commands>(given).state.pipeline = &object<Pipeline>(pipeline);
+void vkCmdBindPipeline(VkCommandBuffer handle, VkPipelineBindPoint, VkPipeline pipeline) {
+  object<Commands>(handle).state.pipeline = &object<Pipeline>(pipeline);
 }
 
-void vkCmdBindDescriptorSets(VkCommandBuffer given, VkPipelineBindPoint, VkPipelineLayout, uint32_t, uint32_t,
-                             const VkDescriptorSet* sets, uint32_t, const uint32_t*) {
-  object<Commands>(given).set = &object<Set>(sets[0]);
+void vkCmdBindDescriptorSets(VkCommandBuffer handle, VkPipelineBindPoint, VkPipelineLayout, uint32_t,
+                             uint32_t, const VkDescriptorSet* sets, uint32_t, const uint32_t*) {
+  object<Commands>(handle).set = &object<Set>(sets[0]);
 }
 
-void vkCmdPushConstants(VkCommandBuffer given, VkPipelineLayout, VkShaderStageFlags, uint32_t offset,
+void vkCmdPushConstants(VkCommandBuffer handle, VkPipelineLayout, VkShaderStageFlags, uint32_t offset,
                         uint32_t size, const void* values) {
-  std::vector<std::byte>& bytes = object<Commands>(given).state.push_constants;
+  std::vector<std::byte>& bytes = object<Commands>(handle).state.push_constants;
   bytes.resize(offset + size);
   std::memcpy(bytes.data() + offset, values, size);
 }
 
-void vkCmdDispatch(VkCommandBuffer given, uint32_t x, uint32_t y, uint32_t z) {
-  Commands& commands = object<Commands>(given);
+void vkCmdDispatch(VkCommandBuffer handle, uint32_t x, uint32_t y, uint32_t z) {
+  Commands& commands = object<Commands>(handle);
   Command command;
   command.dispatch = commands.state;
   Dispatch& dispatch = command.dispatch;
   dispatch.groups = {x, y, z};
-  // What was pushed for a kernel before may be longer, or of another one that pushes nothing.
+  // Constants pushed earlier may be longer, or belong to a kernel that has none.
   dispatch.push_constants.resize(dispatch.pipeline->layout.push_constants);
   dispatch.buffers = commands.set->buffers;
   for (const BufferObject* buffer : dispatch.buffers) {
@@ -400,22 +402,22 @@ void vkCmdDispatch(VkCommandBuffer given, uint32_t x, uint32_t y, uint32_t z) {
 void vkCmdPipelineBarrier(VkCommandBuffer, VkPipelineStageFlags, VkPipelineStageFlags, VkDependencyFlags,
                           uint32_t, const VkMemoryBarrier*, uint32_t, const VkBufferMemoryBarrier*, uint32_t,
                           const VkImageMemoryBarrier*) {
-  // The recorder puts barriers where the accesses of passes conflict.
+  // The recorder inserts barriers where the accesses of passes conflict.
 }
 
-void vkCmdCopyBuffer(VkCommandBuffer given, VkBuffer from, VkBuffer to, uint32_t count,
+void vkCmdCopyBuffer(VkCommandBuffer handle, VkBuffer from, VkBuffer to, uint32_t count,
                      const VkBufferCopy* regions) {
   for (uint32_t i = 0; i < count; ++i) {
     Command command;
     command.copy = {&object<BufferObject>(from), &object<BufferObject>(to), regions[i]};
-    object<Commands>(given).list.push_back(std::move(command));
+    object<Commands>(handle).list.push_back(std::move(command));
   }
 }
 
 VkResult vkQueueSubmit(VkQueue queue, uint32_t count, const VkSubmitInfo* submits, VkFence) {
   VirtualDevice& device = object<VirtualDevice>(queue);
-  // VkFFT is not told of failures: where it cleans up after one it frees some memory twice. It plans on, with
-  // tables of zeros, and what went wrong is thrown when it is done.
+  // VkFFT is not told of failures: its clean-up after one frees some memory twice. It continues to plan, with
+  // tables of zeros, and the error is thrown afterwards.
   try {
     for (uint32_t i = 0; i < count && !device.failure; ++i) {
       for (uint32_t j = 0; j < submits[i].commandBufferCount; ++j) {
@@ -436,62 +438,63 @@ VkResult vkResetFences(VkDevice, uint32_t, const VkFence*) {
   return VK_SUCCESS;
 }
 
-// ---- glslang's C interface: kernels are compiled later, with all others. Its SPIR-V is the source itself.
+// ---- glslang's C interface. Kernels are compiled later, with all others, so the "SPIR-V" is the source
+// itself.
 
 struct Program {
   std::vector<uint32_t> words;
 };
 
-int planned_initialize_process() {
+int hook_initialize_process() {
   return 1;
 }
 
-void planned_finalize_process() {}
+void hook_finalize_process() {}
 
-Program* planned_shader_create(const glslang_input_t* input) {
+Program* hook_shader_create(const glslang_input_t* input) {
   auto* shader = new Program;
   const size_t length = std::strlen(input->code);
-  shader->words.resize(length / sizeof(uint32_t) + 1);  // zeros at the end
+  shader->words.resize(length / sizeof(uint32_t) + 1);  // padded with zeros
   std::memcpy(shader->words.data(), input->code, length);
   return shader;
 }
 
-int planned_succeed(const Program*, const glslang_input_t*) {
+int hook_succeed(const Program*, const glslang_input_t*) {
   return 1;
 }
 
-const char* planned_no_log(const Program*) {
+const char* hook_no_log(const Program*) {
   return nullptr;
 }
 
-Program* planned_program_create() {
+Program* hook_program_create() {
   return new Program;
 }
 
-void planned_program_add_shader(Program* program, Program* shader) {
+void hook_program_add_shader(Program* program, Program* shader) {
   program->words = std::move(shader->words);
 }
 
-int planned_program_link(Program*, int) {
+int hook_program_link(Program*, int) {
   return 1;
 }
 
-void planned_program_generate(Program*, glslang_stage_t) {}
+void hook_program_generate(Program*, glslang_stage_t) {}
 
-size_t planned_program_size(Program* program) {
+size_t hook_program_size(Program* program) {
   return program->words.size();
 }
 
-uint32_t* planned_program_words(Program* program) {
+uint32_t* hook_program_words(Program* program) {
   return program->words.data();
 }
 
-void planned_delete(Program* program) {
+void hook_delete(Program* program) {
   delete program;
 }
 
-// ---- the heap. VkFFT leaves some of what it takes behind, with each plan that has strided axes; and where
-// it fails it gives some of it back twice.
+// ---- the heap. VkFFT leaks some memory with each plan that has strided axes, and frees some twice when it
+// fails.
 
 struct Heap {
   std::unordered_set<void*> blocks;
@@ -503,24 +506,24 @@ struct Heap {
   }
 };
 
-thread_local Heap* heap = nullptr;  // of the plan that this thread makes
+thread_local Heap* heap = nullptr;  // of the plan that this thread creates
 
-void* planned_kept(void* block) {
+void* track_block(void* block) {
   if (block != nullptr) {
     heap->blocks.insert(block);
   }
   return block;
 }
 
-void* planned_malloc(size_t size) {
-  return planned_kept(std::malloc(size));
+void* hook_malloc(size_t size) {
+  return track_block(std::malloc(size));
 }
 
-void* planned_calloc(size_t count, size_t size) {
-  return planned_kept(std::calloc(count, size));
+void* hook_calloc(size_t count, size_t size) {
+  return track_block(std::calloc(count, size));
 }
 
-void planned_free(void* block) {
+void hook_free(void* block) {
   if (heap->blocks.erase(block) > 0) {
     std::free(block);
   }
@@ -534,38 +537,38 @@ class OwnHeap {
   OwnHeap& operator=(const OwnHeap&) = delete;
 
  private:
-  Heap* before_ = heap;  // a plan may be made while another one has its tables made
+  Heap* before_ = heap;  // one plan may be created while another one's tables are computed
   Heap own_;
 };
 
 }  // namespace
 
-#define malloc planned_malloc
-#define calloc planned_calloc
-#define free planned_free
+#define malloc hook_malloc
+#define calloc hook_calloc
+#define free hook_free
 #define glslang_shader_t Program
 #define glslang_program_t Program
-#define glslang_initialize_process planned_initialize_process
-#define glslang_finalize_process planned_finalize_process
-#define glslang_shader_create planned_shader_create
-#define glslang_shader_preprocess planned_succeed
-#define glslang_shader_parse planned_succeed
-#define glslang_shader_get_info_log planned_no_log
-#define glslang_shader_delete planned_delete
-#define glslang_program_create planned_program_create
-#define glslang_program_add_shader planned_program_add_shader
-#define glslang_program_link planned_program_link
-#define glslang_program_get_info_log planned_no_log
-#define glslang_program_SPIRV_generate planned_program_generate
-#define glslang_program_SPIRV_get_messages planned_no_log
-#define glslang_program_SPIRV_get_size planned_program_size
-#define glslang_program_SPIRV_get_ptr planned_program_words
-#define glslang_program_delete planned_delete
+#define glslang_initialize_process hook_initialize_process
+#define glslang_finalize_process hook_finalize_process
+#define glslang_shader_create hook_shader_create
+#define glslang_shader_preprocess hook_succeed
+#define glslang_shader_parse hook_succeed
+#define glslang_shader_get_info_log hook_no_log
+#define glslang_shader_delete hook_delete
+#define glslang_program_create hook_program_create
+#define glslang_program_add_shader hook_program_add_shader
+#define glslang_program_link hook_program_link
+#define glslang_program_get_info_log hook_no_log
+#define glslang_program_SPIRV_generate hook_program_generate
+#define glslang_program_SPIRV_get_messages hook_no_log
+#define glslang_program_SPIRV_get_size hook_program_size
+#define glslang_program_SPIRV_get_ptr hook_program_words
+#define glslang_program_delete hook_delete
 
 #define VKFFT_BACKEND 0
 #define VKFFT_MAX_FFT_DIMENSIONS 4
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // in VkFFT, where its functions are inlined
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // inlined functions of VkFFT
 #include <vkFFT.h>
 #pragma GCC diagnostic pop
 #undef malloc
@@ -578,8 +581,8 @@ static_assert(kFftAxes == VKFFT_MAX_FFT_DIMENSIONS);
 
 namespace {
 
-// VkFFT prints numbers into its kernels, and they are to have points: for this thread, whatever the program's
-// language is.
+// VkFFT prints numbers into its kernels. This makes it use a decimal point on this thread, whatever the
+// program's locale is.
 class PlainNumbers {
  public:
   PlainNumbers() : plain_(newlocale(LC_ALL_MASK, "C", nullptr)) {
@@ -614,15 +617,15 @@ class Application {
 
   void initialize(const VkFFTConfiguration& configuration) {
     const VkFFTResult result = initializeVkFFT(&application_, configuration);
-    made_ = result == VKFFT_SUCCESS;  // where it fails, VkFFT has deleted the application itself
+    made_ = result == VKFFT_SUCCESS;  // on failure VkFFT has already deleted the application
     check(result);
   }
 
   std::vector<Command> append(bool inverse, VkFFTLaunchParams parameters) {
     Commands commands;
     commands.device = &device_;
-    auto given = handle<VkCommandBuffer>(&commands);
-    parameters.commandBuffer = &given;
+    auto handle_of_commands = handle<VkCommandBuffer>(&commands);
+    parameters.commandBuffer = &handle_of_commands;
     check(VkFFTAppend(&application_, inverse ? 1 : -1, &parameters));
     return std::move(commands.list);
   }
@@ -665,7 +668,7 @@ FftProgram plan_fft(const FftRequest& request, const FftDevice& properties, cons
   auto buffer = handle<VkBuffer>(&device.new_buffer(request.buffer_size));
   auto input = handle<VkBuffer>(&device.new_buffer(request.input_size));
   auto kernel = handle<VkBuffer>(&device.new_buffer(request.kernel_size));
-  const size_t given = device.buffers.size();
+  const size_t own_count = device.buffers.size();
   pfUINT buffer_size = request.buffer_size;
   pfUINT input_size = request.input_size;
   pfUINT kernel_size = request.kernel_size;
@@ -677,7 +680,7 @@ FftProgram plan_fft(const FftRequest& request, const FftDevice& properties, cons
   configuration.commandPool = &pool;
   configuration.fence = &fence;
   configuration.isCompilerInitialized = 1;
-  configuration.disableSetLocale = 1;  // the process's other threads have one too
+  configuration.disableSetLocale = 1;  // it would change the locale of all threads
   configuration.FFTdim = request.axes;
   for (size_t axis = 0; axis < kFftAxes; ++axis) {
     configuration.size[axis] = request.size[axis];
@@ -690,11 +693,11 @@ FftProgram plan_fft(const FftRequest& request, const FftDevice& properties, cons
   configuration.numberBatches = request.batches;
   configuration.halfPrecision = request.precision == 0;
   configuration.doublePrecision = request.precision == 2;
-  // Sines and cosines of devices are good to 1e-4 at worst: tables are good to the last bit.
+  // Devices compute sine and cosine to 1e-4 at worst; tables are accurate to the last bit.
   configuration.useLUT = 1;
   configuration.performR2C = request.real;
   configuration.normalize = request.normalize;
-  // A convolution goes back by the plan of the inverse.
+  // A convolution uses the inverse plan for its way back.
   configuration.makeForwardPlanOnly = !request.inverse && request.kernel_size == 0;
   configuration.makeInversePlanOnly = !request.forward;
   configuration.bufferSize = &buffer_size;
@@ -712,8 +715,8 @@ FftProgram plan_fft(const FftRequest& request, const FftDevice& properties, cons
     configuration.coordinateFeatures = request.features;
   }
 
-  // Buffers are given at the launch alone: VkFFT would bind those that it is given now before it has the
-  // tables of Bluestein's algorithm, and take that for all that there is to bind.
+  // Pass buffers only at launch: otherwise VkFFT binds them before it has the tables of Bluestein's
+  // algorithm, and then never binds those.
   Application application(device);
   application.initialize(configuration);
   VkFFTLaunchParams parameters{};
@@ -721,7 +724,7 @@ FftProgram plan_fft(const FftRequest& request, const FftDevice& properties, cons
   if (request.input_size > 0) parameters.inputBuffer = &input;
   if (request.kernel_size > 0) parameters.kernel = &kernel;
 
-  Translation translation(given);
+  Translation translation(own_count);
   const auto translate = [&](bool inverse, std::vector<FftPass>& passes) {
     for (const Command& command : application.append(inverse, parameters)) {
       passes.push_back(translation.pass(command.dispatch));

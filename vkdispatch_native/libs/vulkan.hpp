@@ -1,4 +1,5 @@
-// Vulkan through volk's tables: nothing links to a loader, so the module imports on machines that have none.
+// Vulkan through volk's function tables: nothing links to a loader, so the module imports on machines without
+// one.
 #pragma once
 
 #ifndef VK_NO_PROTOTYPES

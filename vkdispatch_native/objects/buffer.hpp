@@ -1,4 +1,4 @@
-// A user's buffer: one copy of the memory for each queue, or one memory for all of them.
+// A user's buffer: one copy of the memory per queue, or one memory shared by all queues.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@ namespace vkd {
 
 class Buffer final : public Data {
  public:
-  // `shared`: all queues, which must be of one device, have the same memory.
+  // `shared`: all queues use the same memory; they must belong to one device.
   Buffer(const std::vector<Device*>& queue_devices, VkDeviceSize size, bool shared)
       : Data(queue_devices.size()), size_(size), shared_(shared) {
     copies_.reserve(queue_devices.size());
@@ -20,8 +20,7 @@ class Buffer final : public Data {
                             : std::make_shared<Memory>(*device, size, MemoryUse::device));
     }
   }
-  // A journal: memory of the host, a copy for each queue, that the device notes errors in. Notes have no
-  // order.
+  // A journal: host memory, one copy per queue, in which kernels record errors. Records have no order.
   struct Notes {};
   Buffer(const std::vector<Device*>& queue_devices, VkDeviceSize size, Notes)
       : Data(queue_devices.size()), size_(size), shared_(false), steady_(true), unordered_(true) {
@@ -30,12 +29,13 @@ class Buffer final : public Data {
       copies_.push_back(std::make_shared<Memory>(*device, size, MemoryUse::host));
     }
   }
-  // The memory of a block, for every queue; it lives as long as either. All queues are of the block's device.
+  // A view of a block's memory, for every queue. It shares ownership of the memory. All queues belong to the
+  // block's device.
   explicit Buffer(const Pinned& block)
       : Data(Data::Alias{block}),
         size_(block.size()),
         shared_(true),
-        copies_(block.queue_count(), {block.lasting(), &block.lasting()->memory}),
+        copies_(block.queue_count(), {block.memory_owner(), &block.memory_owner()->memory}),
         pinned_(true) {}
   ~Buffer() override { release(); }
 
@@ -47,33 +47,34 @@ class Buffer final : public Data {
     }
   }
 
-  // From here on it is another buffer on the same memory. What was noted of uses and hazards stays: the
-  // device may be at work on it.
-  void begin_life() noexcept {
-    born_ = take_id();
+  // Turns this into another buffer on the same memory. Recorded uses and hazards stay, since the device may
+  // still be using the memory.
+  void reset_identity() noexcept {
+    creation_id_ = take_id();
     announced_.store(false, std::memory_order_relaxed);
     renewable_ = false;
     steady_.store(false, std::memory_order_relaxed);
   }
-  uint64_t born() const noexcept { return born_; }  // as an id: later ones are of younger data
+  // The id of this buffer; later buffers have larger ones.
+  uint64_t creation_id() const noexcept { return creation_id_; }
   bool recyclable() const noexcept override { return !shared_; }
 
   const char* noun() const noexcept override { return "a buffer"; }
-  bool host_sees(size_t queue) const noexcept override { return copies_[queue]->mapped() != nullptr; }
+  bool is_host_visible(size_t queue) const noexcept override { return copies_[queue]->mapped() != nullptr; }
   VkDeviceSize size() const noexcept override { return size_; }
   // Bytes of all copies.
   VkDeviceSize allocated() const noexcept { return copies_.size() * copies_.front()->allocated(); }
   const Memory& memory(size_t queue) const noexcept { return *copies_[queue]; }
   bool shared() const noexcept override { return shared_; }
-  bool pinned() const noexcept { return pinned_; }  // host memory, of a block
-  // Made by a function, which writes what it needs of it before it reads it, each time a command list runs.
+  bool pinned() const noexcept { return pinned_; }  // host memory of a block
+  // Created by a function that writes the parts it needs before it reads them, each time a command list runs.
   bool renewable() const noexcept { return renewable_; }
   void set_renewable() noexcept { renewable_ = true; }
-  // Every dispatch that writes it leaves it as it was: one that did not run does so as well.
+  // Every dispatch that writes it restores its contents, so a dispatch that did not run leaves it valid.
   bool steady() const noexcept override { return steady_.load(std::memory_order_relaxed); }
   void set_steady() noexcept { steady_.store(true, std::memory_order_relaxed); }
   bool unordered() const noexcept override { return unordered_; }
-  // The next dispatch that writes it, and does not read it, is the first of those that write all of it.
+  // The next dispatch that writes but does not read it is the first of those that together write all of it.
   void announce() noexcept { announced_.store(true); }
   bool take_announcement() noexcept {
     return announced_.load(std::memory_order_relaxed) && announced_.exchange(false);
@@ -82,11 +83,11 @@ class Buffer final : public Data {
  private:
   VkDeviceSize size_;
   bool shared_;
-  uint64_t born_ = id();
+  uint64_t creation_id_ = id();
   std::vector<std::shared_ptr<Memory>> copies_;
   bool pinned_ = false;
   bool renewable_ = false;
-  std::atomic<bool> steady_{false};  // of a former life it is still asked when a batch fails
+  std::atomic<bool> steady_{false};  // a failing batch may still query a previous use
   bool unordered_ = false;
   std::atomic<bool> announced_{false};
 };

@@ -1,4 +1,4 @@
-// What commands read and write: a buffer or an image, one copy of it for each queue.
+// What commands read and write: a buffer or an image, with one copy per queue.
 #pragma once
 
 #include <atomic>
@@ -17,8 +17,7 @@ struct HazardState {
   uint64_t write_epoch = 0;
 };
 
-// What is known of one queue's copy; the poison of those that share one memory is kept with the first of
-// them.
+// The state of one queue's copy. Copies that share one memory store their poison in the first state.
 struct CopyState {
   HazardState hazards;
   Poison poison;
@@ -28,17 +27,17 @@ class Data : public Resource {
  public:
   explicit Data(size_t queue_count)
       : Resource(queue_count), id_(take_id()), states_(new CopyState[kSlotsPerQueue * queue_count]) {}
-  // Another face of the same memory: commands that use either are ordered as if they used one.
+  // Another object on the same memory: hazards are tracked as if the two were one.
   struct Alias {
     const Data& of;
   };
   explicit Data(Alias alias)
       : Resource(Resource::Alias{alias.of}), id_(alias.of.id_), states_(alias.of.states_) {}
 
-  uint64_t id() const noexcept { return id_; }  // of the memory; never used again, unlike an address
+  uint64_t id() const noexcept { return id_; }  // of the memory; never reused, unlike an address
   HazardState& hazards(size_t queue) noexcept { return states_[queue].hazards; }
   Poison& poison(size_t slot) const noexcept {
-    return states_[one_memory() ? 0 : slot % queue_count()].poison;
+    return states_[shares_memory() ? 0 : slot % queue_count()].poison;
   }
   bool poisoned() const noexcept {  // any copy
     for (size_t queue = 0; queue < queue_count(); ++queue) {
@@ -48,17 +47,18 @@ class Data : public Resource {
     }
     return false;
   }
-  virtual VkDeviceSize size() const noexcept { return 0; }  // bytes, where they are one after another
+  virtual VkDeviceSize size() const noexcept { return 0; }  // bytes, if they are contiguous
   virtual const char* noun() const noexcept = 0;            // for messages
-  // Whether all queues have one memory, instead of a copy each.
+  // Whether all queues share one memory instead of having a copy each.
   virtual bool shared() const noexcept { return false; }
-  virtual bool one_memory() const noexcept { return shared(); }
+  virtual bool shares_memory() const noexcept { return shared(); }
   virtual bool steady() const noexcept { return false; }
-  // Whether commands that write it need no order among each other, and so no barriers.
+  // Whether commands that write it need no order, and so no barriers, among each other.
   virtual bool unordered() const noexcept { return false; }
-  static uint64_t next_id() noexcept { return next_id_.load(); }  // newer data have this one or a later one
-  // Whether the host looks at a queue's copy without any command.
-  virtual bool host_sees(size_t) const noexcept { return false; }
+  // Data created later have this id or a larger one.
+  static uint64_t next_id() noexcept { return next_id_.load(); }
+  // Whether the host reads a queue's copy without any command.
+  virtual bool is_host_visible(size_t) const noexcept { return false; }
 
  protected:
   static uint64_t take_id() noexcept { return next_id_.fetch_add(1); }

@@ -9,8 +9,8 @@ namespace vkd {
 
 namespace {
 
-// Formats come in runs UNORM, SNORM, USCALED, SSCALED, UINT, SINT and what follows; only whole numbers and
-// floats are of use here.
+// Formats come in runs of UNORM, SNORM, USCALED, SSCALED, UINT, SINT and others. Only integers and floats are
+// supported.
 struct FormatRun {
   VkFormat unsigned_format;
   uint32_t channels;
@@ -42,7 +42,7 @@ FormatInfo format_info(VkFormat format) {
     }
   }
   throw Error(ErrorKind::invalid_value,
-              "format " + std::to_string(static_cast<int>(format)) + " is none that images are made of");
+              "format " + std::to_string(static_cast<int>(format)) + " is not supported for images");
 }
 
 VkFormatFeatureFlags format_features(const std::vector<Device*>& devices, VkFormat format) {
@@ -66,11 +66,11 @@ Image::Image(const std::vector<Device*>& queue_devices, const ImageShape& shape,
   if (shape.storage) {
     usage |= VK_IMAGE_USAGE_STORAGE_BIT;
     if ((features & VK_FORMAT_FEATURE_STORAGE_IMAGE_BIT) == 0) {
-      throw Error(ErrorKind::invalid_value, "the device cannot store to images of this format");
+      throw Error(ErrorKind::invalid_value, "the device does not support storage images of this format");
     }
   }
   copies_.resize(queue_devices.size());
-  unstarted_ = std::make_unique<std::atomic<bool>[]>(queue_devices.size());
+  uninitialized_ = std::make_unique<std::atomic<bool>[]>(queue_devices.size());
   try {
     for (size_t queue = 0; queue < queue_devices.size(); ++queue) {
       if (shared && queue > 0) {
@@ -100,7 +100,7 @@ void Image::check_limits(const Device& device, VkImageUsageFlags usage) const {
   const bool layered = shape_.view_type == VK_IMAGE_VIEW_TYPE_2D_ARRAY || shape_.layers == 1;
   if (e.width == 0 || e.height == 0 || e.depth == 0 || shape_.layers == 0 || shape_.levels == 0 || !flat ||
       !layered) {
-    throw Error(ErrorKind::invalid_value, "an image of its kind cannot be " + extent_text(e) + " with " +
+    throw Error(ErrorKind::invalid_value, "an image of this type cannot be " + extent_text(e) + " with " +
                                               std::to_string(shape_.layers) + " layers");
   }
   uint32_t most_levels = 1;
@@ -111,18 +111,18 @@ void Image::check_limits(const Device& device, VkImageUsageFlags usage) const {
   const VkResult result = vkGetPhysicalDeviceImageFormatProperties(
       device.physical(), shape_.format, type(), VK_IMAGE_TILING_OPTIMAL, usage, 0, &limits);
   if (result == VK_ERROR_FORMAT_NOT_SUPPORTED) {
-    throw Error(ErrorKind::invalid_value, "the device has no images of this format");
+    throw Error(ErrorKind::invalid_value, "the device does not support images of this format");
   }
   check(result, "vkGetPhysicalDeviceImageFormatProperties");
   const VkExtent3D& m = limits.maxExtent;
   if (e.width > m.width || e.height > m.height || e.depth > m.depth ||
       shape_.layers > limits.maxArrayLayers) {
     throw Error(ErrorKind::invalid_value, extent_text(e) + " texels in " + std::to_string(shape_.layers) +
-                                              " layers are more than the device takes: " + extent_text(m) +
+                                              " layers exceed the device's limit: " + extent_text(m) +
                                               " in " + std::to_string(limits.maxArrayLayers));
   }
   if (shape_.levels > std::min(most_levels, limits.maxMipLevels)) {
-    throw Error(ErrorKind::invalid_value, std::to_string(shape_.levels) + " mip levels are more than the " +
+    throw Error(ErrorKind::invalid_value, std::to_string(shape_.levels) + " mip levels exceed the " +
                                               std::to_string(std::min(most_levels, limits.maxMipLevels)) +
                                               " that the image can have");
   }
@@ -132,7 +132,7 @@ void Image::check_limits(const Device& device, VkImageUsageFlags usage) const {
   }
   if (size > limits.maxResourceSize || size > device.max_allocation()) {
     throw Error(ErrorKind::out_of_memory,
-                "an image of " + std::to_string(size) + " bytes is more than the " +
+                "an image of " + std::to_string(size) + " bytes exceeds the " +
                     std::to_string(std::min(limits.maxResourceSize, device.max_allocation())) +
                     " bytes that the device allocates at once");
   }
@@ -167,7 +167,7 @@ void Image::create(Copy& copy, VkImageUsageFlags usage) {
     copy.device->free_idle_memory();
     code = create();
   }
-  check_made(code, copy.handle, "vmaCreateImage");
+  check_created(code, copy.handle, "vmaCreateImage");
   copy.device->count_allocation();
   if ((usage & VK_IMAGE_USAGE_SAMPLED_BIT) != 0) {
     copy.sampled_view = create_view(copy, shape_.levels);
@@ -220,7 +220,7 @@ std::vector<ImageRegion> Image::regions(uint32_t level, VkDeviceSize most) const
   const VkExtent3D e = level_extent(level);
   const VkDeviceSize row = VkDeviceSize{e.width} * format_.texel_size;
   const VkDeviceSize plane = row * e.height;
-  // Planes are the layers of an array or the slices of a volume: an image never has both.
+  // A plane is a layer of an array or a slice of a volume: an image never has both.
   const uint32_t planes = e.depth * shape_.layers;
   const bool volume = e.depth > 1;
   std::vector<ImageRegion> found;
@@ -242,8 +242,7 @@ std::vector<ImageRegion> Image::regions(uint32_t level, VkDeviceSize most) const
     return found;
   }
   if (row > most) {
-    throw Error(ErrorKind::invalid_value,
-                "a row of " + std::to_string(row) + " bytes is too long to be copied");
+    throw Error(ErrorKind::invalid_value, "a row of " + std::to_string(row) + " bytes is too long to copy");
   }
   const auto together = static_cast<uint32_t>(most / row);
   for (uint32_t p = 0; p < planes; ++p) {

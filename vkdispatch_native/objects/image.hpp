@@ -1,5 +1,5 @@
-// A user's image: one copy for each queue, always in the general layout, in which kernels sample, load and
-// store and copies go both ways. That costs nothing where drivers ignore layouts, and saves tracking them.
+// A user's image: one copy per queue, always in the general layout, which allows sampling, loads, stores and
+// copies both ways. Most drivers ignore layouts, so this costs nothing and needs no tracking.
 #pragma once
 
 #include <atomic>
@@ -13,14 +13,14 @@ namespace vkd {
 
 enum class Numeric : uint8_t { floating, signed_integer, unsigned_integer };
 
-// What is known of a format. Throws unless it is one to four plain channels of 8, 16, 32 or 64 bits each.
+// The properties of a format. Throws unless it has one to four plain channels of 8, 16, 32 or 64 bits each.
 struct FormatInfo {
   uint32_t texel_size;
   Numeric numeric;
 };
 FormatInfo format_info(VkFormat format);
 
-// What every device can do with images of a format.
+// The features of a format that every device supports.
 VkFormatFeatureFlags format_features(const std::vector<Device*>& devices, VkFormat format);
 
 struct ImageShape {
@@ -32,7 +32,7 @@ struct ImageShape {
   bool storage;  // kernels may write it
 };
 
-// Texels of one mip level that lie one after another in host memory.
+// Texels of one mip level that are contiguous in host memory.
 struct ImageRegion {
   uint32_t level;
   uint32_t first_layer, layers;
@@ -43,7 +43,7 @@ struct ImageRegion {
 
 class Image final : public Data {
  public:
-  // `shared`: all queues, which must be of one device, have the same memory.
+  // `shared`: all queues use the same memory; they must belong to one device.
   Image(const std::vector<Device*>& queue_devices, const ImageShape& shape, bool shared);
   ~Image() override { release(); }
   void release() noexcept override;
@@ -54,9 +54,11 @@ class Image final : public Data {
   uint32_t texel_size() const noexcept { return format_.texel_size; }
   Numeric numeric() const noexcept { return format_.numeric; }
   VkImage handle(size_t queue) const noexcept { return copies_[queue].handle; }
-  // Whether a queue's copy has no layout, as the batch that should have given it one failed.
-  bool unstarted(size_t queue) const noexcept { return unstarted_[shared_ ? 0 : queue].load(); }
-  void set_unstarted(size_t queue, bool value) noexcept { unstarted_[shared_ ? 0 : queue].store(value); }
+  // Whether a queue's copy has no layout because the batch that should have initialized it failed.
+  bool uninitialized(size_t queue) const noexcept { return uninitialized_[shared_ ? 0 : queue].load(); }
+  void set_uninitialized(size_t queue, bool value) noexcept {
+    uninitialized_[shared_ ? 0 : queue].store(value);
+  }
   uint32_t all_levels() const noexcept {
     return shape_.levels >= 32 ? ~uint32_t{0} : (uint32_t{1} << shape_.levels) - 1;
   }
@@ -65,7 +67,7 @@ class Image final : public Data {
 
   VkExtent3D level_extent(uint32_t level) const noexcept;
   VkDeviceSize level_size(uint32_t level) const noexcept;  // bytes, of all layers
-  // A whole level in pieces of at most `most` bytes, in the order of host memory.
+  // Splits a whole level into pieces of at most `most` bytes, in the order of host memory.
   std::vector<ImageRegion> regions(uint32_t level, VkDeviceSize most) const;
 
  private:
@@ -85,7 +87,7 @@ class Image final : public Data {
   FormatInfo format_;
   bool shared_;
   std::vector<Copy> copies_;
-  std::unique_ptr<std::atomic<bool>[]> unstarted_;
+  std::unique_ptr<std::atomic<bool>[]> uninitialized_;
 };
 
 }  // namespace vkd

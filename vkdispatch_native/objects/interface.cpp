@@ -9,7 +9,7 @@ namespace vkd {
 
 namespace {
 
-// Numbers of the SPIR-V specification.
+// Constants of the SPIR-V specification.
 enum Opcode : uint32_t {
   kEntryPoint = 15,
   kTypeInt = 21,
@@ -22,8 +22,8 @@ enum Opcode : uint32_t {
 };
 enum Decoration : uint32_t { kBufferBlock = 3, kBuiltIn = 11, kBinding = 33, kDescriptorSet = 34 };
 enum StorageClass : uint32_t { kUniformConstant = 0, kInput = 1, kUniform = 2, kStorageBuffer = 12 };
-constexpr uint32_t kCompute = 5;  // execution model
-constexpr uint32_t kStored = 2;   // how OpTypeImage calls a storage image
+constexpr uint32_t kCompute = 5;       // execution model
+constexpr uint32_t kStorageImage = 2;  // a storage image, as an operand of OpTypeImage
 constexpr size_t kHeaderWords = 5;
 
 constexpr VkFormat kNoFormatOfOurs = VK_FORMAT_MAX_ENUM;
@@ -122,7 +122,7 @@ class Reader {
     for (size_t at = kHeaderWords; at < spirv.size();) {
       const uint32_t words = spirv[at] >> 16;
       if (words == 0 || words > spirv.size() - at) {
-        throw Error(ErrorKind::invalid_value, "spirv: the module is cut off or damaged");
+        throw Error(ErrorKind::invalid_value, "spirv: the module is truncated or damaged");
       }
       instruction(spirv[at] & 0xFFFF, &spirv[at] + 1, words - 1);
       at += words;
@@ -145,7 +145,7 @@ class Reader {
   }
 
  private:
-  // Drivers crash where an input of a compute shader is not built in.
+  // Drivers crash if an input of a compute shader is not a built-in.
   void check_inputs() const {
     for (const uint32_t id : inputs_) {
       if (only_compute_ && built_in_.count(id) == 0) {
@@ -210,7 +210,7 @@ class Reader {
         declared.image = image->second.image;
         if (combined) {
           declared.type = VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER;
-        } else if (image->second.use == kStored) {
+        } else if (image->second.use == kStorageImage) {
           declared.type = VK_DESCRIPTOR_TYPE_STORAGE_IMAGE;
         }
       }

@@ -1,6 +1,5 @@
-// What a SPIR-V module says of the resources it binds. Drivers trust that what is bound is what the code
-// wants, and crash where it is not: hand-written kernels are compared with their bindings before a driver
-// sees either.
+// The resources that a SPIR-V module declares. Drivers trust that bindings match the code and crash if they
+// do not, so hand-written kernels are checked against their bindings first.
 #pragma once
 
 #include <vector>
@@ -9,7 +8,7 @@
 
 namespace vkd {
 
-// An image as the code declares it.
+// An image as the shader declares it.
 struct DeclaredImage {
   VkImageViewType view_type;
   Numeric numeric;
@@ -19,11 +18,11 @@ struct DeclaredImage {
 struct DeclaredBinding {
   uint32_t set;
   uint32_t binding;
-  VkDescriptorType type;  // VK_DESCRIPTOR_TYPE_MAX_ENUM: none that we bind
-  DeclaredImage image;    // of a sampled or storage image
+  VkDescriptorType type;  // VK_DESCRIPTOR_TYPE_MAX_ENUM: an unsupported one
+  DeclaredImage image;    // for a sampled or storage image
 };
 
-// Throws when the words are no sequence of instructions.
+// Throws if the words are not a sequence of instructions.
 std::vector<DeclaredBinding> read_bindings(const std::vector<uint32_t>& spirv);
 
 bool matches(const DeclaredImage& declared, const Image& image);

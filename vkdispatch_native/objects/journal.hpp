@@ -1,9 +1,8 @@
-// Where kernels note errors that they find, such as indices out of range: host memory, which the host looks
-// at when it has waited for something.
+// Where kernels record errors such as indices out of range: host memory, which the host checks whenever it
+// has waited for the device.
 //
-// Word 0 counts notes. Words 1 to kTickets - 1 are tickets, one for a call: kNone, or the first place at
-// which it went wrong. Behind them lies a ring of notes: ticket, place, and the words of two numbers found
-// there.
+// Word 0 counts notes. Words 1 to kTickets - 1 are tickets, one per call: kNone, or the first location that
+// failed. After them comes a ring of notes: ticket, location, and two numbers found there.
 #pragma once
 
 #include <array>
@@ -44,8 +43,8 @@ class Journal {
   const Resource* resource() const noexcept { return &buffer_; }
   size_t queue_count() const noexcept { return words_.size(); }
 
-  // Whether there is something to look at.
-  bool found() const noexcept {
+  // Whether there is something for the host to read.
+  bool has_unseen() const noexcept {
     if (waiting_.load(std::memory_order_relaxed)) {
       return true;
     }
@@ -56,14 +55,14 @@ class Journal {
     }
     return false;
   }
-  // Somebody is still to be told of what was found.
+  // Whether errors that were found have yet to be raised.
   void set_waiting(bool waiting) noexcept { waiting_.store(waiting); }
-  // So many notes of a queue were looked at, and nothing adds to them but work that is given later.
-  void see(size_t queue, uint32_t notes) noexcept { seen_[queue].store(notes); }
+  // The host has read this many notes of a queue. Only work appended later adds to them.
+  void mark_seen(size_t queue, uint32_t notes) noexcept { seen_[queue].store(notes); }
   const uint32_t* words(size_t queue) const noexcept { return words_[queue]; }
 
-  // The next ticket, for a call whose first kernel gets into the batch `point(slot)` or a later one, as does
-  // any copy of its results; 0: its half of the tickets has to be renewed first.
+  // Returns the next ticket, for a call whose first kernel goes into batch `point(slot)` or a later one, as
+  // do copies of its results. Returns 0 if that half of the tickets must be renewed first.
   template <typename Point>
   uint32_t take(Point point) {
     std::lock_guard lock(mutex_);
@@ -89,7 +88,7 @@ class Journal {
     std::lock_guard lock(mutex_);
     return points_[ticket * slot_count_ + slot];
   }
-  // The half that is to be renewed, -1 if none is: once all queues have passed its marks.
+  // Returns the half that must be renewed, once all queues have passed its marks; -1 if none must.
   int stale() {
     std::lock_guard lock(mutex_);
     const size_t half = next_ / kHalf;
@@ -107,15 +106,15 @@ class Journal {
     fresh_[static_cast<size_t>(half)] = true;
   }
 
-  // The memory is about to go, and nothing writes it any more.
-  void leave_memory() {
-    if (!left_.empty()) {
+  // Copies the words out before the memory is freed. Nothing may write it any more.
+  void detach_memory() {
+    if (!final_words_.empty()) {
       return;
     }
-    left_.reserve(words_.size());
+    final_words_.reserve(words_.size());
     for (uint32_t*& words : words_) {
-      left_.emplace_back(words, words + kWords);
-      words = left_.back().data();
+      final_words_.emplace_back(words, words + kWords);
+      words = final_words_.back().data();
     }
   }
 
@@ -127,7 +126,7 @@ class Journal {
 
   Buffer& buffer_;
   std::vector<uint32_t*> words_;  // by queue
-  std::vector<std::vector<uint32_t>> left_;
+  std::vector<std::vector<uint32_t>> final_words_;
   std::vector<std::atomic<uint32_t>> seen_;
   std::atomic<bool> waiting_{false};
   std::mutex mutex_;
@@ -135,7 +134,7 @@ class Journal {
   std::array<bool, 2> fresh_{true, true};
   std::array<std::vector<uint64_t>, 2> marks_;  // the last work that uses a half
   size_t slot_count_;
-  std::vector<uint64_t> points_;  // by ticket, then slot
+  std::vector<uint64_t> points_;  // indexed by ticket, then slot
 };
 
 }  // namespace vkd

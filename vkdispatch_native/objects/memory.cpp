@@ -55,7 +55,7 @@ void check_has_both(const Device& device) {
   if (!has) {
     throw Error(ErrorKind::out_of_memory,
                 "kind: " + std::string(device.properties().core.deviceName) +
-                    " has no memory of its own that the host reaches too; use kind 'host'");
+                    " has no device memory that the host can access; use kind 'host'");
   }
 }
 
@@ -74,20 +74,20 @@ VkBufferCreateInfo buffer_info(const Device& device, VkDeviceSize size, VkBuffer
   return info;
 }
 
-// One of these types of memory that the host reaches without flushing, cached where there is a choice.
+// Returns a host-coherent memory type among these, preferably a cached one.
 uint32_t host_type(const Device& device, uint32_t types) {
   VkPhysicalDeviceMemoryProperties memory{};
   vkGetPhysicalDeviceMemoryProperties(device.physical(), &memory);
   constexpr VkMemoryPropertyFlags kHost =
       VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
-  for (const VkMemoryPropertyFlags wanted : {kHost | VK_MEMORY_PROPERTY_HOST_CACHED_BIT, kHost}) {
+  for (const VkMemoryPropertyFlags required : {kHost | VK_MEMORY_PROPERTY_HOST_CACHED_BIT, kHost}) {
     for (uint32_t type = 0; type < memory.memoryTypeCount; ++type) {
-      if ((types >> type & 1) != 0 && (memory.memoryTypes[type].propertyFlags & wanted) == wanted) {
+      if ((types >> type & 1) != 0 && (memory.memoryTypes[type].propertyFlags & required) == required) {
         return type;
       }
     }
   }
-  throw Error(ErrorKind::out_of_memory, "no type of memory can hold pages of the host");
+  throw Error(ErrorKind::out_of_memory, "no memory type supports host pages");
 }
 
 }  // namespace
@@ -100,7 +100,7 @@ Memory::Memory(Device& device, VkDeviceSize size, MemoryUse use, bool apart) : d
   if (device.properties().features12.bufferDeviceAddress) {
     usage |= VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
   }
-  // Kernels may reach small elements by whole words.
+  // Kernels may access small elements as whole words.
   const VkBufferCreateInfo info = buffer_info(device, (size + 3) & ~VkDeviceSize{3}, usage);
   if (size > device.max_allocation() && !allocate_beyond_limit(info, use)) {
     try {
@@ -120,10 +120,10 @@ Memory::Memory(Device& device, VkDeviceSize size, MemoryUse use, bool apart) : d
     device.count_allocation();
   }
   if ((info.usage & VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT) != 0) {
-    VkBufferDeviceAddressInfo wanted{};
-    wanted.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO;
-    wanted.buffer = handle_;
-    address_ = device.fn().vkGetBufferDeviceAddress(device.handle(), &wanted);
+    VkBufferDeviceAddressInfo address_info{};
+    address_info.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO;
+    address_info.buffer = handle_;
+    address_ = device.fn().vkGetBufferDeviceAddress(device.handle(), &address_info);
   }
 }
 
@@ -146,7 +146,7 @@ void Memory::import(const DevicePages& pages, VkBufferCreateInfo info) {
   external.sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO;
   external.handleTypes = kPages;
   info.pNext = &external;
-  check_made(fn.vkCreateBuffer(device, &info, nullptr, &handle_), handle_, "vkCreateBuffer");
+  check_created(fn.vkCreateBuffer(device, &info, nullptr, &handle_), handle_, "vkCreateBuffer");
   VkMemoryRequirements needs{};
   fn.vkGetBufferMemoryRequirements(device, handle_, &needs);
   VkMemoryHostPointerPropertiesEXT possible{};
@@ -163,9 +163,9 @@ void Memory::import(const DevicePages& pages, VkBufferCreateInfo info) {
   allocation.allocationSize = pages.size();
   allocation.memoryTypeIndex = host_type(*device_, needs.memoryTypeBits & possible.memoryTypeBits);
   if (needs.size > pages.size()) {
-    throw Error(ErrorKind::out_of_memory, "pages of the host are too few for a buffer of their size");
+    throw Error(ErrorKind::out_of_memory, "the host pages are too few for a buffer of their size");
   }
-  check_made(fn.vkAllocateMemory(device, &allocation, nullptr, &imported_), imported_, "vkAllocateMemory");
+  check_created(fn.vkAllocateMemory(device, &allocation, nullptr, &imported_), imported_, "vkAllocateMemory");
   check(fn.vkBindBufferMemory(device, handle_, imported_, 0), "vkBindBufferMemory");
 }
 
@@ -181,8 +181,8 @@ void Memory::allocate(const VkBufferCreateInfo& info, const VmaAllocationCreateI
   allocated_ = result.size;
 }
 
-// Drivers may allocate more at once than they promise (NVIDIA's), and in larger pages: a tenth of the time of
-// a sparse buffer's pieces.
+// Drivers may support larger allocations than they report (NVIDIA's do), with larger pages: that takes a
+// tenth of the time of a sparse buffer's pieces.
 bool Memory::allocate_beyond_limit(const VkBufferCreateInfo& info, MemoryUse use) {
   if (use != MemoryUse::device || device_->host_mapped() || info.size > device_->properties().max_buffer) {
     return false;
@@ -203,16 +203,16 @@ bool Memory::allocate_beyond_limit(const VkBufferCreateInfo& info, MemoryUse use
 
 void Memory::allocate_sparse(VkBufferCreateInfo info, MemoryUse use) {
   Device& device = *device_;
-  // The host could not map the pieces as one.
+  // The host could not map the pieces contiguously.
   const bool able = use == MemoryUse::device && device.sparse_queue() != nullptr;
   if (!able || size_ > device.properties().core.limits.sparseAddressSpaceSize) {
-    throw Error(ErrorKind::out_of_memory,
-                "a buffer of " + std::to_string(size_) + " bytes is more than the " +
-                    std::to_string(device.max_allocation()) + " bytes that the device allocates at once");
+    throw Error(ErrorKind::out_of_memory, "a buffer of " + std::to_string(size_) + " bytes exceeds the " +
+                                              std::to_string(device.max_allocation()) +
+                                              " bytes that the device allocates at once");
   }
   info.flags |= VK_BUFFER_CREATE_SPARSE_BINDING_BIT;
-  check_made(device.fn().vkCreateBuffer(device.handle(), &info, nullptr, &handle_), handle_,
-             "vkCreateBuffer");
+  check_created(device.fn().vkCreateBuffer(device.handle(), &info, nullptr, &handle_), handle_,
+                "vkCreateBuffer");
 
   VkMemoryRequirements needs{};
   device.fn().vkGetBufferMemoryRequirements(device.handle(), handle_, &needs);
@@ -225,11 +225,11 @@ void Memory::allocate_sparse(VkBufferCreateInfo info, MemoryUse use) {
   for (VkDeviceSize offset = 0; offset < needs.size; offset += piece) {
     VkMemoryRequirements part = needs;
     part.size = std::min(piece, needs.size - offset);
-    VmaAllocation made = VK_NULL_HANDLE;
+    VmaAllocation piece = VK_NULL_HANDLE;
     VmaAllocationInfo result{};
     pieces_.reserve(pieces_.size() + 1);
-    check(vmaAllocateMemory(device.allocator(), &part, &allocation, &made, &result), "vmaAllocateMemory");
-    pieces_.push_back(made);
+    check(vmaAllocateMemory(device.allocator(), &part, &allocation, &piece, &result), "vmaAllocateMemory");
+    pieces_.push_back(piece);
     allocated_ += part.size;
     binds.push_back({offset, part.size, result.deviceMemory, result.offset, 0});
   }

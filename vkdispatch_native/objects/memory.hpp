@@ -1,7 +1,7 @@
 // A VkBuffer with its memory.
 //
-// One that is larger than the device says it allocates at once is sparse, unless the driver does it all the
-// same: one VkBuffer over several allocations, all of it bound for as long as it lives.
+// A buffer beyond the device's allocation limit is sparse: one VkBuffer bound to several allocations for its
+// whole life. Drivers that allow larger allocations get a single one instead.
 #pragma once
 
 #include <vector>
@@ -12,19 +12,19 @@
 namespace vkd {
 
 enum class MemoryUse {
-  device,       // what shaders work on; mapped too where that costs nothing
-  upload,       // host memory that the device copies from, or reads uniforms from
+  device,       // what shaders use; also mapped if that is free
+  upload,       // host memory that the device copies from, or reads as uniforms
   download,     // cached host memory that the device copies to
-  host,         // host memory that shaders work on
-  device_host,  // the device's own memory, which the host reaches too
+  host,         // host memory that shaders use
+  device_host,  // device memory that the host can access
 };
 
 class Memory {
  public:
   Memory() = default;
-  // `apart` is in an allocation of its own, of which there may be few.
+  // `apart` requests an allocation of its own; their number is limited.
   Memory(Device& device, VkDeviceSize size, MemoryUse use, bool apart = false);
-  // The memory of these pages, which last as long; the device imports them (see Device::imports_pages).
+  // Imports these pages (see Device::imports_pages), which must outlive this object.
   Memory(Device& device, const DevicePages& pages);
   ~Memory() { release(); }
   Memory(Memory&& other) noexcept { swap(other); }
@@ -36,10 +36,10 @@ class Memory {
   void release() noexcept;
   VkBuffer handle() const noexcept { return handle_; }
   VkDeviceSize size() const noexcept { return size_; }
-  // Bytes of the device's that it takes; 0 where they are of others.
+  // Bytes of device memory that it occupies; 0 if other objects own them.
   VkDeviceSize allocated() const noexcept { return allocated_; }
-  std::byte* mapped() const noexcept { return mapped_; }         // null when the host cannot reach it
-  VkDeviceAddress address() const noexcept { return address_; }  // 0 where the device has none
+  std::byte* mapped() const noexcept { return mapped_; }         // null: not accessible by the host
+  VkDeviceAddress address() const noexcept { return address_; }  // 0: not supported
 
  private:
   void swap(Memory& other) noexcept;

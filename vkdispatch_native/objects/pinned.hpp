@@ -1,4 +1,4 @@
-// Host memory that the device copies from and to by itself, at the speed of the wires.
+// Host memory that the device accesses directly, at full transfer speed.
 #pragma once
 
 #include <memory>
@@ -10,12 +10,12 @@
 
 namespace vkd {
 
-// Memory with all that it lives on: arrays may look at it for longer than the engine lasts.
-struct LastingMemory {
-  LastingMemory(std::shared_ptr<Instance> of, std::shared_ptr<Device> on, VkDeviceSize size, MemoryUse use)
+// Memory with everything it depends on: arrays may use it after the engine is closed.
+struct MemoryOwner {
+  MemoryOwner(std::shared_ptr<Instance> of, std::shared_ptr<Device> on, VkDeviceSize size, MemoryUse use)
       : instance(std::move(of)), device(std::move(on)), memory(*device, size, use) {}
 
-  std::shared_ptr<Instance> instance;  // first in, last out
+  std::shared_ptr<Instance> instance;  // destroyed last
   std::shared_ptr<Device> device;
   Memory memory;
 };
@@ -25,21 +25,21 @@ class Pinned final : public Data {
   Pinned(size_t queue_count, std::shared_ptr<Instance> instance, std::shared_ptr<Device> device,
          VkDeviceSize size, MemoryUse use)
       : Data(queue_count),
-        memory_(std::make_shared<LastingMemory>(std::move(instance), std::move(device), size, use)) {}
+        memory_(std::make_shared<MemoryOwner>(std::move(instance), std::move(device), size, use)) {}
 
-  void release() noexcept override {}  // the memory goes with the last that looks at it
+  void release() noexcept override {}  // the last owner frees the memory
   const char* noun() const noexcept override { return "pinned memory"; }
-  bool host_sees(size_t) const noexcept override { return true; }
+  bool is_host_visible(size_t) const noexcept override { return true; }
 
-  const std::shared_ptr<LastingMemory>& lasting() const noexcept { return memory_; }
+  const std::shared_ptr<MemoryOwner>& memory_owner() const noexcept { return memory_; }
   const Memory& memory() const noexcept { return memory_->memory; }
   const Device& device() const noexcept { return *memory_->device; }
   std::byte* data() const noexcept { return memory().mapped(); }
   VkDeviceSize size() const noexcept override { return memory().size(); }
-  bool one_memory() const noexcept override { return true; }
+  bool shares_memory() const noexcept override { return true; }
 
  private:
-  std::shared_ptr<LastingMemory> memory_;
+  std::shared_ptr<MemoryOwner> memory_;
 };
 
 }  // namespace vkd

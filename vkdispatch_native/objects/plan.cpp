@@ -11,23 +11,23 @@ std::atomic<uint64_t> Plan::next_id_{1};
 
 namespace {
 
-constexpr size_t kPushDescriptors = 32;  // what every device with the extension grants
+constexpr size_t kPushDescriptors = 32;  // guaranteed on every device with the extension
 
 void check_count(const std::vector<VkDescriptorType>& types, VkDescriptorType type, uint32_t limit,
                  const char* what) {
   const auto count = std::count(types.begin(), types.end(), type);
   if (count > limit) {
-    throw Error(ErrorKind::invalid_value,
-                std::to_string(count) + " " + what + " are bound, the device takes " + std::to_string(limit));
+    throw Error(ErrorKind::invalid_value, std::to_string(count) + " " + what +
+                                              " are bound; the device's limit is " + std::to_string(limit));
   }
 }
 
-// Beyond these limits drivers crash rather than fail.
+// Beyond these limits drivers crash instead of returning an error.
 void check_limits(const VkPhysicalDeviceLimits& limits, const std::vector<VkDescriptorType>& types,
                   uint32_t push_constant_size) {
   if (push_constant_size % 4 != 0) {
     throw Error(ErrorKind::invalid_value, "push constants of " + std::to_string(push_constant_size) +
-                                              " bytes: a multiple of 4 is needed");
+                                              " bytes: expected a multiple of 4");
   }
   if (push_constant_size > limits.maxPushConstantsSize) {
     throw Error(ErrorKind::invalid_value, "push constants of " + std::to_string(push_constant_size) +
@@ -49,7 +49,7 @@ void check_limits(const VkPhysicalDeviceLimits& limits, const std::vector<VkDesc
               "storage images");
   if (types.size() > limits.maxPerStageResources) {
     throw Error(ErrorKind::invalid_value, std::to_string(types.size()) +
-                                              " buffers and images are bound, the device takes " +
+                                              " buffers and images are bound; the device's limit is " +
                                               std::to_string(limits.maxPerStageResources));
   }
 }
@@ -65,7 +65,7 @@ const char* type_name(VkDescriptorType type) {
     case VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER:
       return "a sampler";
     default:
-      return "something that cannot be bound here";
+      return "an unsupported resource";
   }
 }
 
@@ -75,18 +75,18 @@ void check_declared(const std::vector<DeclaredBinding>& declared,
     const std::string where = "set " + std::to_string(each.set) + ", binding " + std::to_string(each.binding);
     if (each.set != 0 || each.binding >= types.size()) {
       throw Error(ErrorKind::invalid_value, "the shader declares " + where +
-                                                "; there are the bindings of set 0 up to " +
-                                                std::to_string(types.size()) + ", less one");
+                                                "; expected set 0 and a binding below " +
+                                                std::to_string(types.size()));
     }
     if (each.type != types[each.binding]) {
       throw Error(ErrorKind::invalid_value, "the shader declares " + std::string(type_name(each.type)) +
-                                                " at " + where + ", the list of bindings has " +
+                                                " at " + where + "; the list of bindings has " +
                                                 type_name(types[each.binding]) + " there");
     }
   }
 }
 
-// Whether a driver may be shown this as the data of a pipeline cache: its header names this driver and
+// Whether pipeline cache data may be passed to a driver: its header must name this driver and device.
 // device.
 bool belongs(const std::string& data, const VkPhysicalDeviceProperties& device) {
   VkPipelineCacheHeaderVersionOne header;
@@ -100,7 +100,7 @@ bool belongs(const std::string& data, const VkPhysicalDeviceProperties& device) 
          std::memcmp(header.pipelineCacheUUID, device.pipelineCacheUUID, VK_UUID_SIZE) == 0;
 }
 
-// The driver's cache of one pipeline. A cache is a shortcut: where the driver has none, nothing is cached.
+// The driver's cache of one pipeline. Caching is optional: if the driver has no cache, nothing is cached.
 class PipelineCache {
  public:
   PipelineCache(Device& device, const std::string& data) : device_(device) {
@@ -120,7 +120,7 @@ class PipelineCache {
 
   VkPipelineCache handle() const noexcept { return handle_; }
 
-  // What it holds now; empty if that is what it was given, or no more than a header.
+  // The current data; empty if unchanged, or no more than a header.
   std::string new_data() const {
     size_t size = 0;
     if (handle_ == VK_NULL_HANDLE || !succeeds(&size, nullptr) || size == given_ ||
@@ -204,8 +204,8 @@ void Plan::create(Pipeline& pipeline, const std::vector<uint32_t>& spirv, const 
     }
     info.bindingCount = static_cast<uint32_t>(bindings.size());
     info.pBindings = bindings.data();
-    check_made(fn.vkCreateDescriptorSetLayout(device.handle(), &info, nullptr, &pipeline.set_layout),
-               pipeline.set_layout, "vkCreateDescriptorSetLayout");
+    check_created(fn.vkCreateDescriptorSetLayout(device.handle(), &info, nullptr, &pipeline.set_layout),
+                  pipeline.set_layout, "vkCreateDescriptorSetLayout");
   }
 
   const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, push_constant_size_};
@@ -215,8 +215,8 @@ void Plan::create(Pipeline& pipeline, const std::vector<uint32_t>& spirv, const 
   layout.pSetLayouts = &pipeline.set_layout;
   layout.pushConstantRangeCount = push_constant_size_ > 0 ? 1 : 0;
   layout.pPushConstantRanges = &range;
-  check_made(fn.vkCreatePipelineLayout(device.handle(), &layout, nullptr, &pipeline.layout), pipeline.layout,
-             "vkCreatePipelineLayout");
+  check_created(fn.vkCreatePipelineLayout(device.handle(), &layout, nullptr, &pipeline.layout),
+                pipeline.layout, "vkCreatePipelineLayout");
 
   VkShaderModuleCreateInfo module_info{};
   module_info.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
@@ -256,19 +256,19 @@ void Plan::set_uniform_blocks(std::vector<UniformBlock> blocks) {
   for (const UniformBlock& block : blocks) {
     const std::string what = "uniform_blocks: binding " + std::to_string(block.binding);
     if (block.binding >= types_.size() || types_[block.binding] != VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER) {
-      throw Error(ErrorKind::invalid_value, what + " of the plan is no uniform buffer");
+      throw Error(ErrorKind::invalid_value, what + " of the plan is not a uniform buffer");
     }
     if (taken[block.binding]) {
-      throw Error(ErrorKind::invalid_value, what + " is there twice");
+      throw Error(ErrorKind::invalid_value, what + " is given twice");
     }
     if (block.size == 0 || block.offset < push_constant_size_) {
-      throw Error(ErrorKind::invalid_value, what + " has no bytes behind the push constants");
+      throw Error(ErrorKind::invalid_value, what + " has no bytes after the push constants");
     }
     for (const Pipeline& pipeline : pipelines_) {
       const uint32_t most = pipeline.device->properties().core.limits.maxUniformBufferRange;
       if (block.size > most) {
         throw Error(ErrorKind::invalid_value, what + " has " + std::to_string(block.size) +
-                                                  " bytes, the device takes " + std::to_string(most));
+                                                  " bytes; the device's limit is " + std::to_string(most));
       }
     }
     taken[block.binding] = true;

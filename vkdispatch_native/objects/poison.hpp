@@ -1,5 +1,5 @@
-// Data that failed batches should have written. Whoever reads them gets the error of the first such batch,
-// until they are written whole.
+// Marks data that failed batches should have written. Reading such data raises the error of the first failed
+// batch, until all of it has been written again.
 #pragma once
 
 #include <atomic>
@@ -16,25 +16,25 @@ struct Failure {
   explicit Failure(const Error& cause) : error(cause) {}
 
   [[noreturn]] void raise() {
-    told.store(true);
+    reported.store(true);
     throw Error(error);
   }
-  // Whether there are data that it has left unwritten, or nobody knows of it.
-  bool unresolved() const noexcept { return poisoned.load() > 0 || !told.load(); }
+  // Whether data remain unwritten because of it, or it was never reported.
+  bool unresolved() const noexcept { return poisoned.load() > 0 || !reported.load(); }
 
   const Error error;
-  std::atomic<int> poisoned{0};  // copies of data
-  std::atomic<bool> told{false};
+  std::atomic<int> poisoned{0};  // number of poisoned copies of data
+  std::atomic<bool> reported{false};
 };
 
 using FailurePtr = std::shared_ptr<Failure>;
 
-// The state of one copy of data. Any thread may call.
+// The state of one copy of data. Thread-safe.
 class Poison {
  public:
-  // Where it is memory of the engine's own, of which no user knows, nothing stays unresolved for it.
+  // Memory that is internal to the engine does not keep a failure unresolved.
   explicit Poison(bool of_user = true) : of_user_(of_user) {}
-  void disown() noexcept { of_user_ = false; }  // before anything is poisoned
+  void disown() noexcept { of_user_ = false; }  // call before anything is poisoned
   ~Poison() {
     if (failure_) {
       clear();
@@ -43,10 +43,10 @@ class Poison {
   Poison(const Poison&) = delete;
   Poison& operator=(const Poison&) = delete;
 
-  // Whether anything at all is poisoned: what programs pay for all this while nothing fails.
+  // Whether anything at all is poisoned: the only check that programs without failures pay for.
   static bool anywhere() noexcept { return count_.load(std::memory_order_relaxed) > 0; }
 
-  // The first failure stays.
+  // The first failure is kept.
   void set(const FailurePtr& failure) noexcept {
     std::lock_guard lock(mutex_);
     parts_ = ~uint32_t{0};
@@ -56,7 +56,7 @@ class Poison {
       count_.fetch_add(1);
     }
   }
-  // These parts, of at most 32, were written: mip levels of an image; a buffer is all of them.
+  // Marks these parts, of at most 32, as written: mip levels of an image, or all of a buffer.
   void clear(uint32_t parts = ~uint32_t{0}, uint32_t all = ~uint32_t{0}) noexcept {
     std::lock_guard lock(mutex_);
     parts_ &= ~parts;
@@ -81,7 +81,7 @@ class Poison {
 
  private:
   static inline std::atomic<int> count_{0};
-  static inline std::mutex mutex_;  // one for all: it is taken only where something has failed
+  static inline std::mutex mutex_;  // one for all: locked only after a failure
 
   bool of_user_;
   FailurePtr failure_;

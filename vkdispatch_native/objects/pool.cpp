@@ -29,7 +29,7 @@ std::unique_ptr<Buffer> Pool::take_oldest() noexcept {
   return remove_oldest();
 }
 
-// The oldest of all is the oldest of its size.
+// The oldest of all is also the oldest of its size.
 std::unique_ptr<Buffer> Pool::remove_oldest() noexcept {
   if (buffers_.empty()) {
     return nullptr;

@@ -1,8 +1,8 @@
-// Buffers that were given up, for the next ones of their size: drivers take longer to allocate memory than
-// kernels to work on it.
+// Released buffers, kept for new ones of the same size: drivers take longer to allocate memory than kernels
+// take to use it.
 //
-// They keep their uses, hazards and all, and queues may still be at work on them. Whoever takes one works
-// behind that, as with a buffer that was theirs all the time.
+// They keep their recorded uses and hazards, and queues may still be using them. Work on a reused buffer is
+// ordered after that, as for any other buffer.
 #pragma once
 
 #include <list>
@@ -15,7 +15,7 @@
 
 namespace vkd {
 
-// Any thread may call; nothing here takes longer the more there is.
+// Thread-safe. Every operation takes constant time.
 class Pool {
  public:
   explicit Pool(VkDeviceSize most) : most_(most) {}
@@ -23,12 +23,12 @@ class Pool {
   bool has_room_for(const Buffer& buffer) const noexcept {
     return buffer.allocated() > 0 && buffer.allocated() <= most_;
   }
-  // Of one that there is room for; others may be too many then, see take_surplus(). False: it stays the
-  // caller's, as there is no memory to note it.
+  // Adds a buffer that there is room for. The pool may then exceed its limit: see take_surplus(). Returns
+  // false, leaving the buffer to the caller, if there is no memory to record it.
   bool give(std::unique_ptr<Buffer>& buffer) noexcept;
-  std::unique_ptr<Buffer> take_surplus() noexcept;  // the oldest; null: all are within bounds
-  std::unique_ptr<Buffer> take_oldest() noexcept;   // of any size; null: there is none
-  // One of this size: the latest that is `good`, as far as can be told at once, else null.
+  std::unique_ptr<Buffer> take_surplus() noexcept;  // the oldest; null if within the limit
+  std::unique_ptr<Buffer> take_oldest() noexcept;   // of any size; null if empty
+  // Takes a buffer of this size: the newest or the oldest that is `good`; null if neither is.
   template <typename Good>
   std::unique_ptr<Buffer> take(VkDeviceSize size, Good good) {
     std::lock_guard lock(mutex_);
@@ -45,7 +45,7 @@ class Pool {
   std::unique_ptr<Buffer> take(VkDeviceSize size) {
     return take(size, [](const Buffer&) { return true; });
   }
-  // The oldest of this size, once there are enough for work that follows to be on others.
+  // Takes the oldest of this size, if there are enough that following work uses other buffers.
   std::unique_ptr<Buffer> take_in_turn(VkDeviceSize size) {
     std::lock_guard lock(mutex_);
     const auto found = by_size_.find(size);
@@ -64,8 +64,8 @@ class Pool {
   std::unique_ptr<Buffer> remove_oldest() noexcept;
 
   std::mutex mutex_;
-  std::list<std::unique_ptr<Buffer>> buffers_;             // the oldest first
-  std::unordered_map<VkDeviceSize, Ring<Place>> by_size_;  // likewise
+  std::list<std::unique_ptr<Buffer>> buffers_;             // oldest first
+  std::unordered_map<VkDeviceSize, Ring<Place>> by_size_;  // oldest first
   std::atomic<VkDeviceSize> bytes_{0};
   const VkDeviceSize most_;
 };

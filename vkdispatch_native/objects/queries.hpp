@@ -1,4 +1,5 @@
-// Timestamps that a command list writes on one queue: its own, as its recordings name them.
+// The timestamp queries of a command list on one queue. Each list has its own, since its recordings name
+// them.
 #pragma once
 
 #include <vector>
@@ -11,7 +12,7 @@ namespace vkd {
 
 class Queries final : public Resource {
  public:
-  // Throws where the queue has no timestamps.
+  // Throws if the queue has no timestamps.
   Queries(size_t queue_count, Device& device, uint32_t family, size_t count)
       : Resource(queue_count), device_(device), mask_(timestamp_mask(device, family)), count_(count) {
     if (mask_ == 0) {
@@ -34,8 +35,8 @@ class Queries final : public Resource {
   VkQueryPool handle() const noexcept { return handle_; }
   size_t count() const noexcept { return count_; }
 
-  // The first so many, in ticks of the device. They must have been submitted; throws unless the device is
-  // done with them.
+  // The first `count` timestamps, in device ticks. They must have been submitted. Throws unless the device
+  // has written them.
   std::vector<uint64_t> read(size_t count) const {
     std::vector<uint64_t> ticks(count);
     if (count == 0) {
@@ -45,7 +46,7 @@ class Queries final : public Resource {
         device_.handle(), handle_, 0, static_cast<uint32_t>(count), count * sizeof(uint64_t), ticks.data(),
         sizeof(uint64_t), VK_QUERY_RESULT_64_BIT);
     if (result == VK_NOT_READY) {
-      throw Error(ErrorKind::vulkan, "the timestamps are not there yet: wait for the submit first");
+      throw Error(ErrorKind::vulkan, "the timestamps are not available yet: wait for the submit first");
     }
     check(result, "vkGetQueryPoolResults");
     for (uint64_t& each : ticks) {

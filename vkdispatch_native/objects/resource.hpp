@@ -1,4 +1,4 @@
-// What every object that commands refer to remembers: which timeline values last read and last wrote it.
+// The base of every object that commands use. It stores the timeline values of its last read and last write.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace vkd {
 
-// Queue `q` of `queue_count` may have twins that only move data (see Engine): one for both directions, or one
-// that uploads, whose uses have index q + queue_count, and one that downloads, q + 2 * queue_count.
+// Queue `q` of `queue_count` may have transfer queues (see Engine): one for both directions, or one for
+// uploads, whose uses have index q + queue_count, and one for downloads, with index q + 2 * queue_count.
 inline constexpr size_t kSlotsPerQueue = 3;
 
 class Resource {
@@ -20,14 +20,14 @@ class Resource {
   Resource(const Resource&) = delete;
   Resource& operator=(const Resource&) = delete;
 
-  // The same memory as another's: what is noted of one is noted of both.
+  // Shares the memory of another resource: uses of one count as uses of both.
   struct Alias {
     const Resource& of;
   };
 
-  // Whether it is a buffer whose memory is its own: see Pool.
+  // Whether it is a buffer with memory of its own: see Pool.
   virtual bool recyclable() const noexcept { return false; }
-  // Destroys the Vulkan objects. Idempotent; the device must be done with them.
+  // Destroys the Vulkan objects. Idempotent; the device must have finished using them.
   virtual void release() noexcept = 0;
 
   size_t queue_count() const noexcept { return queue_count_; }

@@ -20,7 +20,8 @@ void check_settings(const Device& device, const SamplerSettings& s) {
   }
   if (s.address_mode == VK_SAMPLER_ADDRESS_MODE_MIRROR_CLAMP_TO_EDGE &&
       !device.properties().features12.samplerMirrorClampToEdge) {
-    throw Error(ErrorKind::invalid_value, "the device has no address mode MIRROR_CLAMP_TO_EDGE");
+    throw Error(ErrorKind::invalid_value,
+                "the device does not support the address mode MIRROR_CLAMP_TO_EDGE");
   }
   // Written so that NaN fails.
   const float most = device.properties().core.limits.maxSamplerLodBias;

@@ -1,4 +1,4 @@
-// How kernels sample an image: a VkSampler, made on every device of the engine.
+// How kernels sample an image: a VkSampler, created on every device of the engine.
 #pragma once
 
 #include <vector>

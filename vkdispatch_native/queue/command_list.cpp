@@ -15,11 +15,11 @@ void check_inside(const char* name, VkDeviceSize offset, VkDeviceSize size, VkDe
   if (offset > most || size > most - offset) {
     throw Error(ErrorKind::invalid_value, std::string(name) + ": " + std::to_string(size) +
                                               " bytes at offset " + std::to_string(offset) +
-                                              " reach beyond its " + std::to_string(most));
+                                              " exceed its size of " + std::to_string(most));
   }
 }
 
-// What a list's copies name beside their own buffer or image is a buffer.
+// The other side of a list's copies is a buffer.
 VkBuffer other_side(Data* other, size_t queue) {
   return static_cast<const Buffer*>(other)->memory(queue).handle();
 }
@@ -51,7 +51,7 @@ Command list_copy(Image& image, Buffer& other, VkDeviceSize offset, bool to_imag
   const ImageRegion region = image.regions(0, ~VkDeviceSize{0}).front();
   check_inside("other", offset, region.size, other.size());
   if (offset % image.texel_size() != 0) {
-    throw Error(ErrorKind::invalid_value, "offset: " + std::to_string(offset) + " is no multiple of the " +
+    throw Error(ErrorKind::invalid_value, "offset: " + std::to_string(offset) + " is not a multiple of the " +
                                               std::to_string(image.texel_size()) + " bytes of a texel");
   }
   return ImageCopy{&image, region, VK_NULL_HANDLE, offset, to_image, &other, nullptr};
@@ -111,11 +111,11 @@ void CommandList::note_shared(const Command& command, const Binding* bindings) {
   }
 }
 
-// What a function makes while it is recorded is written before it is read, by each run of the list.
+// Buffers created by a function during recording are written before they are read, in every run of the list.
 void CommandList::note_renewals(size_t first_binding) {
   for (size_t i = first_binding; i < bindings_.size(); ++i) {
     Binding& b = bindings_[i];
-    if (b.buffer != nullptr && b.buffer->renewable() && b.buffer->born() >= born_) {
+    if (b.buffer != nullptr && b.buffer->renewable() && b.buffer->creation_id() >= creation_id_) {
       b.renews = renewable_.insert(b.buffer->id()).second && b.writes && !b.reads;
     }
   }
@@ -181,7 +181,7 @@ void CommandList::reset() {
   cache_.clear();
   entries_.clear();
   bindings_.clear();
-  born_ = Data::next_id();
+  creation_id_ = Data::next_id();
   instance_size_ = 0;
   length_ = 0;
   shared_uses_.clear();
@@ -243,7 +243,7 @@ void CommandList::prepare_queries(Queue& queue, Cache& cache) {
     graveyard_.retire(std::move(cache.queries));
   }
   cache.queries = std::move(queries);
-  cache.stamped = 0;
+  cache.written_timestamps = 0;
 }
 
 void CommandList::gather(const Queue& queue, const Cache& cache, size_t begin, size_t end,
@@ -270,7 +270,7 @@ uint64_t CommandList::submit_segment(Queue& queue, Cache& cache, size_t index, c
   CachedSegment& cached = cache.segments[index];
   const size_t begin = index * kSegmentLength;
   const size_t end = std::min(begin + kSegmentLength, entries_.size());
-  if (queue.shared().timings.on()) {  // a replay would be timed as a whole
+  if (queue.shared().timings.on()) {  // a replay would be timed as one command
     gather(queue, cache, begin, end, arguments);
     return queue.append(gathered_, waited_for);
   }
@@ -325,7 +325,7 @@ uint64_t CommandList::submit(size_t queue_index, const std::byte* arguments, siz
         queue.make_room();
       }
       value = submit_segment(queue, cache, s, arguments + instance * instance_size_, waited_for);
-      cache.stamped = timestamp_count_;
+      cache.written_timestamps = timestamp_count_;
     }
   }
   return value;
@@ -337,7 +337,7 @@ std::vector<uint64_t> CommandList::timestamps(size_t queue_index) {
     return {};
   }
   const Cache& cache = cache_[queue_index];
-  return cache.queries->read(cache.stamped);
+  return cache.queries->read(cache.written_timestamps);
 }
 
 }  // namespace vkd

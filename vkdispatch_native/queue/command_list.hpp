@@ -1,8 +1,8 @@
-// Recorded commands that can be submitted again and again, each time with their own arguments.
+// Recorded commands that can be submitted repeatedly, each time with new arguments.
 //
-// The first submit streams its commands like eager calls. What is submitted again with the same arguments
-// is recorded into command buffers, a segment at a time, and replayed: after a change only the segments it
-// touches stream again.
+// The first submit streams the commands like eager calls. When they are submitted again with the same
+// arguments, they are recorded into command buffers, one segment at a time, and replayed. After a change,
+// only the affected segments are streamed again.
 #pragma once
 
 #include <atomic>
@@ -16,12 +16,12 @@
 
 namespace vkd {
 
-// What a list is given: a command that stands for any queue, whose copies' buffers and timestamps' queries
-// are filled in when it is submitted to one. Each throws, naming the argument, for what Vulkan gives no
-// meaning.
+// The commands of a list are independent of queues: a submit fills in the buffers of copies and the queries
+// of timestamps. Each function throws an error that names the argument for commands that Vulkan does not
+// define.
 Command list_copy(Buffer& source, VkDeviceSize source_offset, Buffer& target, VkDeviceSize target_offset,
                   VkDeviceSize size);
-// A whole mip level 0, in rows without gaps.
+// Copies a whole mip level 0, in rows without gaps.
 Command list_copy(Image& image, Buffer& other, VkDeviceSize offset, bool to_image);
 Command list_copy(Image& source, Image& target);
 inline Command list_barrier() {
@@ -37,55 +37,55 @@ class CommandList {
       : queues_(std::move(queues)), graveyard_(graveyard) {}
   ~CommandList() { reset(); }
 
-  // Copies the command except its arguments, and gives their offset inside an instance. False, with nothing
-  // done, while another thread submits or resets the list, which may take until the device gets further:
-  // wait_until_free() waits for that.
+  // Copies the command except its arguments, and returns the offset of its arguments in an instance. Returns
+  // false, without any effect, while another thread submits or resets the list, which may take until the
+  // device makes progress; wait_until_free() waits for that.
   bool try_record(const Command& command, size_t& offset);
   bool try_record(const Dispatch& dispatch, size_t& offset) { return try_record(Command(dispatch), offset); }
   void wait_until_free() { std::lock_guard lock(mutex_); }
   void reset();
-  // Keeps these commands, in this order, and drops the others. Returns for each where its arguments were
-  // and how many bytes they have: they lie one after another now.
+  // Keeps these commands, in this order, and drops the others. Returns the previous offset and the size of
+  // each command's arguments; the arguments are contiguous afterwards.
   std::vector<std::pair<size_t, size_t>> rearrange(const std::vector<size_t>& order);
   size_t instance_size() const noexcept { return instance_size_; }
   size_t length() const noexcept { return length_; }
-  // The memory that all queues have in common, and whether the list writes to it.
+  // The memory that all queues share, and whether the list writes to it.
   struct SharedUse {
-    Data* data;  // one of those with this memory
+    Data* data;  // one of those on this memory
     bool writes;
   };
   std::vector<SharedUse> shared_uses();
-  // Throws the failure of what the list needs, on the queues from `first` up to, without it, `last`.
+  // Throws the failure of data that the list needs, on queues `first` to `last` (exclusive).
   void check_sources(size_t first, size_t last);
 
   // Waits only while the queue is crowded. Throws unless there are instance_count * instance_size() bytes.
-  // Returns the value of the last command's batch, 0 where there is none.
-  // waited_for: see Queue::append().
+  // Returns the value of the last command's batch, 0 if there are no commands. waited_for: see
+  // Queue::append().
   uint64_t submit(size_t queue, const std::byte* arguments, size_t bytes, size_t instance_count,
                   bool waited_for);
-  // The ticks of the list's timestamps, as its last submit to this queue has written them; none where it was
-  // never submitted there. Throws unless the device is done with it.
+  // The ticks of the list's timestamps, as written by its last submit to this queue; empty if there was none.
+  // Throws unless the device has written them.
   std::vector<uint64_t> timestamps(size_t queue);
 
  private:
   static constexpr size_t kSegmentLength = 256;
 
   struct Entry {
-    Command command;  // what depends on the submit is filled in by gather()
+    Command command;  // gather() fills in what depends on the submit
     size_t first_binding;
     size_t argument_offset;
     size_t argument_size;
   };
   struct CachedSegment {
-    std::unique_ptr<Segment> segment;  // null until the arguments have been seen twice
+    std::unique_ptr<Segment> segment;  // null until the same arguments were submitted twice
     std::vector<std::byte> arguments;
     bool seen = false;
   };
-  // What is kept for each queue.
+  // The state of the list on one queue.
   struct Cache {
     std::vector<CachedSegment> segments;
     std::unique_ptr<Queries> queries;
-    size_t stamped = 0;  // timestamps of the last submit
+    size_t written_timestamps = 0;  // timestamps in the last submit
   };
 
   void add(const Command& command, const Binding* bindings);
@@ -103,11 +103,11 @@ class CommandList {
   std::mutex mutex_;
   std::vector<Entry> entries_;
   std::vector<Binding> bindings_;
-  std::atomic<size_t> instance_size_{0};  // these two are asked for while others record or reset
+  std::atomic<size_t> instance_size_{0};  // these two are read while other threads record or reset
   std::atomic<size_t> length_{0};
   std::vector<SharedUse> shared_uses_;
-  uint64_t born_ = Data::next_id();         // data from this one on were made for this list
-  std::unordered_set<uint64_t> renewable_;  // of them, those that dispatches have used
+  uint64_t creation_id_ = Data::next_id();  // data with this id or a larger one were created for this list
+  std::unordered_set<uint64_t> renewable_;  // those of them that dispatches have used
   uint32_t timestamp_count_ = 0;
   std::vector<Cache> cache_;       // by queue
   std::vector<Command> gathered_;  // scratch of submit_segment

@@ -13,9 +13,9 @@ namespace vkd {
 namespace {
 
 constexpr VkDeviceSize kLargestPart = VkDeviceSize{8} << 20;
-constexpr VkDeviceSize kLargestMovedPart = VkDeviceSize{16} << 20;  // by threads that first have to wake
+constexpr VkDeviceSize kLargestMovedPart = VkDeviceSize{16} << 20;  // the copying threads must be woken first
 constexpr VkDeviceSize kSmallestPart = VkDeviceSize{1} << 20;
-constexpr VkDeviceSize kFewParts = 8;  // with fewer one device mostly waits for the other
+constexpr VkDeviceSize kFewParts = 8;  // with fewer, one device mostly waits for the other
 constexpr VkDeviceSize kSmallBlock = DevicePages::kAlignment;
 
 VkDeviceSize part_size(VkDeviceSize size, VkDeviceSize largest) {
@@ -25,7 +25,7 @@ VkDeviceSize part_size(VkDeviceSize size, VkDeviceSize largest) {
 
 }  // namespace
 
-// What both devices reach, or two blocks between which the host copies.
+// Memory that both devices import, or two memories between which the host copies.
 class Crossing::Block final : public Data {
  public:
   struct Common {};
@@ -47,15 +47,15 @@ class Crossing::Block final : public Data {
     pages_.reset();
   }
   const char* noun() const noexcept override { return "memory between devices"; }
-  bool one_memory() const noexcept override { return true; }  // a failure of the one is the other's
+  bool shares_memory() const noexcept override { return true; }  // a failure of one side affects the other
   VkDeviceSize size() const noexcept override { return source_.size(); }
 
-  bool common() const noexcept { return pages_.has_value(); }
+  bool is_shared_by_devices() const noexcept { return pages_.has_value(); }
   VkBuffer source() const noexcept { return source_.handle(); }
   VkBuffer target() const noexcept { return target_.handle(); }
   void move(VkDeviceSize size) const { copy_bytes(target_.mapped(), source_.mapped(), size); }
 
-  Batch::Wait emptied{nullptr, 0};  // null: nobody has used it
+  Batch::Wait emptied{nullptr, 0};  // null: never used
 
  private:
   std::optional<DevicePages> pages_;
@@ -71,12 +71,12 @@ Crossing::Crossing(size_t queue_count, Device& source, Device& target, Graveyard
 
 Crossing::~Crossing() = default;
 
-// Under mutex_.
+// Requires mutex_.
 VkDeviceSize Crossing::largest_part() const noexcept {
   return imports_ ? kLargestPart : kLargestMovedPart;
 }
 
-// Under mutex_.
+// Requires mutex_.
 Crossing::Block& Crossing::take_block(VkDeviceSize size) {
   std::unique_ptr<Block>& block = blocks_[std::exchange(next_, (next_ + 1) % kBlocks)];
   if (block && block->size() >= size) {
@@ -90,7 +90,7 @@ Crossing::Block& Crossing::take_block(VkDeviceSize size) {
     try {
       block = std::make_unique<Block>(queue_count_, source_, target_, room, Block::Common{});
     } catch (const Error&) {
-      imports_ = false;  // some drivers do not take the same pages twice
+      imports_ = false;  // some drivers cannot import the same pages twice
     }
   }
   if (!block) {
@@ -99,7 +99,7 @@ Crossing::Block& Crossing::take_block(VkDeviceSize size) {
   return *block;
 }
 
-// Under mutex_.
+// Requires mutex_.
 Crossing::Part Crossing::fill(Buffer& buffer, VkDeviceSize offset, VkDeviceSize size, Queue& from) {
   Block& block = take_block(size);
   std::vector<Batch::Wait> emptied;
@@ -110,19 +110,19 @@ Crossing::Part Crossing::fill(Buffer& buffer, VkDeviceSize offset, VkDeviceSize 
   return {&block, offset, size, from.transfer(copy, std::move(emptied), true)};
 }
 
-// Under mutex_.
+// Requires mutex_.
 void Crossing::pass_on(const Part& part, Buffer& buffer, Queue& to) {
   Block& block = *part.block;
-  if (!block.common()) {
+  if (!block.is_shared_by_devices()) {
     part.filled.queue->wait(part.filled.value, kForever);
     block.move(part.size);
   }
   const Copy copy{&buffer, part.offset, block.target(), 0, part.size, true, &block, nullptr};
   block.emptied = to.transfer(copy, {part.filled}, part.offset == 0);
-  if (given_.full()) {
-    given_.pop_front();  // it was waited for: the caller is passing on what was filled after it
+  if (pending_.full()) {
+    pending_.pop_front();  // already submitted: a later part was waited for
   }
-  given_.push_back(block.emptied);
+  pending_.push_back(block.emptied);
 }
 
 void Crossing::copy(Buffer& buffer, Queue& from, Queue& to) {
@@ -130,14 +130,15 @@ void Crossing::copy(Buffer& buffer, Queue& from, Queue& to) {
   std::unique_lock lock(mutex_);
   const VkDeviceSize most = part_size(buffer.size(), largest_part());
   for (VkDeviceSize offset = 0; offset < buffer.size(); offset += most) {
-    while (filled.empty() && given_.size() >= kMostGiven) {
-      const Batch::Wait oldest = given_.pop_front();
+    while (filled.empty() && pending_.size() >= kMostPending) {
+      const Batch::Wait oldest = pending_.pop_front();
       lock.unlock();
       oldest.queue->submit_up_to(oldest.value);
       lock.lock();
     }
     filled.push_back(fill(buffer, offset, std::min(most, buffer.size() - offset), from));
-    while (!filled.empty() && (filled.front().block->common() || filled.size() > kFilledAhead)) {
+    while (!filled.empty() &&
+           (filled.front().block->is_shared_by_devices() || filled.size() > kFilledAhead)) {
       pass_on(filled.pop_front(), buffer, to);
     }
   }

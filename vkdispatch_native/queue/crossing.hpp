@@ -1,8 +1,8 @@
-// Copies between two devices, in parts, through memory of the host that one fills while the other empties it.
+// Copies between two devices, in parts, through host memory that one device fills while the other empties it.
 //
-// Where both devices import pages of the host, a block is one memory for both, and nobody waits: the queues'
-// threads, which wait for other devices, pass the parts on. Elsewhere the caller does, and copies them from
-// memory of the one to memory of the other.
+// If both devices can import host pages, a block is one memory for both and the caller never waits: the
+// queues' threads, which wait for other devices, submit the parts. Otherwise the caller waits and copies each
+// part from one device's memory to the other's.
 #pragma once
 
 #include <array>
@@ -21,14 +21,14 @@ class Crossing {
   Crossing(const Crossing&) = delete;
   Crossing& operator=(const Crossing&) = delete;
 
-  // Copies what `from`, of the one device, has of a buffer to what `to`, of the other, has of it.
+  // Copies a buffer from the copy of `from`, on one device, to the copy of `to`, on the other.
   void copy(Buffer& buffer, Queue& from, Queue& to);
   void free_idle_memory() noexcept;
 
  private:
   static constexpr size_t kBlocks = 4;
-  static constexpr size_t kFilledAhead = 2;  // where the caller passes them on
-  static constexpr size_t kMostGiven = 64;   // parts that nobody has submitted: each is a batch
+  static constexpr size_t kFilledAhead = 2;   // if the caller copies the parts
+  static constexpr size_t kMostPending = 64;  // unsubmitted parts: each is a batch
 
   class Block;
   struct Part {
@@ -50,7 +50,7 @@ class Crossing {
   std::array<std::unique_ptr<Block>, kBlocks> blocks_;
   size_t next_ = 0;
   bool imports_;
-  FixedRing<Batch::Wait, kMostGiven + kBlocks> given_;  // the ends of the last parts
+  FixedRing<Batch::Wait, kMostPending + kBlocks> pending_;  // when the last parts end
 };
 
 }  // namespace vkd

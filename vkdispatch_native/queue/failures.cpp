@@ -23,7 +23,7 @@ void Failures::add(uint64_t batch, const FailurePtr& failure) {
   any_.store(true, std::memory_order_release);
 }
 
-// A resolved one where there is any: the others still have data that are wrong.
+// Prefers a resolved failure: the others' data are still invalid.
 void Failures::forget_oldest() {
   const auto resolved = std::find_if(entries_.begin(), entries_.end(),
                                      [](const Entry& entry) { return !entry.failure->unresolved(); });
@@ -37,7 +37,7 @@ void Failures::raise(uint64_t before, uint64_t last, bool unresolved) {
     for (const Entry& entry : entries_) {
       if (entry.first <= last && entry.last > before && (!unresolved || entry.failure->unresolved())) {
         found = found ? found : entry.failure;
-        entry.failure->told.store(true);  // with the first: one wait is not to fail for each batch in turn
+        entry.failure->reported.store(true);  // with the first: one wait reports all of them
       }
     }
   }

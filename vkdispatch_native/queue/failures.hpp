@@ -1,4 +1,4 @@
-// Which batches of a queue did not run, or left out commands that needed what others had not written.
+// Which batches of a queue failed, or skipped commands because data they need was not written.
 #pragma once
 
 #include <atomic>
@@ -14,13 +14,13 @@ class Failures {
  public:
   void add(uint64_t batch, const FailurePtr& failure);
 
-  // Throws the first failure up to a batch that is unresolved: for whoever waits for all work until there.
+  // Throws the first unresolved failure up to batch `last`. For calls that wait for all work until then.
   void check(uint64_t last) {
     if (any_.load(std::memory_order_acquire)) {
       raise(0, last, true);
     }
   }
-  // Throws a failure of the batches after `before` up to `last`: for whoever waits for what was in them.
+  // Throws a failure of the batches after `before` up to `last`. For calls that wait for these batches.
   void check(uint64_t before, uint64_t last) {
     if (any_.load(std::memory_order_acquire)) {
       raise(before, last, false);

@@ -15,17 +15,17 @@ bool Graveyard::finished(const Resource& resource) noexcept {
     }
     return true;
   } catch (const Error&) {
-    return false;  // a lost device: Engine::close clears up
+    return false;  // a lost device: Engine::close destroys everything
   }
 }
 
 void Graveyard::retire(std::unique_ptr<Resource> resource) noexcept {
   if (!holds_.none() || !finished(*resource)) {
-    bury(std::move(resource));
+    defer(std::move(resource));
   }
 }
 
-void Graveyard::bury(std::unique_ptr<Resource> resource) noexcept {
+void Graveyard::defer(std::unique_ptr<Resource> resource) noexcept {
   std::lock_guard lock(mutex_);
   waiting_.push_back({std::move(resource), holds_.turns()});
   count_.store(waiting_.size(), std::memory_order_relaxed);
@@ -35,10 +35,10 @@ void Graveyard::sweep() noexcept {
   if (empty()) {
     return;
   }
-  std::vector<Waiting> dead;  // destroyed after the lock is given up
+  std::vector<Waiting> dead;  // destroyed after the lock is released
   std::lock_guard lock(mutex_);
-  // Looked at before the last uses: who has left has noted them.
-  const bool nobody = holds_.none();
+  // Read this before the last uses: a thread that has ended its hold has recorded its uses.
+  const bool no_holds = holds_.none();
   holds_.turn();
   const uint64_t turns = holds_.turns();
   try {
@@ -46,10 +46,10 @@ void Graveyard::sweep() noexcept {
       completed_[queue] = timelines_[queue] != nullptr ? timelines_[queue]->completed() : ~uint64_t{0};
     }
   } catch (const Error&) {
-    return;  // a lost device: Engine::close clears up
+    return;  // a lost device: Engine::close destroys everything
   }
   auto first = std::partition(waiting_.begin(), waiting_.end(), [&](const Waiting& each) {
-    if (!nobody && turns < each.turns + 2) {
+    if (!no_holds && turns < each.turns + 2) {
       return true;
     }
     for (size_t queue = 0; queue < completed_.size(); ++queue) {

@@ -1,4 +1,4 @@
-// Resources that nobody refers to any more, kept until the device has finished with them.
+// Unreferenced resources, kept until the device has finished using them.
 #pragma once
 
 #include <array>
@@ -12,12 +12,12 @@
 
 namespace vkd {
 
-// Threads that are about to append commands which point at resources. What is retired while one of them is
-// there stays until it has left; how many come after it does not matter: newcomers are counted apart from
-// those who are waited for.
+// Counts the threads that are about to append commands with pointers to resources. A resource retired
+// meanwhile is kept until those threads are done. Threads that begin later are counted separately, so they
+// cannot delay its destruction.
 class Holds {
  public:
-  unsigned begin() noexcept {  // give the number to end()
+  unsigned begin() noexcept {  // pass the result to end()
     const unsigned side = side_.load() & 1;
     counts_[side].fetch_add(1);
     return side;
@@ -25,8 +25,8 @@ class Holds {
   void end(unsigned side) noexcept { counts_[side].fetch_sub(1); }
   bool none() const noexcept { return counts_[0].load() == 0 && counts_[1].load() == 0; }
 
-  // Once both sides have been seen empty, all who were there at first have left. One thread at a time calls
-  // turn(): when those who are waited for have left, the others' turn has come.
+  // Once both sides have been empty, all threads counted at first have ended. Only one thread may call turn()
+  // at a time: when the side that is waited for is empty, it switches to the other one.
   void turn() noexcept {
     const uint64_t side = side_.load();
     if (counts_[(side + 1) & 1].load() == 0) {
@@ -42,25 +42,24 @@ class Holds {
 
 class Graveyard {
  public:
-  // timelines: one for each queue, in the order of Resource's queue indices; null where there is no
-  // queue.
+  // timelines: one per queue, in the order of Resource's queue indices; null if there is no queue.
   Graveyard(std::vector<Timeline*> timelines, Holds& holds)
       : timelines_(std::move(timelines)), completed_(timelines_.size()), holds_(holds) {}
 
   void retire(std::unique_ptr<Resource> resource) noexcept;  // never blocks
-  void bury(std::unique_ptr<Resource> resource) noexcept;    // the same, and leaves destroying it to sweep()
-  bool finished(const Resource& resource) noexcept;  // the device is done with it, for all that is known
-  void sweep() noexcept;                             // destroys what the device is done with
+  void defer(std::unique_ptr<Resource> resource) noexcept;   // the same, but sweep() destroys it
+  bool finished(const Resource& resource) noexcept;  // whether the device is known to have finished using it
+  void sweep() noexcept;                             // destroys what the device has finished using
   class Pause;
   bool empty() const noexcept { return count_.load(std::memory_order_relaxed) == 0; }
   size_t size() const noexcept { return count_.load(std::memory_order_relaxed); }
-  // Everything that is left: the device must be idle or lost.
+  // Everything that is left. The device must be idle or lost.
   std::vector<std::unique_ptr<Resource>> take() noexcept;
 
  private:
   struct Waiting {
     std::unique_ptr<Resource> resource;
-    uint64_t turns;  // of holds_, when it was retired
+    uint64_t turns;  // of holds_, when the resource was retired
   };
 
   std::vector<Timeline*> timelines_;
@@ -71,7 +70,7 @@ class Graveyard {
   Holds& holds_;
 };
 
-// Nothing is destroyed while there is one.
+// Prevents any destruction during its lifetime.
 class Graveyard::Pause {
  public:
   explicit Pause(Graveyard& graveyard)

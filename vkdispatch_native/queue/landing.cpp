@@ -22,9 +22,9 @@ int Landing::take() {
 
 void Landing::give_back(int part, uint64_t value) noexcept {
   std::lock_guard lock(mutex_);
-  Part& given = parts_[static_cast<size_t>(part)];
-  given.taken = false;
-  given.value = value;
+  Part& returned = parts_[static_cast<size_t>(part)];
+  returned.taken = false;
+  returned.value = value;
 }
 
 }  // namespace vkd

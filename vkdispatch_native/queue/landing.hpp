@@ -1,7 +1,7 @@
-// Host memory that small reads land in.
+// Host memory that receives small reads.
 //
-// A part is held from the command that fills it until the user's array has the contents, a time in which
-// nobody holds a lock: whoever waits for the device may be interrupted.
+// A part is in use from the command that fills it until its contents are in the user's array. No lock is held
+// meanwhile, since a thread that waits for the device may be interrupted.
 #pragma once
 
 #include <array>
@@ -20,8 +20,8 @@ class Landing {
 
   Landing(Device& device, Timeline& timeline) : device_(device), timeline_(timeline) {}
 
-  int take();  // the number of a part that nobody uses, or kNone
-  // The part is free once the device has passed `value`, its last user.
+  int take();  // returns a free part, or kNone
+  // Frees the part once the device has passed `value`, its last use.
   void give_back(int part, uint64_t value) noexcept;
   Poison& poison(int part) noexcept { return parts_[static_cast<size_t>(part)].poison; }
 
@@ -40,7 +40,7 @@ class Landing {
   Device& device_;
   Timeline& timeline_;
   std::mutex mutex_;
-  Memory memory_;  // made by the first read
+  Memory memory_;  // allocated by the first read
   std::array<Part, kParts> parts_{};
 };
 

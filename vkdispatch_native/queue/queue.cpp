@@ -13,15 +13,16 @@ namespace vkd {
 
 namespace {
 
-// The thread naps between looks while a program keeps appending: waking it costs the appender a system call.
+// The thread naps between checks while a program keeps appending: waking it costs a system call.
 constexpr std::chrono::microseconds kNap{50};
 constexpr int kNapsBeforeSleep = 20;
 constexpr std::chrono::seconds kLongSleep{10};
-constexpr uint64_t kBatchesInFlight = 1;  // while one runs the next one gathers
+constexpr uint64_t kBatchesInFlight = 1;  // one runs while the next gathers commands
 
-constexpr VkDeviceSize kLargeCopy = VkDeviceSize{1} << 20;  // who waits for it shall not wait for others, too
+// A copy of this size closes its batch, so that waiting for it never includes later commands.
+constexpr VkDeviceSize kLargeCopy = VkDeviceSize{1} << 20;
 
-// The last command of a queue that one which reads or writes the data must not overtake.
+// The last command of a queue that a command which reads or writes the data must not overtake.
 uint64_t before(const Data& data, bool writes, size_t slot) noexcept {
   return writes ? data.last_use(slot) : data.last_write(slot);
 }
@@ -35,7 +36,7 @@ uint64_t before(const AnyCommand& command, size_t slot) noexcept {
   return value;
 }
 
-// Notes that a batch uses what a command needs, reads and writes.
+// Records that a batch uses everything that a command needs, reads and writes.
 template <typename AnyCommand>
 void mark(const AnyCommand& command, size_t slot, uint64_t value) noexcept {
   for_each_need(command, [&](Resource& resource) { resource.mark_read(slot, value); });
@@ -91,7 +92,7 @@ Batch& Queue::open_batch() {
   return *batches_.back();
 }
 
-// Always a new batch: others may wait for the open one already, and so in the end for themselves.
+// Always starts a new batch: others may already wait for the open one, so it could end up waiting for itself.
 uint64_t Queue::append_waits(std::vector<Batch::Wait> waits) {
   std::lock_guard lock(mutex_);
   if (waits.empty()) {
@@ -104,12 +105,12 @@ uint64_t Queue::append_waits(std::vector<Batch::Wait> waits) {
   return batch.value;
 }
 
-void Queue::pair_with(const std::vector<Queue*>& twins) {
-  for (size_t i = 0; i < twins.size(); ++i) {
-    peers_[i].queue = twins[i];
-    twins[i]->peers_[0] = {this, 0, kForever};
-    if (twins.size() > 1) {
-      twins[i]->peers_[1] = {twins[1 - i], 0, kForever};
+void Queue::pair_with(const std::vector<Queue*>& transfer_queues) {
+  for (size_t i = 0; i < transfer_queues.size(); ++i) {
+    peers_[i].queue = transfer_queues[i];
+    transfer_queues[i]->peers_[0] = {this, 0, kForever};
+    if (transfer_queues.size() > 1) {
+      transfer_queues[i]->peers_[1] = {transfer_queues[1 - i], 0, kForever};
     }
   }
 }
@@ -117,7 +118,7 @@ void Queue::pair_with(const std::vector<Queue*>& twins) {
 template <typename Before>
 void Queue::follow_peers(Before before_slot, bool started) {
   for (Peer& peer : peers_) {
-    if (peer.followed >= peer.given) {
+    if (peer.followed >= peer.last_value) {
       continue;
     }
     const uint64_t value = before_slot(peer.queue->slot_);
@@ -144,7 +145,7 @@ uint64_t Queue::add(const AnyCommand& command) {
   Batch& batch = open_batch();
   batch.add(command);
   mark(command, slot_, batch.value);
-  return added(batch);
+  return count_command(batch);
 }
 
 uint64_t Queue::add(const Copy& copy, std::vector<Batch::Wait> waits, bool renews) {
@@ -160,7 +161,7 @@ uint64_t Queue::add(const Copy& copy, std::vector<Batch::Wait> waits, bool renew
   }
   batch.add(copy);
   mark(copy, slot_, batch.value);
-  return added(batch);
+  return count_command(batch);
 }
 
 uint64_t Queue::append(const Dispatch& dispatch) {
@@ -181,7 +182,7 @@ uint64_t Queue::append(const std::vector<Command>& commands, bool waited_for) {
   return value;
 }
 
-uint64_t Queue::added(Batch& batch) {
+uint64_t Queue::count_command(Batch& batch) {
   gathered_.fetch_add(1, std::memory_order_relaxed);
   commands_.fetch_add(1, std::memory_order_relaxed);
   return batch.value;
@@ -189,7 +190,7 @@ uint64_t Queue::added(Batch& batch) {
 
 void Queue::add_renewal(Batch& batch, Data& data) {
   batch.add(Renewal{&data, ~uint32_t{0}, ~uint32_t{0}});
-  gathered_.fetch_add(1, std::memory_order_relaxed);  // not a command, but finishing the batch subtracts it
+  gathered_.fetch_add(1, std::memory_order_relaxed);  // not a command, but subtracted when the batch ends
 }
 
 uint64_t Queue::append(Segment& segment, bool waited_for) {
@@ -201,7 +202,7 @@ uint64_t Queue::append(Segment& segment, bool waited_for) {
   if (!waited_for) {
     wake();
   }
-  return added(batch);
+  return count_command(batch);
 }
 
 uint64_t Queue::append(Image& image) {
@@ -210,7 +211,7 @@ uint64_t Queue::append(Image& image) {
   batch.add(image);
   image.mark_write(slot_, batch.value);
   wake();
-  return added(batch);
+  return count_command(batch);
 }
 
 uint64_t Queue::append_copy(const Copy& copy) {
@@ -230,11 +231,11 @@ uint64_t Queue::append(const Renewal& renewal) {
   Batch& batch = open_batch();
   batch.add(renewal);
   renewal.data->mark_read(slot_, batch.value);
-  return added(batch);
+  return count_command(batch);
 }
 
 void Queue::renew_after_all(Data& data) {
-  // Those that were settled have poisoned it by now.
+  // Submitted or failed batches have poisoned it already.
   if (data.last_write(slot_) <= submitted_.load(std::memory_order_acquire)) {
     return;
   }
@@ -245,9 +246,9 @@ void Queue::renew_after_all(Data& data) {
   wake();
 }
 
-Queue& Queue::mover(bool to_buffer) noexcept {
-  Queue* twin = peers_[!to_buffer && peers_[1].queue != nullptr ? 1 : 0].queue;
-  return twin != nullptr ? *twin : *this;
+Queue& Queue::transfer_queue(bool to_buffer) noexcept {
+  Queue* transfer = peers_[!to_buffer && peers_[1].queue != nullptr ? 1 : 0].queue;
+  return transfer != nullptr ? *transfer : *this;
 }
 
 Point Queue::transfer(const Copy& copy) {
@@ -256,35 +257,34 @@ Point Queue::transfer(const Copy& copy) {
 }
 
 Batch::Wait Queue::transfer(const Copy& copy, std::vector<Batch::Wait> waits, bool renews) {
-  Queue& twin = mover(copy.to_buffer);
-  // Nothing may come between looking at what this queue does with the buffer and noting what the twin will
-  // do.
+  Queue& transfer = transfer_queue(copy.to_buffer);
+  // Hold the lock between reading this queue's uses of the buffer and recording the copy.
   std::lock_guard lock(mutex_);
-  std::unique_lock<std::mutex> twin_lock;
-  if (&twin != this) {
-    // The twin shall not wait for what this queue is given later.
+  std::unique_lock<std::mutex> transfer_lock;
+  if (&transfer != this) {
+    // The transfer queue must not wait for later work of this queue.
     sealed_ = std::max(sealed_, before(copy, slot_));
-    twin_lock = std::unique_lock(twin.mutex_);
+    transfer_lock = std::unique_lock(transfer.mutex_);
   }
-  const uint64_t value = twin.add(copy, std::move(waits), renews);
-  twin.wake();
+  const uint64_t value = transfer.add(copy, std::move(waits), renews);
+  transfer.wake();
   if (copy.size >= kLargeCopy) {
-    twin.sealed_ = value;
+    transfer.sealed_ = value;
   }
   for (Peer& peer : peers_) {
-    if (peer.queue == &twin) {
-      peer.given = value;
+    if (peer.queue == &transfer) {
+      peer.last_value = value;
     }
   }
-  return {&twin, value};
+  return {&transfer, value};
 }
 
-std::vector<Point> Queue::work_given() {
+std::vector<Point> Queue::work_points() {
   std::lock_guard lock(mutex_);
   std::vector<Point> points = {{slot_, next_value_ - 1}};
   for (const Peer& peer : peers_) {
     if (peer.queue != nullptr) {
-      points.push_back({peer.queue->slot_, peer.given});
+      points.push_back({peer.queue->slot_, peer.last_value});
     }
   }
   return points;
@@ -307,41 +307,41 @@ uint64_t Queue::next_point() {
   return open ? batches_.back()->value : next_value_;
 }
 
-void Queue::push_out(uint64_t value, Patience patience) {
+void Queue::submit_batches(uint64_t value, Patience patience) {
   while (submitted_.load(std::memory_order_acquire) < value && submit_next(patience)) {
   }
 }
 
-// Whether a batch of this queue's can be waited for by one that `device` is given now.
+// Whether a batch appended on `device` now may wait for this batch.
 bool Queue::is_ahead(uint64_t value, const Device& device) {
   return &device == &device_ ? submitted_.load(std::memory_order_acquire) >= value : timeline_.passed(value);
 }
 
 void Queue::flush(uint64_t value) {
   shared_.ending.check();
-  push_out(value, Patience::caller);
+  submit_batches(value, Patience::caller);
   raise_failures(value);
 }
 
 uint64_t Queue::backlog() {
-  const uint64_t given = last_value();
-  return given - std::min(given, timeline_.completed());
+  const uint64_t last = last_value();
+  return last - std::min(last, timeline_.completed());
 }
 
 bool Queue::wait(uint64_t value, uint64_t timeout_ns) {
-  // Where there is a limit, what would have to wait before it can be submitted is left to the queue's thread.
-  push_out(value, timeout_ns == kForever ? Patience::caller : Patience::none);
+  // With a timeout, batches that would have to wait before their submit are left to the queue's thread.
+  submit_batches(value, timeout_ns == kForever ? Patience::caller : Patience::none);
   if (submitted_.load(std::memory_order_acquire) < value) {
-    rouse();
+    notify_worker();
   }
-  const bool in_time = reach(value, timeout_ns, true);
+  const bool in_time = wait_until(value, timeout_ns, true);
   graveyard_.sweep();
   return in_time;
 }
 
-// In slices: a batch that is not submitted yet may fail, another thread may see that the device is lost, and
-// the caller may be interrupted.
-bool Queue::reach(uint64_t value, uint64_t timeout_ns, bool interruptible) {
+// Waits in slices: an unsubmitted batch may fail, another thread may find that the device is lost, and the
+// caller may be interrupted.
+bool Queue::wait_until(uint64_t value, uint64_t timeout_ns, bool interruptible) {
   constexpr uint64_t slice = kSlice.count();
   const int64_t begin = timeout_ns > slice && timeout_ns != kForever ? host_now() : 0;
   uint64_t left = timeout_ns;
@@ -376,24 +376,23 @@ bool Queue::reach(uint64_t value, uint64_t timeout_ns, bool interruptible) {
   }
 }
 
-void Queue::rouse() noexcept {
+void Queue::notify_worker() noexcept {
   std::lock_guard lock(mutex_);
   wake();
 }
 
-void Queue::tidy() noexcept {
+void Queue::request_sweep() noexcept {
   std::lock_guard lock(mutex_);
-  tidy_ = true;
+  sweep_requested_ = true;
   wake();
 }
 
-// A driver's first allocation of memory that the host caches takes it milliseconds: better now than at a
-// read.
+// A driver's first allocation of cached host memory takes milliseconds, so make it now instead of at a read.
 void Queue::prepare_downloads() noexcept {
   try {
     std::lock_guard lock(download_mutex_);
     download_ring_.take(1);
-  } catch (...) {  // the read that needs it will say so
+  } catch (...) {  // the read that needs it reports the error
   }
 }
 
@@ -402,14 +401,14 @@ void Queue::run() noexcept {
     prepare_downloads();
   }
   std::unique_lock lock(mutex_);
-  auto awake = [this] { return stop_ || tidy_ || !batches_.empty(); };
+  auto should_wake = [this] { return stop_ || sweep_requested_ || !batches_.empty(); };
   while (!shared_.ending.hung()) {
-    for (int nap = 0; nap < kNapsBeforeSleep && !awake(); ++nap) {
+    for (int nap = 0; nap < kNapsBeforeSleep && !should_wake(); ++nap) {
       wake_.wait_for(lock, kNap);
     }
     asleep_ = true;
     const std::chrono::nanoseconds sleep = shared_.timeout_ns != 0 ? kSlice : kLongSleep;
-    while (!wake_.wait_for(lock, sleep, awake) && !shared_.ending.hung()) {
+    while (!wake_.wait_for(lock, sleep, should_wake) && !shared_.ending.hung()) {
       lock.unlock();
       drop_spare_pages(kLongSleep);
       watch_time();
@@ -421,28 +420,28 @@ void Queue::run() noexcept {
     }
     do_work(lock);
   }
-  has_left_ = true;
-  left_.notify_all();
+  has_ended_ = true;
+  ended_.notify_all();
 }
 
 void Queue::do_work(std::unique_lock<std::mutex>& lock) {
   const bool work = !batches_.empty();
   if (!work) {
-    tidy_ = false;  // else once more, after the batch that is about to go
+    sweep_requested_ = false;  // otherwise again, after the next batch
   }
   lock.unlock();
   try {
-    // With work at hand one batch may still run while the next gathers; without, the thread is here to clear
-    // up.
+    // If there are batches, one may still run while the next gathers commands. Otherwise the thread waits in
+    // order to sweep.
     const uint64_t submitted = submitted_.load();
-    reach(work ? submitted - std::min(submitted, kBatchesInFlight) : submitted, kForever, false);
+    wait_until(work ? submitted - std::min(submitted, kBatchesInFlight) : submitted, kForever, false);
   } catch (const Error&) {
-    // The device is lost: what is gathered fails.
+    // The device is lost: gathered batches fail.
   }
   try {
     submit_next(Patience::thread);
   } catch (const Error&) {
-    // It hangs: whoever asks for the work is told.
+    // The device hangs: callers that need the work get the error.
   }
   graveyard_.sweep();
   lock.lock();
@@ -457,7 +456,7 @@ void Queue::stop() noexcept {
 void Queue::join(bool interruptible) {
   if (thread_.joinable()) {
     std::unique_lock lock(mutex_);
-    while (!left_.wait_for(lock, kSlice, [this] { return has_left_; })) {
+    while (!ended_.wait_for(lock, kSlice, [this] { return has_ended_; })) {
       lock.unlock();
       if (interruptible) {
         check_signals();
@@ -469,9 +468,9 @@ void Queue::join(bool interruptible) {
   }
   if (!shared_.ending.reached()) {
     try {
-      reach(submitted_.load(), kForever, interruptible);
+      wait_until(submitted_.load(), kForever, interruptible);
     } catch (const Error&) {
-      // The devices are asked themselves before anything is destroyed.
+      // The devices are checked before anything is destroyed.
     }
   }
 }

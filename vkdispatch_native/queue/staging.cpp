@@ -6,7 +6,7 @@ namespace vkd {
 
 namespace {
 
-constexpr VkDeviceSize kAlignment = 768;  // of three channels too: copies of images start at whole texels
+constexpr VkDeviceSize kAlignment = 768;  // also divisible by three: image copies start at whole texels
 
 }  // namespace
 
@@ -33,7 +33,7 @@ uint64_t StagingRing::busy_until() const noexcept {
 
 uint64_t StagingRing::busy_until(VkDeviceSize size) const noexcept {
   if (fits(size) || blocks_.size() < kBlocks) {
-    return 0;  // the rest of a block is free: its users lie before the offset
+    return 0;  // the rest of a block is free: its uses lie before the offset
   }
   return blocks_[(current_ + 1) % blocks_.size()].value;
 }
@@ -41,7 +41,7 @@ uint64_t StagingRing::busy_until(VkDeviceSize size) const noexcept {
 StagingSlice StagingRing::take(VkDeviceSize size) {
   if (!fits(size)) {
     if (blocks_.size() < kBlocks) {
-      // The first of other allocations is of 32 MiB or more, which take a driver milliseconds to pin.
+      // Other allocations start with 32 MiB or more, which takes a driver milliseconds to pin.
       blocks_.push_back({Memory(device_, block_size_, use_, true), 0});
       current_ = blocks_.size() - 1;
     } else {

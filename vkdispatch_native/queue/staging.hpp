@@ -1,4 +1,4 @@
-// A ring of pinned host memory between user arrays and memory that only the device reaches.
+// A ring of pinned host memory between user arrays and memory that only the device can access.
 #pragma once
 
 #include <vector>
@@ -22,21 +22,21 @@ class StagingRing {
 
   StagingRing(Device& device, MemoryUse use) : device_(device), use_(use) {}
 
-  // Makes blocks that suit a copy of so many bytes; only when the device is done with all of them.
+  // Allocates blocks suitable for a copy of this size. The device must have finished using the old ones.
   void resize_for(VkDeviceSize size);
   bool suits(VkDeviceSize size) const noexcept { return size <= kFewBytes || block_size_ == kLargeBlock; }
-  uint64_t busy_until() const noexcept;  // the timeline value of the last user of any block
+  uint64_t busy_until() const noexcept;  // the timeline value of the last use of any block
   VkDeviceSize block_size() const noexcept { return block_size_; }
-  Poison& poison() noexcept { return poison_; }  // of the copies to it that are under way
-  void free() noexcept;                          // only when the device is done with all of them
+  Poison& poison() noexcept { return poison_; }  // of its copies in progress
+  void free() noexcept;                          // the device must have finished using all blocks
 
-  // The timeline value to wait for before the slice that take(size) would hand out may be overwritten.
+  // The timeline value to wait for before the slice that take(size) would return may be overwritten.
   uint64_t busy_until(VkDeviceSize size) const noexcept;
   StagingSlice take(VkDeviceSize size);  // at most one block
   void in_use(const StagingSlice& slice, uint64_t value) noexcept { blocks_[slice.block].value = value; }
 
  private:
-  // Most programs move little: large blocks are for those that do not.
+  // Most programs copy little, so large blocks are only used for large copies.
   static constexpr VkDeviceSize kSmallBlock = VkDeviceSize{1} << 20;
   static constexpr VkDeviceSize kLargeBlock = VkDeviceSize{16} << 20;
   static constexpr VkDeviceSize kFewBytes = 4 * kSmallBlock;

@@ -1,4 +1,4 @@
-// How a queue records its batches and gives them to the device.
+// How a queue records and submits its batches.
 #include <algorithm>
 #include <chrono>
 #include <iterator>
@@ -14,17 +14,17 @@
 
 namespace vkd {
 
-// Under submit_mutex_: what the device has to pass before there is a frame for one submit more; 0: nothing.
+// Requires submit_mutex_. Returns the value that the device must pass before a frame is free; 0: none.
 uint64_t Queue::frame_needed() noexcept {
   try {
     const bool full = in_flight_.size() >= kMaxFrames && !timeline_.passed(in_flight_.front().batch->value);
     return full && !shared_.ending.reached() ? in_flight_.front().batch->value : 0;
   } catch (...) {
-    return 0;  // a lost device: the submit will say so
+    return 0;  // a lost device: the submit reports it
   }
 }
 
-// A frame that cannot be used again, or whose times cannot be read, is none of the next batch's business.
+// If a frame cannot be reused, or its times cannot be read, the next batch is not affected.
 std::unique_ptr<Frame> Queue::take_frame() {
   while (!in_flight_.empty() && timeline_.passed(in_flight_.front().batch->value)) {
     InFlight done = std::move(in_flight_.front());
@@ -46,9 +46,9 @@ std::unique_ptr<Frame> Queue::take_frame() {
   return frame;
 }
 
-// Under submit_mutex_. The device is done with the frame.
+// Requires submit_mutex_. The device must have finished the frame.
 void Queue::collect(InFlight& done) {
-  if (!done.frame->timed()) {
+  if (!done.frame->is_timed()) {
     return;
   }
   std::vector<TimedCommand> commands;
@@ -58,10 +58,10 @@ void Queue::collect(InFlight& done) {
     if (error.kind() == ErrorKind::device_lost) {
       lose(error);
     }
-    shared_.timings.note_failure(error);  // for who asks for the times
+    shared_.timings.note_failure(error);  // raised by the next query for times
   }
   for (TimedCommand& command : commands) {
-    // A barrier holds back the command but not the timestamp before it.
+    // A barrier delays the command, but not the timestamp before it.
     if (command.epoch != std::exchange(timed_epoch_, command.epoch)) {
       timed_floor_ = timed_end_;
     }
@@ -109,7 +109,7 @@ void Queue::record(Batch& batch, Frame& frame, bool timed) {
       command_buffers_.push_back(recorder.end());
     }
   };
-  bool host_reads = false;  // without a copy, of what the batch writes
+  bool host_reads = false;  // whether the host reads the batch's writes without a copy
   auto record = [&](const auto& command) {
     if (Poison::anywhere() && skip(command, batch.value)) {
       return;
@@ -154,10 +154,10 @@ void Queue::record(Batch& batch, Frame& frame, bool timed) {
         if (Poison::anywhere() && skip(*entry.segment, batch.value)) {
           break;
         }
-        if (shared_.unstarted_images.load(std::memory_order_relaxed) > 0) {
+        if (shared_.uninitialized_images.load(std::memory_order_relaxed) > 0) {
           begin();
           entry.segment->visit_images([&](Image& image) {
-            if (image.unstarted(index_)) {
+            if (image.uninitialized(index_)) {
               start_image(image, recorder);
             }
           });
@@ -182,7 +182,8 @@ void Queue::record(Batch& batch, Frame& frame, bool timed) {
   }
 }
 
-// Whether a command is left out, as it needs what was not written: what it would have written is not, either.
+// Whether a command is skipped because data it needs was not written. Then its own output is not written
+// either.
 template <typename AnyCommand>
 bool Queue::skip(const AnyCommand& command, uint64_t batch) {
   if (const FailurePtr failure = source_failure(command, slot_)) {
@@ -202,10 +203,10 @@ void Queue::renew(const Renewal& renewal) noexcept {
 
 template <typename AnyCommand>
 void Queue::start_images(const AnyCommand& command, Recorder& recorder) {
-  if (shared_.unstarted_images.load(std::memory_order_relaxed) > 0) {
+  if (shared_.uninitialized_images.load(std::memory_order_relaxed) > 0) {
     for_each_access(command, [&](Data& data, bool, bool) {
       Image* image = dynamic_cast<Image*>(&data);
-      if (image != nullptr && image->unstarted(index_)) {
+      if (image != nullptr && image->uninitialized(index_)) {
         start_image(*image, recorder);
       }
     });
@@ -235,7 +236,7 @@ void Queue::submit(std::unique_ptr<Batch>& batch) {
   for (const Batch::Wait& wait : batch->waits) {
     if (&wait.queue->device_ == &device_) {
       waited_for.push_back(wait.queue->timeline_.handle());
-      waited_values.push_back(wait.queue->timeline_.signalled_for(wait.value));
+      waited_values.push_back(wait.queue->timeline_.last_submitted(wait.value));
     }
   }
   const std::vector<VkPipelineStageFlags> stages(waited_for.size(), VK_PIPELINE_STAGE_ALL_COMMANDS_BIT);
@@ -252,12 +253,12 @@ void Queue::submit(std::unique_ptr<Batch>& batch) {
   info.signalSemaphoreCount = 1;
   info.pSignalSemaphores = &semaphore;
   if (shared_.timeout_ns != 0 && timeline_.completed() >= batch->value - 1) {
-    watched_since_ = host_now();  // it begins at once
+    watched_since_ = host_now();  // it begins immediately
   }
   started_images_.erase(std::remove_if(started_images_.begin(), started_images_.end(),
-                                       [this](const Image* image) { return !image->unstarted(index_); }),
+                                       [this](const Image* image) { return !image->uninitialized(index_); }),
                         started_images_.end());
-  // Once it is submitted the device may be done with it, and other threads destroy what it has used.
+  // After the submit, the device may finish it and other threads may destroy the images.
   std::optional<Graveyard::Pause> pause;
   if (!started_images_.empty()) {
     pause.emplace(graveyard_);
@@ -269,13 +270,13 @@ void Queue::submit(std::unique_ptr<Batch>& batch) {
   }
   const uint64_t value = batch->value;
   const size_t size = batch->size();
-  if (result == VK_SUCCESS || result == VK_ERROR_DEVICE_LOST) {  // where it is lost, it may have begun
+  if (result == VK_SUCCESS || result == VK_ERROR_DEVICE_LOST) {  // a lost device may have begun it
     in_flight_.push_back({std::move(frame), std::move(batch)});
   }
   check(result, "vkQueueSubmit");
   for (Image* image : started_images_) {
-    image->set_unstarted(index_, false);
-    shared_.unstarted_images.fetch_sub(1);
+    image->set_uninitialized(index_, false);
+    shared_.uninitialized_images.fetch_sub(1);
   }
   pause.reset();
   if (timed) {
@@ -284,13 +285,13 @@ void Queue::submit(std::unique_ptr<Batch>& batch) {
   }
 }
 
-// What the oldest batch waits for is submitted before it is: queues may share one of the device's, where a
-// wait for something submitted later would never end. Devices do not wait for each other: the host does it
-// for them. Nobody waits for a device with submit_mutex_ held: others, who must not wait, want it too.
+// Everything that the oldest batch waits for is submitted first: queues may share a VkQueue, where waiting
+// for a later submit would be a deadlock. Devices cannot wait for each other, so the host waits for them. No
+// thread waits for a device while it holds submit_mutex_: other threads need it and must not wait.
 bool Queue::submit_next(Patience patience) {
   const bool may_wait = patience != Patience::none;
   const bool interruptible = patience == Patience::caller;
-  uint64_t cleared = 0;  // the batch whose waits were seen to
+  uint64_t cleared = 0;  // the batch whose waits are done
   for (;;) {
     std::vector<Batch::Wait> waits;
     uint64_t needed = 0;
@@ -307,7 +308,7 @@ bool Queue::submit_next(Patience patience) {
         std::unique_ptr<Batch> batch = std::move(batches_.front());
         batches_.pop_front();
         lock.unlock();
-        settle(std::move(batch));
+        submit_or_fail(std::move(batch));
         return true;
       }
       if (needed == 0) {
@@ -319,23 +320,23 @@ bool Queue::submit_next(Patience patience) {
       if (!may_wait) {
         return false;
       }
-      reach(needed, kForever, interruptible);
+      wait_until(needed, kForever, interruptible);
     }
     for (const Batch::Wait& wait : waits) {
-      wait.queue->push_out(wait.value, patience);
+      wait.queue->submit_batches(wait.value, patience);
       if (!may_wait && !wait.queue->is_ahead(wait.value, device_)) {
         return false;
       }
       if (&wait.queue->device_ != &device_) {
-        wait.queue->reach(wait.value, kForever, interruptible);
+        wait.queue->wait_until(wait.value, kForever, interruptible);
       }
     }
   }
 }
 
-// A shortage of memory may pass when what is idle was given back: a batch fails at the second try.
-void Queue::settle(std::unique_ptr<Batch> batch) {
-  const Batch& settled = *batch;  // submit() moves it where it lives on
+// A memory shortage may pass after idle memory is freed: a batch fails only at the second attempt.
+void Queue::submit_or_fail(std::unique_ptr<Batch> batch) {
+  const Batch& settled = *batch;  // stays valid: submit() moves only the pointer
   const uint64_t value = batch->value;
   const size_t size = batch->size();
   for (bool tried = false;; tried = true) {
@@ -375,7 +376,7 @@ void Queue::recycle(std::unique_ptr<Batch> batch) {
   spare_batches_.push_back(std::move(batch));
 }
 
-// Under submit_mutex_. All that waits for the batch or needs what it should have written gets the error.
+// Requires submit_mutex_. Everything that waits for the batch or needs its output gets the error.
 void Queue::fail(const Batch& batch, const Error& error) {
   const std::string where = "queue " + std::to_string(index_) + ": ";
   const std::string work = describe_launches(batch);
@@ -384,12 +385,12 @@ void Queue::fail(const Batch& batch, const Error& error) {
   const auto poison_targets = [&](const auto& command) {
     for_each_target(command, slot_, [&](Poison& poison) { poison.set(failure); });
   };
-  // What follows a renewal writes all of it, or is poisoned itself.
+  // Commands after a renewal write all of the data, or poison it themselves.
   batch.for_each_command(poison_targets, [&](const Renewal& renewal) { renew(renewal); });
   for (const Batch::Entry& entry : batch.entries()) {
-    if (entry.kind == Batch::Kind::image_start && !entry.image->unstarted(index_)) {
-      entry.image->set_unstarted(index_, true);
-      shared_.unstarted_images.fetch_add(1);
+    if (entry.kind == Batch::Kind::image_start && !entry.image->uninitialized(index_)) {
+      entry.image->set_uninitialized(index_, true);
+      shared_.uninitialized_images.fetch_add(1);
     }
   }
   shared_.failures.fetch_add(1);
@@ -397,7 +398,7 @@ void Queue::fail(const Batch& batch, const Error& error) {
   timeline_.skip(batch.value);
 }
 
-// Under submit_mutex_.
+// Requires submit_mutex_.
 void Queue::lose(const Error& error) {
   if (!shared_.ending.reached()) {
     const std::string text = std::string("the device was lost: ") + error.what();
@@ -405,8 +406,8 @@ void Queue::lose(const Error& error) {
   }
 }
 
-// Under submit_mutex_, for the end of a message. The queue that sees the loss need not be the one that has
-// caused it.
+// Requires submit_mutex_. Text for the end of a message. The queue that detects the loss need not be the one
+// that caused it.
 std::string Queue::describe_loss() noexcept {
   constexpr int kTries = 20;
   try {
@@ -414,7 +415,7 @@ std::string Queue::describe_loss() noexcept {
     const std::vector<Queue*>* queues = shared_.queues.load();
     for (Queue* queue : queues != nullptr ? *queues : std::vector<Queue*>{this}) {
       std::unique_lock lock(queue->submit_mutex_, std::defer_lock);
-      // Two queues that lose the device at once would wait for each other: one goes without the other's work.
+      // Two queues that lose the device at once would deadlock: one omits the other's work.
       for (int tries = 0; queue != this && !lock.try_lock() && tries < kTries; ++tries) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
@@ -423,7 +424,7 @@ std::string Queue::describe_loss() noexcept {
     }
     const std::string cause = describe_cause(device_, text.empty());
     return cause.empty() ? text : text + "; " + cause;
-  } catch (...) {  // no memory for the text
+  } catch (...) {  // out of memory for the text
     return {};
   }
 }
@@ -433,7 +434,7 @@ std::string Queue::describe_work(bool lost) {
   return describe_own_work(lost);
 }
 
-// Under submit_mutex_.
+// Requires submit_mutex_.
 std::string Queue::describe_own_work(bool lost) {
   std::vector<Pending> pending;
   std::lock_guard lock(mutex_);
@@ -450,7 +451,7 @@ std::string Queue::describe_own_work(bool lost) {
   return vkd::describe_work(device_, handle_.handle, index_, lost, pending);
 }
 
-// A batch that has run for longer than the context allows: nothing will stop it.
+// A batch has exceeded the context's timeout: nothing can stop it.
 void Queue::watch_time() noexcept {
   if (shared_.timeout_ns == 0) {
     return;
@@ -460,12 +461,12 @@ void Queue::watch_time() noexcept {
     try {
       end_if_late();
     } catch (const std::exception&) {
-      return;  // a lost device: whoever waits for it is told
+      return;  // a lost device: callers that wait for it get the error
     }
   }
 }
 
-// Under submit_mutex_.
+// Requires submit_mutex_.
 void Queue::end_if_late() {
   const uint64_t done = timeline_.completed();
   const int64_t now = host_now();

@@ -10,11 +10,12 @@ namespace vkd {
 
 namespace {
 
-// Sleeping on a semaphore costs tens of microseconds more than watching it, and most waits are shorter than
-// this. Other threads may have the core after a while.
+// Sleeping on a semaphore takes tens of microseconds longer than spinning, and most waits are shorter than
+// this. After a while other threads may have the core.
 constexpr std::chrono::microseconds kSpin{2000};
 constexpr std::chrono::microseconds kSpinAlone{100};
-// A CPU driver needs the cores for the very work that is waited for: its threads go first, and not for long.
+// A CPU driver needs the cores to do the work that is waited for, so spin only briefly and yield to its
+// threads.
 constexpr std::chrono::microseconds kYield{40};
 constexpr std::chrono::milliseconds kRest{1};
 constexpr int kMostShortages = 5000;
@@ -39,10 +40,10 @@ uint64_t Timeline::completed() {
   uint64_t value = 0;
   const VkResult result = device_.fn().vkGetSemaphoreCounterValue(device_.handle(), semaphore_, &value);
   if (is_shortage(result)) {
-    return completed_.load(std::memory_order_acquire);  // no news
+    return completed_.load(std::memory_order_acquire);  // unchanged
   }
   check(result, "vkGetSemaphoreCounterValue");
-  saw(past_gap(value));
+  advance_to(skip_gap(value));
   return completed_.load(std::memory_order_acquire);
 }
 
@@ -59,7 +60,7 @@ void Timeline::skip(uint64_t value) noexcept {
   has_gaps_.store(true, std::memory_order_release);
 }
 
-uint64_t Timeline::past_gap(uint64_t value) noexcept {
+uint64_t Timeline::skip_gap(uint64_t value) noexcept {
   if (has_gaps_.load(std::memory_order_acquire)) {
     std::lock_guard lock(gaps_mutex_);
     for (const Gap& gap : gaps_) {
@@ -71,7 +72,7 @@ uint64_t Timeline::past_gap(uint64_t value) noexcept {
   return value;
 }
 
-uint64_t Timeline::signalled_for(uint64_t value) noexcept {
+uint64_t Timeline::last_submitted(uint64_t value) noexcept {
   if (has_gaps_.load(std::memory_order_acquire)) {
     std::lock_guard lock(gaps_mutex_);
     for (const Gap& gap : gaps_) {
@@ -83,7 +84,7 @@ uint64_t Timeline::signalled_for(uint64_t value) noexcept {
   return value;
 }
 
-void Timeline::saw(uint64_t value) noexcept {
+void Timeline::advance_to(uint64_t value) noexcept {
   uint64_t seen = completed_.load(std::memory_order_relaxed);
   while (seen < value && !completed_.compare_exchange_weak(seen, value, std::memory_order_release)) {
   }
@@ -114,7 +115,7 @@ bool Timeline::wait(uint64_t value, uint64_t timeout_ns, bool eager) {
   if (passed(value) || watch(value, timeout_ns, eager)) {
     return true;
   }
-  const uint64_t signalled = signalled_for(value);
+  const uint64_t signalled = last_submitted(value);
   VkSemaphoreWaitInfo info{};
   info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO;
   info.semaphoreCount = 1;
@@ -127,12 +128,12 @@ bool Timeline::wait(uint64_t value, uint64_t timeout_ns, bool eager) {
   check(result, "vkWaitSemaphores");
   if (result == VK_SUCCESS) {
     shortages_.store(0);
-    saw(past_gap(signalled));
+    advance_to(skip_gap(signalled));
   }
   return completed_.load(std::memory_order_acquire) >= value;
 }
 
-// Where the driver has no memory to wait with: for a moment, then a look. Throws where that never ends.
+// The driver has no memory for a wait: sleep for a moment, then check again. Throws if the shortage lasts.
 bool Timeline::rest(uint64_t value, uint64_t timeout_ns) {
   if (shortages_.fetch_add(1) >= kMostShortages) {
     throw Error(ErrorKind::device_lost, "the driver has had no memory to wait for the device for seconds");

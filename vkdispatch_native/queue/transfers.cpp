@@ -1,4 +1,4 @@
-// How a queue moves data between host memory and its buffers and images.
+// How a queue copies between host memory and its buffers and images.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -11,7 +11,7 @@ namespace vkd {
 
 namespace {
 
-constexpr size_t kCopiesUnderWay = 2;  // by the host's threads: they go from one to the next without a pause
+constexpr size_t kCopiesUnderWay = 2;  // on host threads, so that they never pause between copies
 
 }  // namespace
 
@@ -29,11 +29,11 @@ void Queue::free_idle(std::mutex& mutex, StagingRing& ring) noexcept {
       ring.free();
     }
   } catch (const Error&) {
-    return;  // a lost device: it stays until the engine is closed
+    return;  // a lost device: the memory is freed when the engine is closed
   }
 }
 
-// Threads fill blocks while the device empties those before.
+// Threads fill blocks while the device empties earlier ones.
 template <typename Next, typename Append>
 void Queue::stream_up(const std::byte* data, VkDeviceSize total, Next next, Append append) {
   struct Piece {
@@ -49,7 +49,7 @@ void Queue::stream_up(const std::byte* data, VkDeviceSize total, Next next, Appe
     const uint64_t value = append(slice);
     upload_ring_.in_use(slice, value);
     if (total > upload_ring_.block_size()) {
-      push_out(value, Patience::caller);  // else the queue's thread does so, in its own time
+      submit_batches(value, Patience::caller);  // otherwise the queue's thread submits it
     }
   };
   try {
@@ -68,13 +68,13 @@ void Queue::stream_up(const std::byte* data, VkDeviceSize total, Next next, Appe
     }
   } catch (...) {
     while (!pieces.empty()) {
-      finish_copy(pieces.pop_front().job);  // nobody may be reading `data` any more
+      finish_copy(pieces.pop_front().job);  // no thread may still be reading `data`
     }
     throw;
   }
 }
 
-// The device fills blocks while threads empty those before.
+// The device fills blocks while threads empty earlier ones.
 template <typename Next, typename Append>
 void Queue::stream_down(std::byte* data, VkDeviceSize total, Next next, Append append) {
   struct Piece {
@@ -84,11 +84,11 @@ void Queue::stream_down(std::byte* data, VkDeviceSize total, Next next, Append a
   };
   std::lock_guard lock(download_mutex_);
   prepare(download_ring_, total);
-  if (std::exchange(download_left_, false)) {  // copies that nobody waited for in the end may still fail
+  if (std::exchange(download_abandoned_, false)) {  // interrupted copies may still fail
     wait(download_ring_.busy_until(), kForever);
   }
   download_ring_.poison().clear();
-  FixedRing<Piece, StagingRing::kBlocks> pieces;                       // asked for
+  FixedRing<Piece, StagingRing::kBlocks> pieces;                       // appended
   FixedRing<std::shared_ptr<CopyJob>, StagingRing::kBlocks + 1> jobs;  // being copied out
   auto finish_oldest = [&] { finish_copy(jobs.pop_front()); };
   auto copy_oldest = [&] {
@@ -103,7 +103,7 @@ void Queue::stream_down(std::byte* data, VkDeviceSize total, Next next, Append a
   try {
     for (VkDeviceSize size = next(download_ring_.block_size()); size > 0;
          size = next(download_ring_.block_size())) {
-      // The block that comes next in the ring must have been copied out before the device writes it again.
+      // The next block in the ring must have been copied out before the device overwrites it.
       while (pieces.size() + jobs.size() >= StagingRing::kBlocks - 1) {
         if (pieces.empty() || jobs.size() >= kCopiesUnderWay) {
           finish_oldest();
@@ -115,7 +115,7 @@ void Queue::stream_down(std::byte* data, VkDeviceSize total, Next next, Append a
       const StagingSlice slice = download_ring_.take(size);
       const uint64_t value = append(slice);
       download_ring_.in_use(slice, value);
-      push_out(value, Patience::caller);
+      submit_batches(value, Patience::caller);
       pieces.push_back({slice, value, data});
       data += size;
     }
@@ -127,9 +127,9 @@ void Queue::stream_down(std::byte* data, VkDeviceSize total, Next next, Append a
     }
   } catch (...) {
     while (!jobs.empty()) {
-      finish_oldest();  // nobody may be writing to `data` any more
+      finish_oldest();  // no thread may still be writing to `data`
     }
-    download_left_ = true;
+    download_abandoned_ = true;
     throw;
   }
 }
@@ -151,7 +151,7 @@ uint64_t Queue::upload(Buffer& buffer, VkDeviceSize offset, const std::byte* dat
   if (offset == 0 && size == buffer.size()) {
     append(Renewal{&buffer, ~uint32_t{0}, ~uint32_t{0}});
   }
-  // Pieces are filled some way ahead of the commands that copy them.
+  // Pieces are filled slightly ahead of the commands that copy them.
   VkDeviceSize filled = 0, copied = 0;
   stream_up(
       data, size,

@@ -1,5 +1,5 @@
-// What a queue is given: plain data, gathered into batches. Commands point at resources without owning them:
-// a resource is only destroyed once the timeline has passed its last use.
+// Commands: plain data, gathered into batches. They point to resources without owning them; a resource is
+// destroyed only after the timeline has passed its last use.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@
 
 namespace vkd {
 
-// A buffer, an image, or an image with the sampler that it is seen through; what is not used is null.
-// No member has a default: launchers keep room for hundreds on the stack and fill in a few.
+// A buffer, an image, or an image with its sampler; unused members are null. There are no default
+// initializers: launchers keep hundreds of these on the stack and fill in a few.
 struct Binding {
   Buffer* buffer;
   Image* image;
@@ -26,10 +26,10 @@ struct Binding {
   uint32_t index;
   bool reads;
   bool writes;
-  // Not bound, but reached by its address, which goes into the arguments at this offset.
+  // Not bound but accessed by address, which is written into the arguments at `address_offset`.
   bool addressed;
   uint32_t address_offset;
-  // What a function makes: it fills all of it, from this command on, and reads nothing of it before.
+  // The command starts to write all of it, without reading earlier contents.
   bool renews;
 
   Data& data() const noexcept { return buffer != nullptr ? static_cast<Data&>(*buffer) : *image; }
@@ -39,7 +39,7 @@ struct Groups {
   uint32_t x, y, z;
 };
 
-// One dispatch, its bindings and arguments lying wherever the caller keeps them.
+// One dispatch. The caller owns its bindings and arguments.
 struct Dispatch {
   Plan* plan;
   Groups groups;
@@ -47,11 +47,11 @@ struct Dispatch {
   uint32_t binding_count;
   const std::byte* arguments;
   uint32_t argument_size;
-  // Where the arguments are bound; -1: they are push constants, and behind them the plan's uniform blocks.
+  // The binding of the arguments; -1: push constants, followed by the plan's uniform blocks.
   int32_t uniform_binding;
 };
 
-// A copy between a user's buffer and memory of the host, or from another buffer, or another copy of the same.
+// A copy between a user's buffer and host memory, another buffer, or another copy of the same buffer.
 struct Copy {
   Buffer* buffer;
   VkDeviceSize buffer_offset;
@@ -59,8 +59,8 @@ struct Copy {
   VkDeviceSize staging_offset;
   VkDeviceSize size;
   bool to_buffer;
-  Data* other;   // what the staging buffer belongs to; null: nobody else can be using it
-  Poison* side;  // of the staging buffer, where there is no `other`; null: nobody asks
+  Data* other;   // the owner of the staging buffer; null: no other user
+  Poison* side;  // of the staging buffer if `other` is null; may be null
 };
 
 // A copy between a part of a user's image and a staging block or a buffer.
@@ -70,28 +70,28 @@ struct ImageCopy {
   VkBuffer staging;
   VkDeviceSize staging_offset;
   bool to_image;
-  Data* other;  // as of a Copy
+  Data* other;  // as in Copy
   Poison* side;
 };
 
-// A copy of mip level 0 from one image to another of its shape.
+// A copy of mip level 0 between two images of the same shape.
 struct ImagePair {
   Image* source;
   Image* target;
 };
 
-struct FullBarrier {};  // whatever the hazards say
+struct FullBarrier {};  // independent of hazards
 
-// A timestamp after all commands before it.
+// A timestamp, written after all earlier commands.
 struct Timestamp {
   Queries* queries;
   uint32_t number;
 };
 
-// What a command list keeps.
+// The commands of a command list.
 using Command = std::variant<Dispatch, Copy, ImageCopy, ImagePair, FullBarrier, Timestamp>;
 
-// visit(data, reads, writes) for all that a command reads or writes; data may come twice.
+// Calls visit(data, reads, writes) for everything that a command reads or writes; data may repeat.
 template <typename Visit>
 void for_each_access(const Dispatch& dispatch, Visit visit) {
   for (uint32_t i = 0; i < dispatch.binding_count; ++i) {
@@ -123,7 +123,7 @@ void for_each_access(const FullBarrier&, Visit) {}
 template <typename Visit>
 void for_each_access(const Timestamp&, Visit) {}
 
-// visit(resource) for all that a command needs beside what it reads or writes.
+// Calls visit(resource) for everything else that a command uses.
 template <typename Visit>
 void for_each_need(const Dispatch& dispatch, Visit visit) {
   visit(*dispatch.plan);
@@ -140,12 +140,12 @@ void for_each_need(const Timestamp& timestamp, Visit visit) {
 template <typename Other, typename Visit>
 void for_each_need(const Other&, Visit) {}
 
-// Whether the host looks without a copy at what a command writes.
+// Whether the host reads what a command writes without a copy.
 template <typename AnyCommand>
 bool host_reads(const AnyCommand& command, size_t queue) noexcept {
   bool found = false;
   for_each_access(command, [&](const Data& data, bool, bool writes) {
-    found = found || (writes && data.host_sees(queue));
+    found = found || (writes && data.is_host_visible(queue));
   });
   return found;
 }
@@ -167,7 +167,7 @@ void visit_targets(const AnyCommand& command, size_t slot, Visit visit) {
   });
 }
 
-// visit(poison) for all that a command reads.
+// Calls visit(poison) for everything that a command reads.
 template <typename AnyCommand, typename Visit>
 void for_each_source(const AnyCommand& command, size_t slot, Visit visit) {
   visit_sources(command, slot, visit);
@@ -180,7 +180,7 @@ void for_each_source(const Copy& copy, size_t slot, Visit visit) {
   }
 }
 
-// visit(poison) for all that a command leaves unwritten if it does not run.
+// Calls visit(poison) for everything that stays unwritten if a command does not run.
 template <typename AnyCommand, typename Visit>
 void for_each_target(const AnyCommand& command, size_t slot, Visit visit) {
   visit_targets(command, slot, visit);
@@ -208,12 +208,13 @@ void for_each_target(const ImageCopy& copy, size_t slot, Visit visit) {
   }
 }
 
-// visit(renewal) for all that a command writes whole, or as the first of those that do so.
+// Data, or parts of them, that commands overwrite without reading earlier contents.
 struct Renewal {
   Data* data;
-  uint32_t parts;  // of those of its poison
+  uint32_t parts;  // as in Poison::clear
   uint32_t all;
 };
+// Calls visit(renewal) for everything that a command overwrites completely, alone or as the first of several.
 template <typename Visit>
 void for_each_renewal(const Dispatch& dispatch, Visit visit) {
   for (uint32_t i = 0; i < dispatch.binding_count; ++i) {
@@ -249,7 +250,7 @@ void for_each_renewal(const FullBarrier&, Visit) {}
 template <typename Visit>
 void for_each_renewal(const Timestamp&, Visit) {}
 
-// The failure of what a command reads; null where there is none.
+// Returns the failure of the data that a command reads; null if there is none.
 template <typename AnyCommand>
 FailurePtr source_failure(const AnyCommand& command, size_t slot) {
   FailurePtr failure;
@@ -264,7 +265,7 @@ FailurePtr source_failure(const AnyCommand& command, size_t slot) {
 class Queue;
 class Segment;
 
-// Commands that will go to the device in one submit, and the timeline value which that submit will signal.
+// Commands for one submit, and the timeline value that it signals.
 class Batch {
  public:
   enum class Kind : uint8_t {
@@ -293,21 +294,21 @@ class Batch {
       ImageCopy image_copy;
       ImagePair image_pair;
       Timestamp timestamp;
-      Image* image;  // new: its contents start as anything
+      Image* image;  // new: its contents are undefined
       Renewal renewal;
       Segment* segment;
     };
   };
 
   struct Wait {
-    Queue* queue;  // another one
+    Queue* queue;  // not the batch's own queue
     uint64_t value;
   };
 
   explicit Batch(size_t room) { entries_.reserve(room); }
 
   uint64_t value = 0;
-  std::vector<Wait> waits;  // before the first command
+  std::vector<Wait> waits;  // performed before the first command
 
   bool empty() const noexcept { return entries_.empty(); }
   size_t size() const noexcept { return entries_.size(); }
@@ -324,7 +325,7 @@ class Batch {
   void add(const Renewal& renewal);
   void add(Segment& segment);
   Dispatch dispatch(const Entry& entry) const noexcept;
-  // visit(command) for what a command list may have, visit(segment) for what it replays, and
+  // Calls visit(command) for recorded commands, visit(segment) for replayed segments, and
   // visit_renewal(renewal), in order.
   template <typename Visit, typename VisitRenewal>
   void for_each_command(Visit visit, VisitRenewal visit_renewal) const {

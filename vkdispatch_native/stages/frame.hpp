@@ -1,4 +1,4 @@
-// What one recording needs to live on until the device is done with it: command buffers, descriptor sets,
+// The objects that one recording needs until the device has finished: command buffers, descriptor sets,
 // uniforms.
 #pragma once
 
@@ -17,14 +17,13 @@ struct UniformSlice {
   std::byte* mapped;
 };
 
-// Where descriptors and arguments are written down before Vulkan gets them: kept, as every dispatch needs
-// some.
+// Scratch memory for descriptors and arguments. It is reused, since every dispatch needs some.
 struct DescriptorScratch {
   std::vector<VkDescriptorBufferInfo> buffers;
   std::vector<VkDescriptorImageInfo> images;
   std::vector<VkWriteDescriptorSet> writes;
   std::vector<std::byte> arguments;
-  // What the last dispatch of the bound plan left bound.
+  // The state bound by the last dispatch.
   std::vector<Binding> bound;
   std::vector<std::byte> constants;
 };
@@ -36,20 +35,20 @@ class Frame {
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
 
-  // The next command buffer, begun. Earlier ones of this frame must have been ended.
+  // Begins the next command buffer. Earlier ones of this frame must have been ended.
   VkCommandBuffer begin(VkCommandBufferUsageFlags usage);
   void end(VkCommandBuffer commands);
   VkDescriptorSet allocate_set(VkDescriptorSetLayout layout);
   UniformSlice allocate_uniform(VkDeviceSize size);
-  void reset();  // the device must be done with everything recorded here
+  void reset();  // the device must have finished everything recorded here
 
-  Stopwatch& stopwatch();  // made on first use
-  bool timed() const noexcept { return stopwatch_ != nullptr; }
+  Stopwatch& stopwatch();  // created on first use
+  bool is_timed() const noexcept { return stopwatch_ != nullptr; }
 
   Device& device() noexcept { return device_; }
   bool only_copies() const noexcept { return device_.only_copies(family_); }
   DescriptorScratch& scratch() noexcept { return scratch_; }
-  std::vector<Mark>& marks() noexcept { return marks_; }  // in order; none where the device leaves none
+  std::vector<Mark>& marks() noexcept { return marks_; }  // in order; empty if the device writes none
 
  private:
   Device& device_;

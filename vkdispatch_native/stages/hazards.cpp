@@ -15,7 +15,7 @@ std::vector<std::string> HazardChecker::check(const HazardLog& log) {
     while (end < log.size() && log[end].data != 0 && log[end].command == log[begin].command) {
       ++end;
     }
-    // All accesses of one command are compared with the past first: a command never conflicts with itself.
+    // Compare all accesses of a command with earlier ones first: a command never conflicts with itself.
     for (size_t i = begin; i < end; ++i) {
       const HazardEvent& now = log[i];
       const auto found = since_barrier_.find(now.data);

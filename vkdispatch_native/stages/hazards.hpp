@@ -1,8 +1,8 @@
 // Which commands need a barrier between them.
 //
-// A barrier here orders everything before it against everything after it, and costs the same as a narrow one.
-// So one counter is enough: each barrier opens a new epoch, a resource remembers the epochs of its last read
-// and write, and two accesses conflict only inside one epoch.
+// A barrier here orders everything before it against everything after it, at the cost of a narrower one. So
+// one counter suffices: each barrier starts a new epoch, a resource stores the epochs of its last read and
+// write, and two accesses conflict only within one epoch.
 #pragma once
 
 #include <cstdint>
@@ -29,24 +29,24 @@ inline void note_access(HazardState& state, uint64_t epoch, bool reads, bool wri
   }
 }
 
-// What was really recorded, for the checker: barriers (data 0) and accesses, one `command` number per
+// What was actually recorded, for the checker: barriers (data 0) and accesses, with one `command` number per
 // command.
 struct HazardEvent {
-  uint64_t data;  // Data::id, or 0: a barrier
+  uint64_t data;  // Data::id, or 0 for a barrier
   bool reads;
   bool writes;
   uint32_t command;
   std::string name;
-  const char* noun;  // what the data is
+  const char* noun;  // describes the data
 };
 using HazardLog = std::vector<HazardEvent>;
 
-// Debug mode's second opinion: replays the accesses against the barriers that were emitted, with plain sets
-// instead of epochs, and reports every conflict that no barrier separates. The validation layer sees neither
-// read-modify-write pairs nor accesses by device address.
+// An independent check for debug mode. It replays the accesses against the recorded barriers, using plain
+// sets instead of epochs, and reports every conflict without a barrier. The validation layer misses
+// read-modify-write pairs and accesses by device address.
 class HazardChecker {
  public:
-  // Returns what is wrong with appending `log` to everything checked before.
+  // Checks `log` after everything checked before, and returns the problems found.
   std::vector<std::string> check(const HazardLog& log);
 
  private:

@@ -35,7 +35,7 @@ void add(std::vector<Launch>& launches, const Batch& batch) {
 }
 
 struct Item {
-  std::string name;  // of a copy: what it copies
+  std::string name;  // for a copy: what it copies
   bool kernel;
   size_t count;
 };
@@ -55,10 +55,10 @@ std::string describe(const Item& item) {
 
 std::vector<Item> items_of(const std::vector<Launch>& launches) {
   std::vector<Item> items;
-  size_t last = 0;  // the item of the launch before
+  size_t last = 0;  // the item of the previous launch
   for (size_t i = 0; i < launches.size(); ++i) {
     const Launch& launch = launches[i];
-    // Most follow their like: no need to look at names.
+    // Most launches repeat the previous one: no need to compare names.
     if (i == 0 || launch.plan != launches[i - 1].plan || launch.bytes != launches[i - 1].bytes) {
       const std::string name = name_of(launch);
       const bool kernel = launch.plan != nullptr;
@@ -75,7 +75,7 @@ std::vector<Item> items_of(const std::vector<Launch>& launches) {
   return items;
 }
 
-// The marks in the order in which the device comes to them.
+// Returns the marks in the order in which the device reaches them.
 std::vector<Mark> marks_of(const std::vector<Pending>& pending) {
   std::vector<Mark> marks;
   for (const Pending& each : pending) {
@@ -89,15 +89,15 @@ std::vector<Mark> marks_of(const std::vector<Pending>& pending) {
         const std::vector<Mark>& replayed = entry.segment->marks();
         marks.insert(marks.end(), replayed.begin(), replayed.end());
       } else if (entry.kind == Batch::Kind::dispatch && own != end && own->plan == entry.dispatch.plan) {
-        marks.push_back(*own++);  // else it was left out
+        marks.push_back(*own++);  // otherwise it was skipped
       }
     }
   }
   return marks;
 }
 
-// What ran, as far as the marks tell. A segment that is replayed several times has the same marks each time:
-// the first is as good as any.
+// What was running, according to the marks. A segment that is replayed several times has the same marks each
+// time, so the first one is used.
 std::string describe_marks(const Checkpoints::Reached& reached, const std::vector<Mark>& marks) {
   const auto find = [&](auto from, uint32_t number) {
     return std::find_if(from, marks.end(), [&](const Mark& mark) { return mark.number == number; });
@@ -139,7 +139,7 @@ std::vector<Launch> launches_of(const std::vector<Command>& commands) {
 
 std::string describe_launches(const std::vector<Launch>& launches) {
   const std::vector<Item> items = items_of(launches);
-  // "and 1 more command" would say less than the command itself.
+  // "and 1 more command" would be less informative than the command itself.
   const size_t shown = items.size() <= kMostItems + 1 ? items.size() : kMostItems;
   size_t left = 0;
   std::string text;
@@ -176,7 +176,7 @@ std::string describe_work(Device& device, VkQueue handle, size_t queue, bool los
     }
     append(text, "not finished: ", describe_launches(pending));
     return text;
-  } catch (...) {  // no memory for the text
+  } catch (...) {  // out of memory for the text
     return {};
   }
 }
@@ -190,7 +190,7 @@ std::string describe_cause(const Device& device, bool idle) noexcept {
       append(text, "", "VKDISPATCH_CHECKPOINTS=1 finds out which kernel it was");
     }
     return text;
-  } catch (...) {  // no memory for the text
+  } catch (...) {  // out of memory for the text
     return {};
   }
 }

@@ -17,7 +17,7 @@ constexpr VkAccessFlags kDeviceAccesses =
     kDeviceWrites | VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_UNIFORM_READ_BIT;
 constexpr VkAccessFlags kCopyAccesses = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
 
-// Stages and accesses that a barrier may name on a queue.
+// The stages and accesses that a barrier may name on a queue.
 struct Scope {
   VkPipelineStageFlags stages;
   VkAccessFlags writes;
@@ -31,7 +31,7 @@ Scope scope_of(const Frame& frame) {
   return {kDeviceStages, kDeviceWrites, kDeviceAccesses};
 }
 
-// Whether two bindings bind the same bytes or texels; what is reached by its address is not bound.
+// Whether two bindings use the same bytes or texels. Buffers accessed by address are not bound.
 bool same_place(const Binding& a, const Binding& b) noexcept {
   return a.addressed == b.addressed && a.index == b.index && a.buffer == b.buffer && a.image == b.image &&
          a.sampler == b.sampler && a.offset == b.offset && a.range == b.range;
@@ -93,7 +93,7 @@ void Recorder::order(const AnyCommand& command, const Plan* plan) {
   if (conflict) {
     barrier();
   }
-  // A command's own accesses are noted only after all were compared: it does not conflict with itself.
+  // Record a command's own accesses after all comparisons: it does not conflict with itself.
   for_each_access(command, [&](Data& data, bool reads, bool writes) {
     if (!data.unordered()) {
       note_access(hazards_.state(data), hazards_.epoch, reads, writes);
@@ -160,7 +160,7 @@ void Recorder::bind_resources(const Dispatch& d, const Plan::Pipeline& pipeline)
   std::vector<VkDescriptorBufferInfo>& buffers = frame_.scratch().buffers;
   std::vector<VkDescriptorImageInfo>& images = frame_.scratch().images;
   std::vector<VkWriteDescriptorSet>& writes = frame_.scratch().writes;
-  // Places for the uniform blocks too: they are the last that are used.
+  // Reserve room for the uniform blocks too: they are written last.
   const size_t most = d.binding_count + std::max<size_t>(blocks.size(), 1);
   buffers.resize(most);
   images.resize(most);
@@ -209,7 +209,7 @@ void Recorder::bind_resources(const Dispatch& d, const Plan::Pipeline& pipeline)
     write.dstSet = set;
     write.descriptorCount = 1;
     write.descriptorType = d.plan->type(write.dstBinding);
-    write.pBufferInfo = &buffers[i];  // Vulkan looks at the one that the type asks for
+    write.pBufferInfo = &buffers[i];  // Vulkan uses the one that matches the type
     write.pImageInfo = &images[i];
   }
   const VolkDeviceTable& fn = frame_.device().fn();
@@ -224,13 +224,13 @@ void Recorder::bind_resources(const Dispatch& d, const Plan::Pipeline& pipeline)
   }
 }
 
-// Between the barrier before a command and the command itself.
+// Records what belongs between the barrier before a command and the command itself.
 template <typename AnyCommand>
 void Recorder::start_timing(const AnyCommand& command) {
   if (stopwatch_ != nullptr) {
-    TimedCommand noted = timed(command);
-    noted.epoch = hazards_.epoch;
-    stopwatch_->begin(commands_, std::move(noted));
+    TimedCommand timed_command = make_timed_command(command);
+    timed_command.epoch = hazards_.epoch;
+    stopwatch_->begin(commands_, std::move(timed_command));
   }
 }
 
@@ -251,7 +251,7 @@ void Recorder::record(const Dispatch& d) {
   const VolkDeviceTable& fn = frame_.device().fn();
   const Plan::Pipeline& pipeline = d.plan->pipeline(queue_);
   if (bound_plan_ != d.plan) {
-    unbind();  // layouts differ
+    unbind();  // the pipeline layouts differ
     fn.vkCmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.handle);
     bound_plan_ = d.plan;
   }

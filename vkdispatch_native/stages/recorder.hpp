@@ -10,7 +10,7 @@
 
 namespace vkd {
 
-// Where the hazard states of a stream of commands live, and the epoch that it has reached.
+// Tracks the hazard states of a stream of commands, and its current epoch.
 class HazardTracker {
  public:
   virtual ~HazardTracker() = default;
@@ -18,16 +18,16 @@ class HazardTracker {
   uint64_t epoch = 1;
 };
 
-// Switches and counters that all queues of an engine share.
+// Settings and counters shared by all queues of an engine.
 struct SharedState {
   bool debug = false;
-  std::atomic<bool> barriers_enabled{true};  // off only to show that the checker notices
+  std::atomic<bool> barriers_enabled{true};  // disabled only to test the checker
   std::atomic<uint64_t> barriers{0};
   Ending ending;
-  std::atomic<const std::vector<Queue*>*> queues{nullptr};  // all, once they are there
-  uint64_t timeout_ns = 0;                                  // that a batch may take; 0: any
-  std::atomic<uint64_t> failures{0};                        // batches that did not run
-  std::atomic<uint64_t> unstarted_images{0};                // copies, see Image::unstarted
+  std::atomic<const std::vector<Queue*>*> queues{nullptr};  // all of them, once created
+  uint64_t timeout_ns = 0;                                  // limit for a batch; 0: none
+  std::atomic<uint64_t> failures{0};                        // number of failed batches
+  std::atomic<uint64_t> uninitialized_images{0};            // copies; see Image::uninitialized
   TimingLog timings;
 };
 
@@ -41,7 +41,7 @@ class Recorder {
         log_(log),
         checkpoints_(frame.device().checkpoints()) {}
 
-  void time() { stopwatch_ = &frame_.stopwatch(); }  // what is recorded from here on
+  void time() { stopwatch_ = &frame_.stopwatch(); }  // times all following commands
   void begin(VkCommandBufferUsageFlags usage);
   bool recording() const noexcept { return commands_ != VK_NULL_HANDLE; }
   VkCommandBuffer end();
@@ -51,11 +51,12 @@ class Recorder {
   void record(const ImageCopy& copy);
   void record(const ImagePair& pair);
   void record(const FullBarrier&) { barrier(); }
-  void record(const Timestamp& timestamp);                             // of a query that was reset
-  void reset(const Queries& queries, uint32_t first, uint32_t count);  // before the device writes them
-  void start(const Image& image);  // its first command: from no layout to the general one
+  void record(const Timestamp& timestamp);  // its query must have been reset
+  void reset(const Queries& queries, uint32_t first,
+             uint32_t count);      // required before the device writes them
+  void start(const Image& image);  // transition from the undefined to the general layout
   void barrier();
-  void host_barrier();  // makes everything written so far visible to the host
+  void host_barrier();  // makes all earlier writes visible to the host
 
  private:
   template <typename AnyCommand>
@@ -63,12 +64,12 @@ class Recorder {
   template <typename AnyCommand>
   void start_timing(const AnyCommand& command);
   void end_timing();
-  void mark(const Plan& plan);  // what comes next is a launch of it
+  void mark(const Plan& plan);  // records a mark before a launch of this plan
   void unbind() noexcept;
-  // These two leave out what the last dispatch has left as it is to be.
+  // These two skip state that the last dispatch has already bound.
   void bind_resources(const Dispatch& dispatch, const Plan::Pipeline& pipeline);
   void push_constants(const Dispatch& dispatch, const Plan::Pipeline& pipeline);
-  // The dispatch's arguments, with the addresses of this queue's copies of buffers filled in.
+  // Returns the dispatch's arguments, with the addresses of this queue's buffer copies filled in.
   const std::byte* complete_arguments(const Dispatch& dispatch);
 
   size_t queue_;
@@ -78,8 +79,8 @@ class Recorder {
   HazardLog& log_;
   VkCommandBuffer commands_ = VK_NULL_HANDLE;
   const Plan* bound_plan_ = nullptr;
-  Stopwatch* stopwatch_ = nullptr;  // null: nobody profiles
-  Checkpoints* const checkpoints_;  // null: the device leaves no marks
+  Stopwatch* stopwatch_ = nullptr;  // null: not profiling
+  Checkpoints* const checkpoints_;  // null: the device writes no marks
 };
 
 }  // namespace vkd

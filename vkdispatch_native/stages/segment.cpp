@@ -16,7 +16,7 @@ class Segment::LocalHazards final : public HazardTracker {
 
 namespace {
 
-// All of a segment's at once: their numbers follow one another.
+// Resets all timestamps of a segment at once: their numbers are consecutive.
 void reset_timestamps(const std::vector<Command>& commands, Recorder& recorder) {
   const Timestamp* first = nullptr;
   uint32_t count = 0;
@@ -47,7 +47,7 @@ Segment::Segment(size_t queue_count, size_t queue, Device& device, uint32_t queu
       use.data = &data;
       use.writes |= writes;
       use.needed |= reads && !use.renewed;
-      host_reads_ |= writes && data.host_sees(queue);
+      host_reads_ |= writes && data.is_host_visible(queue);
     });
     for_each_renewal(command, [&](const Renewal& renewal) {
       renewals_.push_back(renewal);
@@ -60,7 +60,7 @@ Segment::Segment(size_t queue_count, size_t queue, Device& device, uint32_t queu
   others_.assign(others.begin(), others.end());
   last_ = last_ && host_reads_;
 
-  // The opening barrier makes this epoch 1; state 0 means "not touched in this segment".
+  // The initial barrier makes this epoch 1; state 0 means "not accessed in this segment".
   LocalHazards hazards(data_);
   Recorder recorder(queue, *frame_, hazards, shared, log_);
   recorder.begin(VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT);

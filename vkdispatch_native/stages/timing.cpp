@@ -9,11 +9,11 @@ namespace vkd {
 
 namespace {
 
-constexpr uint32_t kQueries = 2048;  // in one pool: even, as a command takes two
+constexpr uint32_t kQueries = 2048;  // per pool: even, since a command takes two
 
 }  // namespace
 
-TimedCommand timed(const Dispatch& dispatch) {
+TimedCommand make_timed_command(const Dispatch& dispatch) {
   TimedCommand command;
   command.plan = dispatch.plan->id();
   command.name = dispatch.plan->name();
@@ -33,10 +33,10 @@ TimedCommand timed(const Dispatch& dispatch) {
   return command;
 }
 
-TimedCommand timed(const Copy& copy) {
+TimedCommand make_timed_command(const Copy& copy) {
   TimedCommand command;
   command.kind = copy.to_buffer ? TimedCommand::Kind::write_buffer : TimedCommand::Kind::read_buffer;
-  // Both sides of a list's copies are buffers; those over pinned memory are the host's.
+  // Both sides of a list's copies are buffers; those on pinned memory belong to the host.
   if (const auto* other = dynamic_cast<const Buffer*>(copy.other)) {
     const Buffer& source = copy.to_buffer ? *other : *copy.buffer;
     const Buffer& target = copy.to_buffer ? *copy.buffer : *other;
@@ -48,7 +48,7 @@ TimedCommand timed(const Copy& copy) {
   return command;
 }
 
-TimedCommand timed(const ImageCopy& copy) {
+TimedCommand make_timed_command(const ImageCopy& copy) {
   TimedCommand command;
   command.kind = copy.to_image ? TimedCommand::Kind::write_image : TimedCommand::Kind::read_image;
   const auto* other = dynamic_cast<const Buffer*>(copy.other);
@@ -59,7 +59,7 @@ TimedCommand timed(const ImageCopy& copy) {
   return command;
 }
 
-TimedCommand timed(const ImagePair& pair) {
+TimedCommand make_timed_command(const ImagePair& pair) {
   TimedCommand command;
   command.kind = TimedCommand::Kind::copy_image;
   command.bytes = pair.source->level_size(0);

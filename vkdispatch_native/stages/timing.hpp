@@ -1,4 +1,4 @@
-// When commands ran on the device: two timestamps around each, written while somebody profiles.
+// When commands ran on the device: two timestamps around each command, written while profiling.
 #pragma once
 
 #include <atomic>
@@ -13,11 +13,11 @@
 
 namespace vkd {
 
-// What a timed dispatch bound.
+// A resource that a timed dispatch used.
 struct TimedResource {
-  int64_t binding;  // -1: it was not bound
-  int64_t address;  // where its address lies in the arguments; -1: nowhere
-  uint32_t texel;   // bytes; 0: a buffer
+  int64_t binding;  // -1: not bound
+  int64_t address;  // offset of its address in the arguments; -1: none
+  uint32_t texel;   // bytes per texel; 0: a buffer
   uint64_t bytes;
 };
 
@@ -39,37 +39,36 @@ struct TimedCommand {
   uint64_t plan = 0;  // Plan::id()
   std::string name;   // of the plan
   Groups groups{};
-  uint64_t bytes = 0;  // that were copied
+  uint64_t bytes = 0;  // size of a copy
   std::vector<std::byte> arguments;
   std::vector<TimedResource> resources;
-  uint64_t epoch = 0;  // of the queue's hazards: a barrier stands between two epochs
-  int64_t begin =
-      0;  // first ticks since the queue's clock was set, in the end nanoseconds of the host's clock
+  uint64_t epoch = 0;  // of the queue's hazards: a barrier separates two epochs
+  int64_t begin = 0;   // ticks since the queue's clock was set; finally nanoseconds of the host clock
   int64_t end = 0;
 };
 
-TimedCommand timed(const Dispatch& dispatch);
-TimedCommand timed(const Copy& copy);
-TimedCommand timed(const ImageCopy& copy);
-TimedCommand timed(const ImagePair& pair);
+TimedCommand make_timed_command(const Dispatch& dispatch);
+TimedCommand make_timed_command(const Copy& copy);
+TimedCommand make_timed_command(const ImageCopy& copy);
+TimedCommand make_timed_command(const ImagePair& pair);
 
 // When the host recorded and submitted a batch.
 struct TimedSubmit {
   size_t slot;
   uint64_t batch;
   size_t commands;
-  int64_t begin;  // nanoseconds of the host's clock
+  int64_t begin;  // nanoseconds of the host clock
   int64_t end;
 };
 
-// What all queues of an engine have timed since the first of those who profile began.
+// Everything that the queues of an engine have timed since profiling began.
 struct TimingLog {
   std::atomic<int> users{0};
   std::mutex mutex;  // guards the rest
   std::vector<TimedCommand> commands;
   std::vector<TimedSubmit> submits;
 
-  // Of times that could not be read: whoever asks for them next is told.
+  // The error of times that could not be read, raised by the next query for times.
   void note_failure(const Error& error) {
     std::lock_guard lock(mutex);
     failure = std::make_unique<Error>(error);
@@ -80,11 +79,11 @@ struct TimingLog {
   bool on() const noexcept { return users.load(std::memory_order_relaxed) > 0; }
 };
 
-// Counts on where the device's ticks come round to zero: they have 36 to 64 bits.
+// Extends the device's tick counter, which wraps around after 36 to 64 bits.
 class TickClock {
  public:
   void set(uint64_t ticks, uint64_t mask) noexcept;
-  int64_t since_set(uint64_t ticks) noexcept;  // less than half a round from the last ones asked for
+  int64_t since_set(uint64_t ticks) noexcept;  // less than half a period from the last call's ticks
 
  private:
   uint64_t mask_ = ~uint64_t{0};
@@ -102,7 +101,7 @@ class Stopwatch {
 
   void begin(VkCommandBuffer commands, TimedCommand&& command);
   void end(VkCommandBuffer commands);
-  // What was timed, in order; the device must be done with it.
+  // The timed commands, in order; the device must have finished them.
   std::vector<TimedCommand> collect(size_t slot, uint64_t batch, TickClock& clock);
 
  private:

@@ -1,6 +1,6 @@
-// A Vulkan layer that gives a device the extensions which tell what ran when it was lost, and loses it when
-// the test says so. DIAGNOSIS lists, with commas, what it gives: nvidia, amd, fault; what the driver
-// has of these is hidden. For one instance, and one device that does anything at a time.
+// A Vulkan layer that provides the extensions for diagnosing a lost device, and loses the device at the
+// test's request. DIAGNOSIS lists what it provides, separated by commas: nvidia, amd, fault. The driver's own
+// versions of these are hidden. Supports one instance, and one device that is used at a time.
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -19,16 +19,16 @@ namespace {
 
 PFN_vkGetInstanceProcAddr next_instance = nullptr;
 PFN_vkGetDeviceProcAddr next_device = nullptr;
-// Asked for while the instance is made: later the loader gives the first layer's.
+// Query it during instance creation: later the loader returns the first layer's function.
 PFN_vkEnumerateDeviceExtensionProperties next_enumerate = nullptr;
 PFN_vkGetPhysicalDeviceFeatures2 next_features = nullptr;
 VkInstance instance = VK_NULL_HANDLE;
 VkDevice device = VK_NULL_HANDLE;
 std::atomic<bool> lost{false};
-std::atomic<uint32_t> top{0}, bottom{0};  // NVIDIA's: how many of all marks have been come to, and passed
+std::atomic<uint32_t> top{0}, bottom{0};  // for NVIDIA: how many marks were reached and passed
 std::mutex mutex;
 std::vector<const void*> marks;
-std::string enabled;  // extensions, each with a comma behind it
+std::string enabled;  // extensions, each followed by a comma
 std::string misuse;
 
 bool gives(const char* name) {
@@ -48,7 +48,7 @@ Function below(const char* name) {
 
 struct Extension {
   const char* name;
-  const char* need;  // what DIAGNOSIS has to list
+  const char* need;  // required entry of DIAGNOSIS
 };
 
 constexpr Extension extensions[] = {{VK_NV_DEVICE_DIAGNOSTIC_CHECKPOINTS_EXTENSION_NAME, "nvidia"},
@@ -91,7 +91,7 @@ VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical, const Vk
   const PFN_vkGetDeviceProcAddr get_device = link->u.pLayerInfo->pfnNextGetDeviceProcAddr;
   link->u.pLayerInfo = link->u.pLayerInfo->pNext;
 
-  // The driver below has none of what this layer gives.
+  // The driver below does not support what this layer provides.
   VkDeviceCreateInfo passed = *info;
   std::vector<const char*> names;
   for (uint32_t i = 0; i < info->enabledExtensionCount; ++i) {
@@ -209,7 +209,7 @@ VKAPI_ATTR void VKAPI_CALL get_checkpoints(VkQueue, uint32_t* count, VkCheckpoin
   data[1].pCheckpointMarker = mark(top);
 }
 
-// A fill that waits for all before it: what has begun has ended, but for the last.
+// A fill that waits for all earlier commands: each has ended, except for the last.
 VKAPI_ATTR void VKAPI_CALL write_marker(VkCommandBuffer commands, VkPipelineStageFlagBits stage,
                                         VkBuffer buffer, VkDeviceSize offset, uint32_t mark) {
   if (offset % 4 != 0 ||
@@ -250,18 +250,18 @@ VKAPI_ATTR VkResult VKAPI_CALL get_fault(VkDevice, VkDeviceFaultCountsEXT* count
   std::copy(addresses, addresses + counts->addressInfoCount, info->pAddressInfos);
   counts->vendorInfoCount = std::min(counts->vendorInfoCount, 1U);
   if (counts->vendorInfoCount == 1) {
-    std::memset(info->pVendorInfos->description, 'x', VK_MAX_DESCRIPTION_SIZE);  // no end
+    std::memset(info->pVendorInfos->description, 'x', VK_MAX_DESCRIPTION_SIZE);  // unterminated
     std::memcpy(info->pVendorInfos->description, "MMU", 4);
     info->pVendorInfos->vendorFaultCode = 7;
     info->pVendorInfos->vendorFaultData = 255;
   }
-  return VK_INCOMPLETE;  // as there was no room for the vendor's binary
+  return VK_INCOMPLETE;  // as if there were no room for the vendor's binary
 }
 
 struct Named {
   const char* name;
   PFN_vkVoidFunction function;
-  const char* need;  // what DIAGNOSIS has to list
+  const char* need;  // required entry of DIAGNOSIS
 };
 
 #define NAMED(name, function, need) {#name, reinterpret_cast<PFN_vkVoidFunction>(function), need}
@@ -314,7 +314,7 @@ vkNegotiateLoaderLayerInterfaceVersion(VkNegotiateLayerInterface* layer) {
   return VK_SUCCESS;
 }
 
-// What a test calls.
+// Called by tests.
 EXPORT void diagnosis_lose(int is_lost) {
   lost = is_lost != 0;
 }

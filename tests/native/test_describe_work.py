@@ -1,4 +1,4 @@
-"""What a queue was given and has not finished, as errors tell it."""
+"""Descriptions of a queue's unfinished work, as used in errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .kernels import AFFINE, Array
 
 
 class Kernels:
-    """Plans and launchers that differ in their names alone, by number; `place` is that of all."""
+    """Numbered plans and launchers that differ only in their names. All have the same `place`."""
 
     def __init__(self, engine: native.Engine, count: int, place: str = "") -> None:
         code = native.compile_glsl(AFFINE)
@@ -43,15 +43,15 @@ def gate(engine: native.Engine) -> Iterator[Gate]:
         yield gate
 
 
-def pending(engine: native.Engine, queue: int = -1) -> str:
-    """What is not finished besides the gate's own work."""
+def pending_work(engine: native.Engine, queue: int = -1) -> str:
+    """Describe the unfinished work other than the gate's own."""
     beginning = "queue 0: not finished: a launch of 'hold'"
     text = engine.describe_work(queue)
     assert text.startswith(beginning), text
     return text[len(beginning) :].removeprefix(", ")
 
 
-def test_nothing(engine: native.Engine) -> None:
+def test_no_work(engine: native.Engine) -> None:
     assert engine.describe_work() == ""
     kernels = Kernels(engine, 1)
     kernels.launch(0)
@@ -63,36 +63,36 @@ def test_names_places_and_counts(engine: native.Engine, gate: Gate) -> None:
     kernels, others = Kernels(engine, 1), Kernels(engine, 2, "heat.py:12")
     engine.wait_idle()
     gate.hold()
-    assert pending(engine) == ""
+    assert pending_work(engine) == ""
     kernels.launch(0)
     others.launch(1, 1, 1)
-    # what is submitted reads as what is only gathered
-    assert pending(engine) == "a launch of 'k0', 3 launches of 'k1' (heat.py:12)"
+    # submitted and gathered work is described in the same way
+    assert pending_work(engine) == "a launch of 'k0', 3 launches of 'k1' (heat.py:12)"
     engine.flush(0, engine.last_value(0))
-    assert pending(engine, 0) == "a launch of 'k0', 3 launches of 'k1' (heat.py:12)"
+    assert pending_work(engine, 0) == "a launch of 'k0', 3 launches of 'k1' (heat.py:12)"
     gate.open()
     engine.wait_idle()
     assert engine.describe_work() == ""
 
 
-def test_what_comes_again_is_counted_where_it_came_first(engine: native.Engine, gate: Gate) -> None:
+def test_repeated_launches_are_counted_together(engine: native.Engine, gate: Gate) -> None:
     kernels = Kernels(engine, 3)
     engine.wait_idle()
     gate.hold()
     kernels.launch(2, *[0, 1] * 100, 2)
-    assert pending(engine) == "2 launches of 'k2', 100 launches of 'k0', 100 launches of 'k1'"
+    assert pending_work(engine) == "2 launches of 'k2', 100 launches of 'k0', 100 launches of 'k1'"
 
 
 @pytest.mark.parametrize(("count", "shown", "rest"), [(6, 7, 0), (7, 6, 2), (9, 6, 4)])
-def test_only_the_first_are_named(
+def test_only_the_first_launches_are_named(
     engine: native.Engine, gate: Gate, count: int, shown: int, rest: int
 ) -> None:
     kernels = Kernels(engine, count)
     engine.wait_idle()
     gate.hold()
     kernels.launch(*range(count))
-    names = [f"a launch of 'k{i}'" for i in range(shown - 1)]  # the gate's is one of those shown
-    assert pending(engine) == ", ".join(names) + (f" and {rest} more commands" if rest else "")
+    names = [f"a launch of 'k{i}'" for i in range(shown - 1)]  # the gate's launch is one of those shown
+    assert pending_work(engine) == ", ".join(names) + (f" and {rest} more commands" if rest else "")
 
 
 def test_copies(engine: native.Engine, gate: Gate) -> None:
@@ -110,7 +110,7 @@ def test_copies(engine: native.Engine, gate: Gate) -> None:
     engine.wait_idle()
     gate.hold()
     commands.submit(0, struct.pack("3If", 64, 1, 1, 1.0), 1)
-    assert pending(engine) == (
+    assert pending_work(engine) == (
         "a launch of 'k0', 2 copies of 256 bytes, a copy of 8 bytes, a copy of 64 bytes, a copy of an image"
     )
 
@@ -129,14 +129,14 @@ def test_replays_name_their_commands(engine: native.Engine, gate: Gate) -> None:
         commands.submit(0, arguments, 1)
     assert engine.statistics()["commands"] == before + 1 + 5, "they are replayed"
     expected = "10 launches of 'k0' (heat.py:12), 5 launches of 'k1' (heat.py:12)"
-    assert pending(engine) == expected
+    assert pending_work(engine) == expected
     engine.flush(0, engine.last_value(0))
     commands.destroy()
     kernels.plans[0].destroy()
-    assert pending(engine) == expected, "what is given up lives until it is done"
+    assert pending_work(engine) == expected, "what is given up lives until it is done"
 
 
-def test_each_queue_tells_its_own() -> None:
+def test_each_queue_describes_its_own_work() -> None:
     engine = native.Engine([first_device()], [[0, 0]], True, False)
     with Gate(engine) as gate:
         kernels = Kernels(engine, 1)

@@ -1,4 +1,4 @@
-"""Memory of buffers that are gone: the next ones of their size get it, and nobody sees it otherwise."""
+"""The memory of dropped buffers is reused by later ones of the same size, without other effects."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .conftest import first_device
 from .gates import Gate
 from .kernels import AFFINE, Array, affine_launcher
 
-COUNT = (1 << 14) + 64  # more than what takes turns; times 999 it is exact in float32
+COUNT = (1 << 14) + 64  # above the size of results in turn; times 999 it is exact in float32
 
 
-class Ahead:
-    """An array that kernels fill first: it may lie in memory that the device still works on."""
+class DeviceArray:
+    """An array that kernels fill first, so it may reuse memory that the device is still using."""
 
     def __init__(self, engine: native.Engine, count: int = COUNT) -> None:
         self.shader_shape = (count, 1, 1, count)
@@ -37,8 +37,10 @@ def allocations(engine: native.Engine) -> int:
 
 
 @pytest.fixture(params=["0", "1", "2"])
-def twins(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[native.Engine]:
-    """Yield engines with staging whose queue has none, one or two beside it for copies."""
+def transfer_engine(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[native.Engine]:
+    """Yield engines with staging whose queue has zero, one or two transfer queues."""
     monkeypatch.setenv("VKDISPATCH_FORCE_TRANSFER_QUEUE", request.param)
     engine = native.Engine([first_device()], [[0]], True, True)
     yield engine
@@ -46,9 +48,9 @@ def twins(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
     assert native.take_messages() == []
 
 
-def test_memory_that_is_kept_is_not_in_use() -> None:
+def test_spare_memory_does_not_count_as_used() -> None:
     engine = native.Engine([first_device()], [[0]], True, False)
-    native.Buffer(engine, 7).destroy()  # with the first one comes what the engine needs itself
+    native.Buffer(engine, 7).destroy()  # creates the engine's own objects too
     before = engine.statistics()
     for size in (1, 300, 1 << 20, 3 << 20, 5 << 20) * 20:
         buffer = native.Buffer(engine, size, False)
@@ -64,20 +66,20 @@ def test_memory_that_is_kept_is_not_in_use() -> None:
         assert after["device_memory"] == before["device_memory"]
         assert after["live_objects"] == before["live_objects"]
         assert after["waiting_frees"] == 0
-    assert allocations(engine) == before["allocations"] + 5  # the first one is of no use to these
+    assert allocations(engine) == before["allocations"] + 5  # the first one cannot be used for these
     assert engine.statistics()["idle_memory"] >= 9 << 20
     engine.close()
     assert native.take_messages() == []
 
 
-def test_reused_memory_holds_what_was_written_last() -> None:
+def test_reused_memory_holds_the_last_write() -> None:
     engine = native.Engine([first_device()], [[0]], True, False)
     for number in range(8):
         values = np.full(1 << 19, number, np.float32)
         first, second = (native.Buffer(engine, values.nbytes, False) for _ in range(2))
         first.write(-1, values)
         second.copy_from(first)
-        first.destroy()  # while the copy may still be under way
+        first.destroy()  # the copy may still be in progress
         third = native.Buffer(engine, values.nbytes, False)
         third.write(-1, values + 1)
         for buffer, expected in ((second, values), (third, values + 1)):
@@ -88,17 +90,17 @@ def test_reused_memory_holds_what_was_written_last() -> None:
     assert native.take_messages() == []
 
 
-def test_results_are_made_in_memory_that_is_in_use(engine: native.Engine) -> None:
-    """However far a program runs ahead, what it drops is there for what it makes next."""
+def test_results_reuse_memory_that_is_in_use(engine: native.Engine) -> None:
+    """However far a program runs ahead, dropped buffers are reused for its next results."""
     _, launcher = affine_launcher(engine)
     source = Array(engine, np.arange(COUNT, dtype=np.float32))
     with Gate(engine) as gate:
         gate.hold()
-        made = Ahead(engine)
+        made = DeviceArray(engine)
         before = allocations(engine)
-        total = Ahead(engine)
+        total = DeviceArray(engine)
         for factor in range(1000):
-            made = Ahead(engine)  # the one before goes when this one is there
+            made = DeviceArray(engine)  # the previous one is dropped after this one is created
             made._native.copy_from(source._native)
             launcher.launch((made, factor), COUNT, False)
             if factor == 500:
@@ -109,18 +111,18 @@ def test_results_are_made_in_memory_that_is_in_use(engine: native.Engine) -> Non
     np.testing.assert_array_equal(made.read(), np.arange(COUNT, dtype=np.float32) * 999 + 1)
 
 
-def test_a_new_life_comes_after_the_old_one(engine: native.Engine) -> None:
+def test_reuse_is_ordered_after_earlier_work(engine: native.Engine) -> None:
     _, launcher = affine_launcher(engine)
     values, others = np.arange(COUNT, dtype=np.float32), np.full(COUNT, 7, np.float32)
     other, seen = Array(engine, others), Array(engine, others)
     with Gate(engine) as gate:
         old = Array(engine, values)
-        gate.hold(old)  # adds 1 to its first word in the end
+        gate.hold(old)  # finally adds 1 to its first word
         launcher.launch((old, 2.0), COUNT, False)
         seen._native.copy_from(old._native)
         before = allocations(engine)
         old._native.destroy()
-        new = Ahead(engine)
+        new = DeviceArray(engine)
         assert allocations(engine) == before
         new._native.copy_from(other._native)
         launcher.launch((new, 3.0), COUNT, False)
@@ -129,7 +131,7 @@ def test_a_new_life_comes_after_the_old_one(engine: native.Engine) -> None:
     np.testing.assert_array_equal(seen.read()[1:], values[1:] * 2 + 1)
 
 
-def test_copies_of_the_host_come_after_the_old_life(engine: native.Engine) -> None:
+def test_host_copies_are_ordered_after_earlier_work(engine: native.Engine) -> None:
     _, launcher = affine_launcher(engine)
     values = np.arange(COUNT, dtype=np.float32)
     seen = Array(engine, values)
@@ -139,17 +141,17 @@ def test_copies_of_the_host_come_after_the_old_life(engine: native.Engine) -> No
         launcher.launch((old, 2.0), COUNT, False)
         seen._native.copy_from(old._native)
         del old
-        new = Ahead(engine)
+        new = DeviceArray(engine)
         opening = threading.Timer(0.05, gate.open)
         opening.start()
-        new._native.write(0, values - 5)  # where memory is mapped it waits
+        new._native.write(0, values - 5)  # waits if memory is mapped
         launcher.launch((new, 2.0), COUNT, False)
         opening.join()
     np.testing.assert_array_equal(seen.read(), values * 2 + 1)
     np.testing.assert_array_equal(new.read(), (values - 5) * 2 + 1)
 
 
-def test_a_write_to_a_new_buffer_waits_for_nobody() -> None:
+def test_a_write_to_a_new_buffer_does_not_wait() -> None:
     engine = native.Engine([first_device()], [[0]], True, False)
     values = np.arange(COUNT, dtype=np.float32)
     with Gate(engine) as gate:
@@ -169,25 +171,25 @@ def test_a_write_to_a_new_buffer_waits_for_nobody() -> None:
     assert native.take_messages() == []
 
 
-def test_queues_for_copies_follow_the_old_life(twins: native.Engine) -> None:
-    _, launcher = affine_launcher(twins)
+def test_transfer_queues_are_ordered_after_earlier_work(transfer_engine: native.Engine) -> None:
+    _, launcher = affine_launcher(transfer_engine)
     values = np.arange(COUNT, dtype=np.float32)
-    blocks = [native.HostBlock(twins, 0, values.nbytes) for _ in range(3)]
+    blocks = [native.HostBlock(transfer_engine, 0, values.nbytes) for _ in range(3)]
     given, first, second = (np.frombuffer(block, np.float32) for block in blocks)
     given[:] = values + 100
-    with Gate(twins) as gate:
+    with Gate(transfer_engine) as gate:
         gate.hold()
-        old = Array(twins, values)
+        old = Array(transfer_engine, values)
         launcher.launch((old, 2.0), COUNT, False)
         points = list(old._native.read_async(0, first))
-        before = allocations(twins)
+        before = allocations(transfer_engine)
         del old
-        new = Ahead(twins)
-        assert allocations(twins) == before
+        new = DeviceArray(transfer_engine)
+        assert allocations(transfer_engine) == before
         new._native.write_async(0, given)
         launcher.launch((new, 3.0), COUNT, False)
         points += new._native.read_async(0, second)
-    assert twins.wait_until(points, 10**12)
+    assert transfer_engine.wait_until(points, 10**12)
     np.testing.assert_array_equal(first, values * 2 + 1)
     np.testing.assert_array_equal(second, (values + 100) * 3 + 1)
 
@@ -207,7 +209,7 @@ def test_each_queue_has_its_copy() -> None:
             old._native.copy_between(1, 0)
             before = allocations(engine)
             del old
-            new = Ahead(engine)
+            new = DeviceArray(engine)
             assert allocations(engine) == before
             new._native.copy_from(source._native)
             launcher.launch((new, 4.0), COUNT, False, 0)
@@ -219,8 +221,8 @@ def test_each_queue_has_its_copy() -> None:
         assert native.take_messages() == []
 
 
-def test_what_a_launch_has_found_is_nobody_elses(engine: native.Engine) -> None:
-    """A buffer that is given up in the middle of a launch that uses it."""
+def test_a_buffer_in_a_launch_is_not_reused(engine: native.Engine) -> None:
+    """A buffer that is dropped during a launch that uses it."""
     values = np.arange(64, dtype=np.float32)
     array = Array(engine, values)
     made: list[Array] = []
@@ -238,7 +240,7 @@ def test_what_a_launch_has_found_is_nobody_elses(engine: native.Engine) -> None:
     np.testing.assert_array_equal(made[0].read(), values + 1)
 
 
-def test_what_is_kept_is_bounded() -> None:
+def test_spare_memory_is_bounded() -> None:
     engine = native.Engine([first_device()], [[0]], False, False)
     native.Buffer(engine, 4)
     each = engine.statistics()["idle_memory"]

@@ -1,4 +1,4 @@
-#include "libs/leaving.hpp"
+#include "libs/process_exit.hpp"
 
 #include <atomic>
 #include <cstdio>
@@ -11,7 +11,7 @@ namespace vkd {
 #ifdef __GLIBC__
 namespace {
 
-void leave(int status, void*) {
+void exit_process(int status, void*) {
   std::fflush(nullptr);
   _exit(status);
 }
@@ -21,7 +21,7 @@ void leave(int status, void*) {
 void end_process_quickly() noexcept {
   static std::atomic<bool> registered{false};
   if (!registered.exchange(true)) {
-    on_exit(leave, nullptr);  // the last to be registered is the first to run
+    on_exit(exit_process, nullptr);  // the handler registered last runs first
   }
 }
 #else
