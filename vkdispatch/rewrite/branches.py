@@ -32,20 +32,20 @@ from vkdispatch.rewrite.values import (
     Kind,
     LocalValue,
     Mismatch,
+    are_same,
     as_expr,
     describe,
     dtype_of,
-    flat,
+    flatten_kind,
     is_gpu,
     is_local,
     is_steady,
     join,
     kind_of,
     leaves,
-    rebuilt,
+    make_zero,
+    rebuild,
     registers_in,
-    same,
-    zero,
 )
 
 
@@ -58,7 +58,7 @@ class Way:
     result: Any = None
 
     @property
-    def pure(self) -> bool:
+    def is_pure(self) -> bool:
         """Whether nothing but the value came of it."""
         return not self.changed and not acts(self.statements)
 
@@ -75,18 +75,18 @@ def record_way(tracer: Tracer, state: State, body: Callable[[], Any] | None) -> 
     except Exception as error:
         tracer.abandon(error)
         raise
-    way = Way(recorder.take_block(depth), state.changed(), result)
+    way = Way(recorder.take_block(depth), state.list_changes(), result)
     state.restore()
     return way
 
 
-def register(tracer: Tracer, name: str | None, kind: Any) -> Expr:
+def make_register(tracer: Tracer, name: str | None, kind: Any) -> Expr:
     """Make a register that is not declared yet."""
     recorder = tracer.recorder
     return Expr(Op.REGISTER, kind, (), Register(recorder.claim_name(name), kind, local=True), here())
 
 
-def declared(place: Expr, value: Expr) -> Declare:
+def declare_register(place: Expr, value: Expr) -> Declare:
     """Declare a register with its first value."""
     assert isinstance(place.value, Register)
     return Declare(place.value, value, place.loc)
@@ -125,10 +125,10 @@ def join_variables(
         value: Any = UNBOUND
         if not is_live(variable):
             reason = f"{variable.name!r} is assigned on one way only through {where}"
-        elif same((first, second)):
+        elif are_same((first, second)):
             value, reason = first, ""
-        elif (first is UNBOUND or second is UNBOUND) and lenient and (kind := _known(first, second)):
-            filled = [_zeros(kind) if end is UNBOUND else end for end in (first, second)]
+        elif (first is UNBOUND or second is UNBOUND) and lenient and (kind := _kind_of_either(first, second)):
+            filled = [_make_zeros(kind) if end is UNBOUND else end for end in (first, second)]
             value = join_values(tracer, variable.name, kind, before, (then, filled[0]), (orelse, filled[1]))
             reason = ""
         elif first is UNBOUND or second is UNBOUND:
@@ -137,39 +137,41 @@ def join_variables(
                 "it one before, or on every way"
             )
         else:
-            value, reason = _met(tracer, variable.name, before, (then, first), (orelse, second), where)
+            value, reason = _meet_or_explain(
+                tracer, variable.name, before, (then, first), (orelse, second), where
+            )
         if before is UNBOUND and value is UNBOUND:
             # what took it away before says more
             reason = variable.scope.reasons.get(variable.name, reason)
         if reason:
             variable.scope.reasons[variable.name] = reason
         if variable.name in variable.scope.aliases:
-            value = unlocked(value)
+            value = unlock_components(value)
         write(variable.cell, value)
 
 
-def unlocked(value: Any) -> Any:
+def unlock_components(value: Any) -> Any:
     """Return a value in a register of its variable's as one whose components can be assigned to."""
     if isinstance(value, tuple):
-        return tuple(map(unlocked, value)) if type(value) is tuple else value
+        return tuple(map(unlock_components, value)) if type(value) is tuple else value
     shared = isinstance(value, LocalValue) and is_gpu(value) and value.can_index
     return ShaderVariable(value.expr) if shared else value
 
 
-def _known(first: Any, second: Any) -> Kind | None:
+def _kind_of_either(first: Any, second: Any) -> Kind | None:
     """Type of the value that there is."""
     return kind_of(second if first is UNBOUND else first)
 
 
-def _zeros(kind: Kind) -> Any:
-    return rebuilt(kind, iter([0] * len(flat(kind))))
+def _make_zeros(kind: Kind) -> Any:
+    return rebuild(kind, iter([0] * len(flatten_kind(kind))))
 
 
-def _met(
+def _meet_or_explain(
     tracer: Tracer, name: str, before: Any, one: tuple[Way, Any], other: tuple[Way, Any], where: str
 ) -> tuple[Any, str]:
     """Value of a variable behind two ways, or the reason why it has none."""
-    kind, why = joined_kind(one[1], other[1])
+    kind, why = join_kinds(one[1], other[1])
     if kind is None:
         return UNBOUND, (
             f"{name!r} is {describe(one[1])} on one way through {where} and {describe(other[1])} on the "
@@ -178,7 +180,7 @@ def _met(
     return join_values(tracer, name, kind, before, one, other), ""
 
 
-def joined_kind(first: Any, second: Any) -> tuple[Kind | None, str]:
+def join_kinds(first: Any, second: Any) -> tuple[Kind | None, str]:
     """Type in which two values meet, or None and why there is none."""
     kinds = (kind_of(first), kind_of(second))
     for value, kind in zip((first, second), kinds, strict=True):
@@ -201,24 +203,24 @@ def join_values(
     """Put the values of two ways in registers, which start as `before` where a way leaves that as it is."""
     parts = []
     columns = [[value for value, _ in leaves(way[1], kind)] for way in (one, other)]
-    for first, second, leaf in zip(*columns, flat(kind), strict=True):
-        if same((first, second)):
+    for first, second, leaf in zip(*columns, flatten_kind(kind), strict=True):
+        if are_same((first, second)):
             parts.append(first)
             continue
         dtype = dtype_of(leaf)
-        place = register(tracer, name, dtype)
+        place = make_register(tracer, name, dtype)
         ends = ((one[0], first), (other[0], second))
-        kept = [value for way, value in ends if value is before and _stays(value, way)]
-        start = as_expr(kept[0], dtype) if kept else zero(dtype)
-        tracer.recorder.emit(declared(place, start))
+        kept = [value for way, value in ends if value is before and _is_unchanged(value, way)]
+        start = as_expr(kept[0], dtype) if kept else make_zero(dtype)
+        tracer.recorder.emit(declare_register(place, start))
         for (way, _), value in ((one, first), (other, second)):
             if not (kept and value is kept[0]):
                 way.statements.append(Store(place, as_expr(value, dtype), None, here()))
         parts.append(LocalValue(place))
-    return rebuilt(kind, iter(parts))
+    return rebuild(kind, iter(parts))
 
 
-def _stays(value: Any, way: Way) -> bool:
+def _is_unchanged(value: Any, way: Way) -> bool:
     """Whether a value from before an if is the same at the end of a branch."""
     if not is_gpu(value) or isinstance(value, LocalValue):
         return True
@@ -234,23 +236,23 @@ def _stays(value: Any, way: Way) -> bool:
 # ---- blocks that are left at their end -----------------------------------------------------------
 
 
-def without_last_breaks(block: list[Statement]) -> list[Statement]:
+def drop_last_breaks(block: list[Statement]) -> list[Statement]:
     """Leave out the breaks at the end of a block, behind which nothing of it would run anyway."""
     if not block:
         return block
     last = block[-1]
     if isinstance(last, (Break, Read)):
-        return without_last_breaks(block[:-1])
+        return drop_last_breaks(block[:-1])
     if isinstance(last, If):
         branches = tuple(
-            (condition, tuple(without_last_breaks(list(body)))) for condition, body in last.branches
+            (condition, tuple(drop_last_breaks(list(body)))) for condition, body in last.branches
         )
-        orelse = None if last.orelse is None else tuple(without_last_breaks(list(last.orelse))) or None
+        orelse = None if last.orelse is None else tuple(drop_last_breaks(list(last.orelse))) or None
         return [*block[:-1], If(branches, orelse, last.loc)]
     return block
 
 
-def breaks(block: list[Statement] | tuple[Statement, ...]) -> bool:
+def has_breaks(block: list[Statement] | tuple[Statement, ...]) -> bool:
     """Whether a block leaves the loop around it."""
     for statement in block:
         if isinstance(statement, Break):
@@ -262,7 +264,7 @@ def breaks(block: list[Statement] | tuple[Statement, ...]) -> bool:
             inner = [body for _, body in statement.cases] + [statement.default or ()]
         elif isinstance(statement, Scope):
             inner = [statement.body]
-        if any(breaks(body) for body in inner):
+        if any(has_breaks(body) for body in inner):
             return True
     return False
 

@@ -16,12 +16,12 @@ from vkdispatch.base.record import record
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.ir import Register, Statement
 from vkdispatch.rewrite.alike import Comparison
-from vkdispatch.rewrite.counters import loop_index
+from vkdispatch.rewrite.counters import make_loop_index
 from vkdispatch.rewrite.loops import Loop
 from vkdispatch.rewrite.signals import Entry
 from vkdispatch.rewrite.state import State, read, write
 from vkdispatch.rewrite.tracing import Retry, Tracer
-from vkdispatch.rewrite.values import UNBOUND, Kind, Typed, as_expr, flat, kind_of, leaves
+from vkdispatch.rewrite.values import UNBOUND, Kind, Typed, as_expr, flatten_kind, kind_of, leaves
 
 Body = Callable[[Any], Any]
 _LIMIT = 1 << 31
@@ -41,10 +41,10 @@ def record_counted(loop: Loop, numbers: range, body: Body) -> bool | None:
     failures = loop.tracer.failures
     if loop.target is None or not _counts_in_int32(numbers) or failures.get(code, 0) >= _MOST_FAILURES:
         return False
-    made = _Attempt(loop, numbers, body).made()
-    if made is False and not loop.tracer.attempts:
+    is_recorded = _Attempt(loop, numbers, body).run()
+    if is_recorded is False and not loop.tracer.attempts:
         failures[code] = failures.get(code, 0) + 1
-    return made
+    return is_recorded
 
 
 def _counts_in_int32(numbers: range) -> bool:
@@ -109,7 +109,7 @@ class _Attempt:
         self._numbers = numbers
         self._body = body
 
-    def made(self) -> bool | None:
+    def run(self) -> bool | None:
         """Whether the loop is recorded now; None if it may be later."""
         tracer = self._tracer
         mark, before = tracer.recorder.mark(), (tracer.gpu, tracer.reached, tracer.abandoned)
@@ -117,8 +117,8 @@ class _Attempt:
         done: bool | None = False
         tracer.attempts.append(self._loop)
         try:
-            with tracer.watched() as state:
-                restore, restore_draws = _remember(tracer), _remember_draws(state)
+            with tracer.watch_variables() as state:
+                restore, restore_draws = _note_results(tracer), _note_random_states(state)
                 try:
                     state.wary = self._loop
                     done = False if state.has_iterators else self._record()
@@ -145,11 +145,11 @@ class _Attempt:
     def _record(self) -> bool | None:
         loop, tracer, recorder = self._loop, self._tracer, self._tracer.recorder
         tracer.enter_gpu(set(loop.assigned | loop.head | loop.after))
-        with tracer.watched() as state:
-            mark, restore = recorder.mark(), _remember(tracer)
+        with tracer.watch_variables() as state:
+            mark, restore = recorder.mark(), _note_results(tracer)
             loop.carry(state, {})
             first = self._trace(state)
-            kinds = self._kinds(state, first)
+            kinds = self._find_kinds(state, first)
             state.check_containers(loop.where)
             if kinds is None or not (first.statements or kinds):
                 return False
@@ -157,7 +157,7 @@ class _Attempt:
             restore()
             loop.carry(state, kinds)
             second = self._trace(state)
-            if not self._agree(state, kinds, first, second):
+            if not self._is_same_round(state, kinds, first, second):
                 return None
             loop.store()
             recorder.close()
@@ -169,13 +169,13 @@ class _Attempt:
         start, stop = ex.literal(numbers.start, int32), ex.literal(numbers.stop, int32)
         counter = recorder.open_for(start, stop, ex.literal(numbers.step, int32), loop.target)
         assert isinstance(counter.value, Register)
-        self._index = loop_index(loop, counter, numbers)
-        with loop.frame.entered(Entry("gpu loop", recorder.depth, loop)):
+        self._index = make_loop_index(loop, counter, numbers)
+        with loop.frame.open_entry(Entry("gpu loop", recorder.depth, loop)):
             signal = self._body(self._index)
         if signal is not None:
             raise Retry(loop)
         registers = [counter.value]
-        for place in (place for frame in self._tracer.frames for place in frame.held()):
+        for place in (place for frame in self._tracer.frames for place in frame.list_result_registers()):
             assert isinstance(place.value, Register)
             registers.append(place.value)
         changed = {
@@ -185,36 +185,36 @@ class _Attempt:
         }
         return _Trace(registers, tuple(recorder.innermost), changed)
 
-    def _kinds(self, state: State, trace: _Trace) -> dict[int, Kind] | None:
+    def _find_kinds(self, state: State, trace: _Trace) -> dict[int, Kind] | None:
         """Types of the variables that the loop carries, or None if Python's numbers or objects change."""
         kinds: dict[int, Kind] = {}
         for key, value in trace.changed.items():
             variable = state.variables[key]
-            if value is self._index or not self._loop.live(variable):
+            if value is self._index or not self._loop.is_live(variable):
                 continue
             kind = kind_of(value)
             if state.values[key] is UNBOUND or kind is None:
                 return None
-            if not all(isinstance(leaf, Typed) for leaf in flat(kind)):
+            if not all(isinstance(leaf, Typed) for leaf in flatten_kind(kind)):
                 return None
             kinds[key] = kind
         return kinds
 
-    def _agree(self, state: State, kinds: dict[int, Kind], first: _Trace, second: _Trace) -> bool:
+    def _is_same_round(self, state: State, kinds: dict[int, Kind], first: _Trace, second: _Trace) -> bool:
         """Whether a round that begins with registers does what the first round does."""
-        if self._kinds(state, second) != kinds:
+        if self._find_kinds(state, second) != kinds:
             return False
         if len(first.registers) != len(second.registers):
             return False
         pairs = zip(first.registers, second.registers, strict=True)
         comparison = Comparison(self._loop.starts, pairs)
-        if not comparison.blocks(first.statements, second.statements):
+        if not comparison.are_blocks_equal(first.statements, second.statements):
             return False
         for key, kind in kinds.items():
             ends = (leaves(trace.changed[key], kind) for trace in (first, second))
             for (one, leaf), (other, _) in zip(*ends, strict=True):
                 assert isinstance(leaf, Typed)
-                if not comparison.expressions(as_expr(one, leaf.dtype), as_expr(other, leaf.dtype)):
+                if not comparison.are_expressions_equal(as_expr(one, leaf.dtype), as_expr(other, leaf.dtype)):
                     return False
         return True
 
@@ -228,9 +228,9 @@ class _Attempt:
             self._loop.frame.leave_if_done()
 
 
-def _remember(tracer: Tracer) -> Callable[[], None]:
+def _note_results(tracer: Tracer) -> Callable[[], None]:
     """Note what the running functions have to say about their results; gives what puts that back."""
-    undo = [frame.remember() for frame in tracer.frames]
+    undo = [frame.note_result() for frame in tracer.frames]
 
     def restore() -> None:
         for each in undo:
@@ -242,7 +242,7 @@ def _remember(tracer: Tracer) -> Callable[[], None]:
 # ---- Python's random numbers, which are drawn while tracing ---------------------------------------
 
 
-def _remember_draws(state: State) -> Callable[[], None]:
+def _note_random_states(state: State) -> Callable[[], None]:
     """Note how far generators of random numbers have come; gives what puts that back."""
     values = [read(variable.cell) for variable in state.variables.values()]
     scopes = {id(variable.scope): variable.scope for variable in state.variables.values()}
@@ -256,7 +256,7 @@ def _remember_draws(state: State) -> Callable[[], None]:
         kinds += [np.random.Generator, np.random.RandomState]
         values.append(np.random.mtrand._rand)
     found = {id(value): value for value in values if isinstance(value, tuple(kinds))}
-    undo = [_restorer(generator) for generator in found.values()]
+    undo = [_note_random_state(generator) for generator in found.values()]
 
     def restore() -> None:
         for each in undo:
@@ -265,7 +265,7 @@ def _remember_draws(state: State) -> Callable[[], None]:
     return restore
 
 
-def _restorer(generator: Any) -> Callable[[], None]:
+def _note_random_state(generator: Any) -> Callable[[], None]:
     """Note the state of a generator; gives what puts it back."""
     if hasattr(generator, "bit_generator"):
         bits, before = generator.bit_generator, generator.bit_generator.state

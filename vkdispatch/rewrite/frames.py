@@ -16,15 +16,15 @@ from vkdispatch.codegen.ir import Break, Expr, If, Return, Statement, While
 from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.rewrite.branches import (
-    breaks,
-    declared,
+    declare_register,
+    drop_last_breaks,
     emit_if,
+    has_breaks,
+    join_kinds,
     join_variables,
-    joined_kind,
+    make_register,
     record_way,
-    register,
     tidy,
-    without_last_breaks,
 )
 from vkdispatch.rewrite.counted import record_counted
 from vkdispatch.rewrite.loops import Loop, run_for, run_while
@@ -39,12 +39,12 @@ from vkdispatch.rewrite.values import (
     as_expr,
     describe,
     dtype_of,
-    flat,
+    flatten_kind,
     is_gpu,
     join,
     leaves,
-    rebuilt,
-    zero,
+    make_zero,
+    rebuild,
 )
 
 Block = Callable[[], Any]
@@ -89,7 +89,7 @@ class Frame:
         self._check_recursion(active)
         active.enter(self)
         try:
-            self._own_parameters(active)
+            self._make_parameters_assignable(active)
             if active.gpu:
                 self._copy_parameters(active)
             if self._early and not self.is_kernel:
@@ -98,14 +98,14 @@ class Frame:
                 return active.before_gpu(lambda: self._run_through(active, body))
             return self._run_through(active, body)
         except NameError as error:
-            self._explain(error)
+            self._explain_unbound(error)
             raise
         finally:
             active.frames.pop()
 
     def _run_through(self, active: Tracer, body: Block) -> Any:
         """Run a function that ends at its end, or the kernel."""
-        with self.entered(Entry("function", active.recorder.depth)):
+        with self.open_entry(Entry("function", active.recorder.depth)):
             signal = body()
         return signal.value if isinstance(signal, Returned) else None
 
@@ -131,14 +131,14 @@ class Frame:
                 cell = self.scope.cells[name]
                 write(cell, active.bind(read(cell), name, fresh=True))
 
-    def _own_parameters(self, active: Tracer) -> None:
+    def _make_parameters_assignable(self, active: Tracer) -> None:
         """Give values whose components the function assigns to registers, which the caller shares."""
         for name in self._parameters:
             if name in self.scope.aliases:
                 cell = self.scope.cells[name]
-                write(cell, active.own(read(cell), name))
+                write(cell, active.make_assignable(read(cell), name))
 
-    def _explain(self, error: NameError) -> None:
+    def _explain_unbound(self, error: NameError) -> None:
         """Say why a variable has no value. Raises NameError if it is known."""
         found = re.search(_UNBOUND_NAME, str(error))
         name = found.group(1) if found else ""
@@ -148,12 +148,12 @@ class Frame:
 
     def _run_inlined(self, active: Tracer, body: Block) -> Any:
         """Run a function that may return early: on the GPU this leaves a loop of one round."""
-        with active.watched() as state:
+        with active.watch_variables() as state:
             return self._run_watched(active, body, state)
 
     def _run_watched(self, active: Tracer, body: Block, state: State) -> Any:
         recorder = active.recorder
-        self._forget()
+        self._clear_result()
         mark = recorder.mark()
         # variables of the functions around this one, which a return on the GPU leaves changed
         outer = self._outer = Loop(self, "function", frozenset(), frozenset(), frozenset(), False)
@@ -163,7 +163,7 @@ class Frame:
             depth = recorder.depth
             recorder.open_block("while")
             try:
-                with self.entered(Entry("function", recorder.depth)):
+                with self.open_entry(Entry("function", recorder.depth)):
                     signal = body()
                 if self._kind is not None and signal is not GONE:
                     self._keep_result(signal.value if isinstance(signal, Returned) else None)
@@ -185,11 +185,11 @@ class Frame:
         outer.export(state)
         return result
 
-    def _forget(self) -> None:
+    def _clear_result(self) -> None:
         self._kind = self._done = None
         self._result = []
 
-    def remember(self) -> Callable[[], None]:
+    def note_result(self) -> Callable[[], None]:
         """Note what is known about the result; gives what puts that back."""
         known = (self._kind, list(self._result), self._done)
         loops = [(loop, loop.returned, loop.broken) for loop in self._loops()]
@@ -205,25 +205,25 @@ class Frame:
     def _loops(self) -> list[Loop]:
         return [entry.loop for entry in self.open if isinstance(entry.loop, Loop)]
 
-    def held(self) -> list[Expr]:
+    def list_result_registers(self) -> list[Expr]:
         """Return the registers that are declared when the function has been traced."""
         return self._result if self._done is None else [*self._result, self._done]
 
     def _leave_inlined(self, active: Tracer, statements: list[Statement]) -> Any:
         recorder = active.recorder
         if self._done is not None:
-            recorder.emit(declared(self._done, ex.literal(False, bool_)))
+            recorder.emit(declare_register(self._done, ex.literal(False, bool_)))
         for place in self._result:
-            recorder.emit(declared(place, zero(place.dtype)))
-        shorter = without_last_breaks(statements)
-        if breaks(shorter):
+            recorder.emit(declare_register(place, make_zero(place.dtype)))
+        shorter = drop_last_breaks(statements)
+        if has_breaks(shorter):
             recorder.emit(While(ex.literal(True, bool_), (*statements, Break(here())), here()))
         else:
             for statement in shorter:
                 recorder.emit(statement)
         if isinstance(self._kind, _Nothing) or self._kind is None:
             return None
-        return rebuilt(self._kind, map(LocalValue, self._result))
+        return rebuild(self._kind, map(LocalValue, self._result))
 
     def _keep_result(self, value: Any) -> None:
         """Store a result that the GPU chooses among others."""
@@ -240,7 +240,7 @@ class Frame:
             return
         first = self._kind
         assert not isinstance(first, _Nothing)
-        kind, why = joined_kind(value, value)
+        kind, why = join_kinds(value, value)
         if kind is not None and first is not None:
             try:
                 kind = join(first, kind)
@@ -251,17 +251,17 @@ class Frame:
                 ArgumentTypeError,
                 f"{self.name} returns {describe(value)} where the GPU decides whether it does: {why}",
             )
-        types = [dtype_of(leaf) for leaf in flat(kind)]
+        types = [dtype_of(leaf) for leaf in flatten_kind(kind)]
         self._kind = kind
         if self._result and types != [place.dtype for place in self._result]:
             raise Retry(self)
         if not self._result:
-            self._result = [register(active, f"{self.name}_result", dtype) for dtype in types]
+            self._result = [make_register(active, f"{self.name}_result", dtype) for dtype in types]
         for place, (part, _) in zip(self._result, leaves(value, kind), strict=True):
             active.recorder.store(place, as_expr(part, place.dtype))
 
     @contextmanager
-    def entered(self, entry: Entry) -> Iterator[None]:
+    def open_entry(self, entry: Entry) -> Iterator[None]:
         """Have a construct open."""
         self.open.append(entry)
         try:
@@ -280,19 +280,19 @@ class Frame:
         """Return the value for a local variable."""
         return value if self.tracer is None else self.tracer.bind(value, label, fresh)
 
-    def own(self, value: Any, label: str | None) -> Any:
+    def make_assignable(self, value: Any, label: str | None) -> Any:
         """Return the value for a local variable whose components are assigned to."""
-        return value if self.tracer is None else self.tracer.own(value, label)
+        return value if self.tracer is None else self.tracer.make_assignable(value, label)
 
-    def holds(self, value: Any) -> bool:
+    def is_container(self, value: Any) -> bool:
         """Whether a variable holds other values, as a list or object does."""
         return self.tracer is not None and not isinstance(value, ShaderVariable)
 
-    def for_place(self, owner: Any, value: Any) -> Any:
+    def freeze_for_place(self, owner: Any, value: Any) -> Any:
         """Return the value for an element or attribute of `owner`."""
         if self.tracer is None or isinstance(owner, ShaderVariable):
             return value
-        return self.tracer.kept(value)
+        return self.tracer.freeze(value)
 
     def augment(self, symbol: str, value: Any, operand: Any, label: str) -> Any:
         """Make `value += operand` and its like; registers of the user are changed in place."""
@@ -302,7 +302,9 @@ class Frame:
         if self.tracer is not None:
             self.tracer.note_update(value, result)
         return (
-            self.own(result, label) if label in self.scope.aliases else self.bind(result, label, fresh=False)
+            self.make_assignable(result, label)
+            if label in self.scope.aliases
+            else self.bind(result, label, fresh=False)
         )
 
     # -- branches and loops
@@ -314,7 +316,7 @@ class Frame:
             chosen = then if test else orelse
             return None if chosen is None else chosen()
         condition = ex.condition(test._value())
-        live = set(after).union(*map(_mentioned, (then, orelse)))
+        live = set(after).union(*map(_list_free_names, (then, orelse)))
         active.enter_gpu(live)
         return self.branch(active, condition, then, orelse, set(after))
 
@@ -327,7 +329,7 @@ class Frame:
             if is_gpu(value):
                 rest = branches[position + 1 :]
                 blocks = [block for pair in rest for block in pair]
-                mentioned = set(after).union(*map(_mentioned, blocks))
+                mentioned = set(after).union(*map(_list_free_names, blocks))
                 others = functools.partial(self.ifs_, rest, orelse, after)
                 return self.if_(value, body, others, tuple(mentioned))
             if value:
@@ -340,7 +342,7 @@ class Frame:
         """Record an if of two blocks."""
         line = here()
         where = f"the if ({line})"
-        with active.watched() as state, self.entered(Entry("branch", active.recorder.depth + 1)):
+        with active.watch_variables() as state, self.open_entry(Entry("branch", active.recorder.depth + 1)):
             first = record_way(active, state, then)
             second = record_way(active, state, orelse)
         state.check_containers(where)
@@ -470,7 +472,7 @@ class Frame:
         loops = [entry.loop for entry in self.open if entry.kind == "gpu loop"]
         if loops:
             if self._done is None:
-                self._done = register(active, f"{self.name}_done", bool_)
+                self._done = make_register(active, f"{self.name}_done", bool_)
             active.recorder.store(self._done, ex.literal(True, bool_))
             for loop in loops:
                 assert isinstance(loop, Loop)
@@ -485,7 +487,7 @@ class Frame:
         self.tracer.recorder.emit(If(((self._done, (Break(here()),)),), None, here()))
 
 
-def _mentioned(block: Block | None) -> tuple[str, ...]:
+def _list_free_names(block: Block | None) -> tuple[str, ...]:
     """Names of variables that a block uses."""
     code = getattr(block, "__code__", None)
     return () if code is None else code.co_freevars

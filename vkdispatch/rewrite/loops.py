@@ -17,7 +17,7 @@ from vkdispatch.codegen.ir import Break, Continue, Expr, If, Return, Statement, 
 from vkdispatch.codegen.kernel_warnings import warn
 from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.reads import acts
-from vkdispatch.rewrite.branches import breaks, tidy, unlocked, without_last_breaks
+from vkdispatch.rewrite.branches import drop_last_breaks, has_breaks, tidy, unlock_components
 from vkdispatch.rewrite.signals import BREAK, CONTINUE, GONE, Entry, Signal
 from vkdispatch.rewrite.state import Scope, State, Variable, read, write
 from vkdispatch.rewrite.tracing import Retry, Tracer
@@ -30,13 +30,13 @@ from vkdispatch.rewrite.values import (
     as_expr,
     describe,
     dtype_of,
-    flat,
+    flatten_kind,
     is_gpu,
     is_local,
     join,
     kind_of,
     leaves,
-    rebuilt,
+    rebuild,
     registers_in,
 )
 
@@ -60,7 +60,7 @@ class Caller(Protocol):
     tracer: Tracer | None
     scope: Scope
 
-    def entered(self, entry: Entry) -> AbstractContextManager[None]:
+    def open_entry(self, entry: Entry) -> AbstractContextManager[None]:
         """Have a construct open."""
         ...
 
@@ -86,7 +86,7 @@ class _Carried:
         self.variable = variable
         self.kind = kind
         self.registers = registers
-        self.value = rebuilt(kind, map(LocalValue, registers))
+        self.value = rebuild(kind, map(LocalValue, registers))
 
 
 class Loop:
@@ -128,7 +128,7 @@ class Loop:
         assert self.frame.tracer is not None
         return self.frame.tracer
 
-    def live(self, variable: Variable) -> bool:
+    def is_live(self, variable: Variable) -> bool:
         """Whether a variable's value matters beyond a round."""
         return self.frame.is_live(variable, self.head | self.after)
 
@@ -138,7 +138,7 @@ class Loop:
         """Record the loop, again and again until the types of its variables are known."""
         active = self.tracer
         active.enter_gpu(set(self.assigned | self.head | self.after))
-        with active.watched() as state:
+        with active.watch_variables() as state:
             return self._attempts(attempt, state)
 
     def _attempts(self, attempt: Callable[[State], Any], state: State) -> Any:
@@ -165,8 +165,8 @@ class Loop:
 
     def export(self, state: State) -> None:
         """Give the variables of the functions around it the values that they have behind such a function."""
-        for key, value in state.changed().items():
-            if key not in self._carried and self.live(state.variables[key]):
+        for key, value in state.list_changes().items():
+            if key not in self._carried and self.is_live(state.variables[key]):
                 write(state.variables[key].cell, value)
         self.reset()
 
@@ -182,10 +182,12 @@ class Loop:
             assert kind is not None
             recorder = self.tracer.recorder
             parts = (
-                [value] * len(flat(kind)) if value is UNBOUND else [part for part, _ in leaves(value, kind)]
+                [value] * len(flatten_kind(kind))
+                if value is UNBOUND
+                else [part for part, _ in leaves(value, kind)]
             )
             registers = []
-            for part, leaf in zip(parts, flat(kind), strict=True):
+            for part, leaf in zip(parts, flatten_kind(kind), strict=True):
                 dtype = dtype_of(leaf)
                 start = as_expr(0 if part is UNBOUND else part, dtype)
                 registers.append(recorder.declare(dtype, start, variable.name))
@@ -196,7 +198,7 @@ class Loop:
         if key in self._more:
             return True
         own = variable.scope is self.frame.scope and variable.name not in variable.scope.free
-        if not own or variable.name not in self.assigned or not self.live(variable):
+        if not own or variable.name not in self.assigned or not self.is_live(variable):
             return False
         if value is UNBOUND:
             return variable.name == self.target
@@ -237,10 +239,12 @@ class Loop:
             if value is carried.value:
                 continue
             self._touched.add(key)
-            kind = self._met(carried, value, self.head if read_next is None else read_next)
+            kind = self._find_kind(carried, value, self.head if read_next is None else read_next)
             if kind is None:
                 continue
-            if [dtype_of(leaf) for leaf in flat(kind)] != [place.dtype for place in carried.registers]:
+            if [dtype_of(leaf) for leaf in flatten_kind(kind)] != [
+                place.dtype for place in carried.registers
+            ]:
                 self._kinds[key] = kind
                 raise Retry(self)
             for place, (part, _) in zip(carried.registers, leaves(value, kind), strict=True):
@@ -259,14 +263,14 @@ class Loop:
             recorder.store(place, expr)
         tidy(recorder.innermost)
 
-    def _met(self, carried: _Carried, value: Any, read_next: frozenset[str]) -> Kind | None:
+    def _find_kind(self, carried: _Carried, value: Any, read_next: frozenset[str]) -> Kind | None:
         """Type that a variable needs, or None for one whose value no longer matters and cannot be kept."""
         from_start = carried.kind
         name = carried.variable.name
         kind = kind_of(value)
         if kind is not None:
             try:
-                return _joined(from_start, kind)
+                return _join_or_raise(from_start, kind)
             except ValueError as error:
                 why = str(error)
         else:
@@ -283,12 +287,12 @@ class Loop:
 
     def _find_others(self, state: State) -> None:
         """Look for variables that changed without being expected to."""
-        for key, value in state.changed().items():
+        for key, value in state.list_changes().items():
             if key in self._carried:
                 continue
             variable, before = state.variables[key], state.values[key]
             self._touched.add(key)
-            if before is UNBOUND or not self.live(variable):
+            if before is UNBOUND or not self.is_live(variable):
                 continue
             if kind_of(before) is not None and kind_of(value) is not None:
                 self._more.add(key)
@@ -301,7 +305,7 @@ class Loop:
 
     def finish(self, state: State) -> None:
         """Give the variables the values that they have behind the loop."""
-        self._touched.update(state.changed())
+        self._touched.update(state.list_changes())
         state.check_containers(self.where)
         state.restore()
         for key in self._touched:
@@ -316,7 +320,7 @@ class Loop:
         self.reset()
         for carried in self._carried.values():
             if carried.variable.name in carried.variable.scope.aliases:
-                write(carried.variable.cell, unlocked(carried.value))
+                write(carried.variable.cell, unlock_components(carried.value))
 
     def jump(self, what: str) -> None:
         """Record a break or continue."""
@@ -328,7 +332,7 @@ class Loop:
                 recorder.store(self.left, ex.literal(True, bool_))
         recorder.emit(Break(here()) if what == "break" or self.in_rounds else Continue(here()))
 
-    def behind(self, orelse: Block | None, *, endless: bool) -> Any:
+    def leave(self, orelse: Block | None, *, endless: bool) -> Any:
         """Go on behind the loop: with its else block, or with a return of the function around it."""
         if self.returned:
             self.frame.leave_if_done()
@@ -347,7 +351,7 @@ class Loop:
         self.left = recorder.declare(bool_, ex.literal(False, bool_), "left") if needed else None
 
 
-def _joined(first: Kind, second: Kind) -> Kind:
+def _join_or_raise(first: Kind, second: Kind) -> Kind:
     try:
         return join(first, second)
     except Mismatch as error:
@@ -410,10 +414,10 @@ def run_while(loop: Loop, test: Block, body: Block, orelse: Block | None) -> Any
     """Run a while loop as long as Python knows its test, and record the rest of it."""
     frame = loop.frame
     if frame.tracer is None:
-        return _run_plainly(test, body, orelse)
+        return _run_in_python(test, body, orelse)
     unrolled = _Unrolled(loop)
 
-    def once(_: None) -> Any:
+    def run_round(_: None) -> Any:
         value = test()
         if is_gpu(value):
             raise Retry(loop)
@@ -422,8 +426,8 @@ def run_while(loop: Loop, test: Block, body: Block, orelse: Block | None) -> Any
     while True:
         unrolled.count()
         mark = loop.tracer.recorder.mark()
-        with loop.tracer.watched(containers=False) as state:
-            signal = _run_round(loop, once, None)
+        with loop.tracer.watch_variables(containers=False) as state:
+            signal = _run_round(loop, run_round, None)
         if signal is loop:
             loop.tracer.rewind(mark, state)
             return loop.record(lambda start: _record_while(loop, start, test, body, orelse))
@@ -436,7 +440,7 @@ def run_while(loop: Loop, test: Block, body: Block, orelse: Block | None) -> Any
     return None if orelse is None else orelse()
 
 
-def _run_plainly(test: Block, body: Block, orelse: Block | None) -> Any:
+def _run_in_python(test: Block, body: Block, orelse: Block | None) -> Any:
     while test():
         signal = body()
         if signal is BREAK:
@@ -452,7 +456,7 @@ def _record_while(loop: Loop, state: State, test: Block, body: Block, orelse: Bl
     loop.watch_breaks(orelse)
     depth = recorder.depth
     recorder.open_block("while")
-    with frame.entered(Entry("gpu loop", recorder.depth, loop)):
+    with frame.open_entry(Entry("gpu loop", recorder.depth, loop)):
         at_head = [(variable.cell, read(variable.cell)) for variable in state.variables.values()]
         value = test()
         moved = any(read(cell) is not before for cell, before in at_head)
@@ -477,7 +481,7 @@ def _record_while(loop: Loop, state: State, test: Block, body: Block, orelse: Bl
         )
     recorder.emit(While(condition, tuple(statements), here()))
     loop.finish(state)
-    return loop.behind(orelse, endless=endless)
+    return loop.leave(orelse, endless=endless)
 
 
 def _returns(block: Iterable[Statement]) -> bool:
@@ -522,7 +526,7 @@ def run_for(
         unrolled.count()
         if loop.jumps and frame.tracer is not None:
             mark = loop.tracer.recorder.mark()
-            with loop.tracer.watched(containers=False) as state:
+            with loop.tracer.watch_variables(containers=False) as state:
                 signal = _run_round(loop, body, item)
             if signal is loop:
                 loop.tracer.rewind(mark, state)
@@ -543,7 +547,7 @@ def _run_round(loop: Loop, body: Callable[[Any], Any], item: Any) -> Any:
     """Run a round while tracing. Returns its signal, or the loop if the GPU decides whether to leave it."""
     depth = loop.tracer.recorder.depth if loop.frame.tracer is not None else 0
     try:
-        with loop.frame.entered(Entry("loop", depth, loop)):
+        with loop.frame.open_entry(Entry("loop", depth, loop)):
             return body(item)
     except Retry as retry:
         if retry.target is not loop:
@@ -570,13 +574,13 @@ def _record_for(
     loop.begin(state)
     loop.watch_breaks(orelse)
     counter = recorder.open_for(start, stop, step, loop.target)
-    with frame.entered(Entry("gpu loop", recorder.depth, loop)):
+    with frame.open_entry(Entry("gpu loop", recorder.depth, loop)):
         signal = body(LocalValue(counter))
         if signal is None:
             loop.store()
     recorder.close()
     loop.finish(state)
-    return loop.behind(orelse, endless=False)
+    return loop.leave(orelse, endless=False)
 
 
 def _record_rounds(
@@ -594,13 +598,13 @@ def _record_rounds(
         loop.reset()
         inner = recorder.depth
         recorder.open_block("while")
-        with frame.entered(Entry("gpu loop", recorder.depth, loop)):
+        with frame.open_entry(Entry("gpu loop", recorder.depth, loop)):
             signal = body(item)
             if signal is None:
                 loop.store()
         statements = recorder.take_block(inner)
-        shorter = without_last_breaks(statements)
-        if breaks(shorter):
+        shorter = drop_last_breaks(statements)
+        if has_breaks(shorter):
             recorder.emit(While(forever, (*statements, Break(here())), here()))
         else:
             for statement in shorter:
@@ -613,4 +617,4 @@ def _record_rounds(
     recorder.emit(Break(here()))
     recorder.emit(While(forever, tuple(recorder.take_block(outer)), here()))
     loop.finish(state)
-    return loop.behind(orelse, endless=False)
+    return loop.leave(orelse, endless=False)

@@ -6,18 +6,18 @@ from typing import Any
 from vkdispatch.rewrite.frames import enter
 from vkdispatch.rewrite.operators import (
     and_,
-    asserted,
     bind,
     both,
     chain,
+    check_assert,
     choose,
     contains,
     either,
+    freeze,
     items,
-    kept,
-    known,
     not_,
     or_,
+    require_known,
 )
 from vkdispatch.rewrite.tracing import Retry
 
@@ -27,17 +27,17 @@ callee: Callable[[Any], Any]
 __all__ = [
     "Retry",
     "and_",
-    "asserted",
     "bind",
     "both",
     "chain",
+    "check_assert",
     "choose",
     "contains",
     "either",
     "enter",
+    "freeze",
     "items",
-    "kept",
-    "known",
     "not_",
     "or_",
+    "require_known",
 ]

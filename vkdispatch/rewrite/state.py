@@ -12,7 +12,7 @@ from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import field, record
 from vkdispatch.codegen.location import located
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.rewrite.values import UNBOUND, LocalValue, Unbound, same
+from vkdispatch.rewrite.values import UNBOUND, LocalValue, Unbound, are_same
 
 # Python objects whose own code is not a kernel's business.
 _FOREIGN = ("vkdispatch", "numpy", "builtins", "types", "functools", "collections", "enum")
@@ -115,7 +115,7 @@ class State:
     # variables of functions that were called since: they end before the construct does
     _newer: dict[int, CellType] = field(factory=dict)
 
-    def changed(self) -> dict[int, Any]:
+    def list_changes(self) -> dict[int, Any]:
         """Variables that have another value by now, with that value."""
         values = self.values
         return {
@@ -126,7 +126,7 @@ class State:
 
     def restore(self) -> None:
         """Give every variable the value of that moment."""
-        for key in self.changed():
+        for key in self.list_changes():
             write(self.variables[key].cell, self.values[key])
 
     def restore_containers(self, *, strict: bool = True) -> None:
@@ -135,7 +135,7 @@ class State:
         Raises RuntimeError for one of another kind if `strict`.
         """
         for _, container, before in self.containers:
-            if not _alike(_contents(container), before):
+            if not _is_unchanged(_contents(container), before):
                 _refill(container, before, strict=strict)
 
     def admit(self, scope: Scope) -> None:
@@ -174,7 +174,7 @@ class State:
     def check_containers(self, where: str) -> None:
         """Raise RuntimeError if a list, dict, set or object changed since that moment."""
         for label, container, before in self.containers:
-            if not _alike(_contents(container), before):
+            if not _is_unchanged(_contents(container), before):
                 raise located(
                     UsageError,
                     f"{label} changes inside {where}, but Python objects and global variables change while "
@@ -228,7 +228,7 @@ def _contents(value: Any) -> list[Any] | None:
         step = -(-value.nbytes // _MOST_BYTES) or 1
         return [value.shape, value.reshape(-1)[::step].tobytes()]
     if isinstance(value, Iterator):
-        return _rest(value)
+        return _iterator_state(value)
     if _is_foreign(type(value)):
         return None
     members = members_of(value) or {}
@@ -278,7 +278,7 @@ def members_of(value: Any) -> dict[str, Any] | None:
     return members if isinstance(members, dict) else None
 
 
-def _rest(iterator: Iterator[Any]) -> list[Any] | None:
+def _iterator_state(iterator: Iterator[Any]) -> list[Any] | None:
     """Say how far an iterator has come, or None where it does not tell."""
     if isinstance(iterator, GeneratorType):
         frame = iterator.gi_frame
@@ -300,7 +300,9 @@ def _is_foreign(kind: type) -> bool:
     return module.split(".")[0] in _FOREIGN
 
 
-def _alike(now: list[Any] | None, before: list[Any]) -> bool:
+def _is_unchanged(now: list[Any] | None, before: list[Any]) -> bool:
     if now is None or len(now) != len(before):
         return False
-    return all(map(is_, now, before)) or all(a is b or same((a, b)) for a, b in zip(now, before, strict=True))
+    return all(map(is_, now, before)) or all(
+        a is b or are_same((a, b)) for a, b in zip(now, before, strict=True)
+    )

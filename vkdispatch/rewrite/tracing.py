@@ -21,11 +21,11 @@ class Running(Protocol):
 
     scope: Scope
 
-    def remember(self) -> Callable[[], None]:
+    def note_result(self) -> Callable[[], None]:
         """Note what it has to say about its result; gives what puts that back."""
         ...
 
-    def held(self) -> list[Expr]:
+    def list_result_registers(self) -> list[Expr]:
         """Return the registers that it keeps for its end."""
         ...
 
@@ -86,7 +86,7 @@ class Tracer:
         return [frame.scope for frame in self.frames]
 
     @contextmanager
-    def watched(self, *, containers: bool = True) -> Iterator[State]:
+    def watch_variables(self, *, containers: bool = True) -> Iterator[State]:
         """Capture all local variables for a construct; functions called in it add theirs.
 
         `containers` tells whether what Python containers among them hold is to be compared.
@@ -103,7 +103,7 @@ class Tracer:
         self.recorder.rewind(mark)
         state.restore()
         for frame in self.frames:
-            for place in frame.held():
+            for place in frame.list_result_registers():
                 # made since then, and still to be declared
                 assert isinstance(place.value, Register)
                 self.recorder.reserve_name(place.value.name)
@@ -117,7 +117,7 @@ class Tracer:
             return attempt()
         mark, frames = self.recorder.mark(), list(self.frames)
         self.waiting = token = object()
-        with self.watched() as state:
+        with self.watch_variables() as state:
             try:
                 return attempt()
             except Retry as retry:
@@ -155,10 +155,10 @@ class Tracer:
             value = read(variable.cell)
             if type(value) in _STEADY:
                 continue
-            self._keep_inside(value, _DEEPEST)
+            self._freeze_inside(value, _DEEPEST)
             if variable.name in variable.scope.aliases:
                 continue
-            copied = self.copied(value, variable.name, fresh=True, steady_too=False)
+            copied = self.copy_value(value, variable.name, fresh=True, steady_too=False)
             if copied is not value:
                 write(variable.cell, copied)
 
@@ -167,13 +167,13 @@ class Tracer:
         if not self.gpu:
             self.enter_gpu()
 
-    def _keep_inside(self, value: Any, depth: int) -> None:
+    def _freeze_inside(self, value: Any, depth: int) -> None:
         """Replace what a container or object holds unevaluated by copies."""
         if isinstance(value, (ShaderVariable, int, float, str, type)) or value is None or not depth:
             return
         if isinstance(value, tuple):
             for part in value:
-                self._keep_inside(part, depth - 1)
+                self._freeze_inside(part, depth - 1)
             return
         place = value if isinstance(value, (list, dict)) else members_of(value)
         if place is None or _STEADY.issuperset(
@@ -181,36 +181,36 @@ class Tracer:
         ):
             return
         for key, part in list(enumerate(place) if isinstance(place, list) else place.items()):
-            self._keep_inside(part, depth - 1)
-            copied = self.kept(part, steady_too=False)
+            self._freeze_inside(part, depth - 1)
+            copied = self.freeze(part, steady_too=False)
             if copied is not part:
                 place[key] = copied
 
-    def kept(self, value: Any, *, steady_too: bool = True) -> Any:
+    def freeze(self, value: Any, *, steady_too: bool = True) -> Any:
         """Return a value for a list, dict or object, which may also hold registers of the user's."""
         if not self.gpu:
             return value
-        return self.copied(value, None, fresh=True, steady_too=steady_too and self.reached)
+        return self.copy_value(value, None, fresh=True, steady_too=steady_too and self.reached)
 
     def bind(self, value: Any, label: str | None, fresh: bool) -> Any:
         """Return the value for a local variable. `fresh` tells that nothing else holds it."""
-        return self.copied(value, label, fresh=fresh, steady_too=self.reached) if self.gpu else value
+        return self.copy_value(value, label, fresh=fresh, steady_too=self.reached) if self.gpu else value
 
-    def own(self, value: Any, label: str | None, depth: int = _DEEPEST) -> Any:
+    def make_assignable(self, value: Any, label: str | None, depth: int = _DEEPEST) -> Any:
         """Return a value whose components can be assigned to: in a register that all its names share."""
         for part in _parts_of(value) if depth else ():
-            self.own(part, label, depth - 1)
+            self.make_assignable(part, label, depth - 1)
         if not isinstance(value, ShaderVariable) or not is_gpu(value) or not value.can_index:
             return value
         if isinstance(value, LocalValue):
             return ShaderVariable(self.recorder.declare_local(value.expr, label))
         assignable = value.expr.op in (Op.REGISTER, Op.RAW) and is_place(value.expr)
         if self.enabled and not assignable:
-            self._check_own(value)
+            self._check_assignable(value)
             self.recorder.localize(value, self.recorder.declare_local(value.expr, label))
         return value
 
-    def _check_own(self, value: ShaderVariable) -> None:
+    def _check_assignable(self, value: ShaderVariable) -> None:
         """Refuse a value from outside of a construct of the GPU, whose register would be declared in it."""
         for state in self.open_states:
             for key, held in state.values.items():
@@ -228,10 +228,10 @@ class Tracer:
         if copied and id(value.expr.value) in self.element_copies:
             self.recorder.note_update(result.expr)
 
-    def copied(self, value: Any, label: str | None, *, fresh: bool, steady_too: bool) -> Any:
+    def copy_value(self, value: Any, label: str | None, *, fresh: bool, steady_too: bool) -> Any:
         """Return a value that stays as it is, kept in a register where it must."""
         if type(value) is tuple:
-            parts = [self.copied(part, label, fresh=fresh, steady_too=steady_too) for part in value]
+            parts = [self.copy_value(part, label, fresh=fresh, steady_too=steady_too) for part in value]
             changed = any(new is not old for new, old in zip(parts, value, strict=True))
             return tuple(parts) if changed else value
         if not is_gpu(value) or isinstance(value, LocalValue):

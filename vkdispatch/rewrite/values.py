@@ -216,14 +216,14 @@ def join(first: Kind, second: Kind) -> Kind:
             raise Mismatch(f"tuples of {len(first.parts)} and {len(second.parts)} values")
         return Group(tuple(map(join, first.parts, second.parts)), first.maker)
     if isinstance(first, Typed) and isinstance(second, Typed):
-        return Typed(_promoted(first.dtype, second.dtype))
+        return Typed(_promote(first.dtype, second.dtype))
     if isinstance(first, Weak) and isinstance(second, Weak):
         return _join_numbers(first, second)
     typed, weak = (first, second) if isinstance(first, Typed) else (second, first)
     assert isinstance(typed, Typed)
     assert isinstance(weak, Weak)
-    kind = _adopted(weak.value, typed.dtype)
-    if weak.least is not None and _adopted(weak.least, typed.dtype) is not kind:
+    kind = _adopt_number(weak.value, typed.dtype)
+    if weak.least is not None and _adopt_number(weak.least, typed.dtype) is not kind:
         raise Mismatch(f"{typed.dtype.name} and the numbers from {weak.least} to {weak.value}")
     return Typed(kind)
 
@@ -248,12 +248,12 @@ def _join_numbers(first: Weak, second: Weak) -> Kind:
     return Typed(found)
 
 
-def _adopted(value: Any, kind: DType) -> DType:
+def _adopt_number(value: Any, kind: DType) -> DType:
     """Type of a number and a GPU value: that of the GPU value, or a wider one that holds both."""
     if isinstance(value, bool) and kind is bool_:
         return kind
     if isinstance(value, complex):
-        return _promoted(kind, complex64)
+        return _promote(kind, complex64)
     if not (is_scalar(kind) or is_complex(kind)):
         raise Mismatch(f"{kind.name} and the number {value!r}")
     if isinstance(value, int):
@@ -266,10 +266,10 @@ def _adopted(value: Any, kind: DType) -> DType:
         if wide is None:
             raise Mismatch(f"{kind.name} and the number {value}, which does not fit in it,")
         return wide
-    return kind if is_float_dtype(kind) or is_complex(kind) else _promoted(kind, float32)
+    return kind if is_float_dtype(kind) or is_complex(kind) else _promote(kind, float32)
 
 
-def _promoted(a: DType, b: DType) -> DType:
+def _promote(a: DType, b: DType) -> DType:
     if a is b:
         return a
     same_shape = (is_scalar(a) or is_complex(a)) and (is_scalar(b) or is_complex(b))
@@ -292,17 +292,17 @@ def leaves(value: object, kind: Kind) -> Iterator[tuple[object, Weak | Typed]]:
         yield value, kind
 
 
-def rebuilt(kind: Kind, parts: Iterator[Any]) -> Any:
+def rebuild(kind: Kind, parts: Iterator[Any]) -> Any:
     """Put single values together again."""
     if not isinstance(kind, Group):
         return next(parts)
-    made = [rebuilt(inner, parts) for inner in kind.parts]
+    made = [rebuild(inner, parts) for inner in kind.parts]
     return kind.maker(*made) if hasattr(kind.maker, "_fields") else tuple(made)
 
 
-def flat(kind: Kind) -> list[Weak | Typed]:
+def flatten_kind(kind: Kind) -> list[Weak | Typed]:
     """Types of the single values."""
-    return [leaf for part in kind.parts for leaf in flat(part)] if isinstance(kind, Group) else [kind]
+    return [leaf for part in kind.parts for leaf in flatten_kind(part)] if isinstance(kind, Group) else [kind]
 
 
 def as_expr(value: Any, kind: DType) -> Expr:
@@ -321,12 +321,12 @@ def as_expr(value: Any, kind: DType) -> Expr:
     return ex.cast(ex.literal(value, kind), kind) if is_scalar(kind) else ex.construct(kind, (value,))
 
 
-def zero(kind: DType) -> Expr:
+def make_zero(kind: DType) -> Expr:
     """First value of a register that is assigned before it is read."""
     return ex.literal(False, bool_) if kind is bool_ else ex.construct(kind, ())
 
 
-def same(values: Sequence[object]) -> bool:
+def are_same(values: Sequence[object]) -> bool:
     """Whether all values are one: the same object, or equal numbers or texts of one type."""
     first = values[0]
     for other in values[1:]:
@@ -345,7 +345,7 @@ def same(values: Sequence[object]) -> bool:
         if type(first) is not type(other):
             return False
         if isinstance(first, tuple) and isinstance(other, tuple):
-            if len(first) != len(other) or not all(same(pair) for pair in zip(first, other, strict=True)):
+            if len(first) != len(other) or not all(are_same(pair) for pair in zip(first, other, strict=True)):
                 return False
             continue
         simple = isinstance(first, (bool, int, float, complex, str, bytes, np.generic))
