@@ -1,8 +1,9 @@
 """Two ways through a piece of a kernel, of which the GPU takes one: what they record, how they meet again."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from vkdispatch.base.dtype import bool_
 from vkdispatch.base.record import field, record, replace
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.analysis import nodes
@@ -18,12 +19,14 @@ from vkdispatch.codegen.ir import (
     Statement,
     Store,
     Switch,
+    While,
     expressions_of,
     root_of,
     walk,
 )
 from vkdispatch.codegen.location import here
 from vkdispatch.codegen.reads import acts
+from vkdispatch.codegen.recording import Recorder
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.rewrite.state import State, Variable, write
 from vkdispatch.rewrite.tracing import Tracer
@@ -78,6 +81,28 @@ def record_way(tracer: Tracer, state: State, body: Callable[[], Any] | None) -> 
     way = Way(recorder.take_block(depth), state.list_changes(), result)
     state.restore()
     return way
+
+
+def take_way(tracer: Tracer, state: State, way: Way) -> None:
+    """Record the statements of a way where the construct stands, and keep the variables that it changed."""
+    emit_all(tracer.recorder, way.statements)
+    for key, value in way.changed.items():
+        write(state.variables[key].cell, value)
+
+
+def emit_all(recorder: Recorder, statements: Iterable[Statement]) -> None:
+    """Record finished statements."""
+    for statement in statements:
+        recorder.emit(statement)
+
+
+def emit_single_round(recorder: Recorder, statements: list[Statement]) -> None:
+    """Record a block that breaks may leave: as a loop of one round, or as it is if none is left inside it."""
+    shorter = drop_last_breaks(statements)
+    if has_breaks(shorter):
+        recorder.emit(While(ex.literal(True, bool_), (*statements, Break(here())), here()))
+    else:
+        emit_all(recorder, shorter)
 
 
 def make_register(tracer: Tracer, name: str | None, kind: Any) -> Expr:

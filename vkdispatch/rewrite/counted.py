@@ -7,7 +7,7 @@ same, and the variables have the same types at the end of both, then so would ev
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from vkdispatch.base.dtype import int32
@@ -65,7 +65,7 @@ class _CountedLoop(Loop):
     """A loop whose carried variables are known in advance."""
 
     def __init__(self, loop: Loop, depth: int) -> None:
-        super().__init__(loop.frame, loop.noun, loop.assigned, loop.head, loop.after, loop.jumps)
+        super().__init__(loop.frame, loop.noun, loop.names)
         self.loc, self.where, self.target, self.depth = loop.loc, loop.where, loop.target, depth
 
     def jump(self, what: str) -> None:
@@ -144,7 +144,7 @@ class _Attempt:
 
     def _record(self) -> bool | None:
         loop, tracer, recorder = self._loop, self._tracer, self._tracer.recorder
-        tracer.enter_gpu(set(loop.assigned | loop.head | loop.after))
+        tracer.enter_gpu(set(loop.names.live))
         with tracer.watch_variables() as state:
             mark, restore = recorder.mark(), _note_results(tracer)
             loop.carry(state, {})
@@ -230,13 +230,17 @@ class _Attempt:
 
 def _note_results(tracer: Tracer) -> Callable[[], None]:
     """Note what the running functions have to say about their results; gives what puts that back."""
-    undo = [frame.note_result() for frame in tracer.frames]
+    return _join_calls([frame.note_result() for frame in tracer.frames])
 
-    def restore() -> None:
-        for each in undo:
-            each()
 
-    return restore
+def _join_calls(functions: Sequence[Callable[[], None]]) -> Callable[[], None]:
+    """Return a function that calls all of these functions."""
+
+    def call_all() -> None:
+        for function in functions:
+            function()
+
+    return call_all
 
 
 # ---- Python's random numbers, which are drawn while tracing ---------------------------------------
@@ -256,13 +260,7 @@ def _note_random_states(state: State) -> Callable[[], None]:
         kinds += [np.random.Generator, np.random.RandomState]
         values.append(np.random.mtrand._rand)
     found = {id(value): value for value in values if isinstance(value, tuple(kinds))}
-    undo = [_note_random_state(generator) for generator in found.values()]
-
-    def restore() -> None:
-        for each in undo:
-            each()
-
-    return restore
+    return _join_calls([_note_random_state(generator) for generator in found.values()])
 
 
 def _note_random_state(generator: Any) -> Callable[[], None]:

@@ -2,7 +2,7 @@
 
 import ast
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from vkdispatch.rewrite.walking import children, walk
@@ -42,6 +42,15 @@ def constant(value: object) -> ast.Constant:
 def call(owner: ast.expr, method: str, *args: ast.expr) -> ast.Call:
     """Call a method."""
     return ast.Call(ast.Attribute(owner, method, ast.Load()), list(args), [])
+
+
+def plain_def(name: str, body: list[ast.stmt], parameters: Sequence[str] = ()) -> ast.FunctionDef:
+    """Make a function of plain parameters."""
+    arguments = ast.arguments([], [ast.arg(parameter) for parameter in parameters], None, [], [], None, [])
+    function = ast.FunctionDef(name, arguments, body or [ast.Pass()], [], None)
+    if "type_params" in ast.FunctionDef._fields:
+        function.type_params = []  # type: ignore[attr-defined]
+    return function
 
 
 def copy_position(node: _Node, at: ast.AST) -> _Node:

@@ -6,28 +6,29 @@ import re
 from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from types import CellType
-from typing import Any
+from typing import Any, NamedTuple
 
 from vkdispatch.base.dtype import bool_
 from vkdispatch.base.errors import ArgumentTypeError, UnassignedError, UsageError
 from vkdispatch.base.record import record
 from vkdispatch.codegen import expressions as ex
-from vkdispatch.codegen.ir import Break, Expr, If, Return, Statement, While
+from vkdispatch.codegen.ir import Break, Expr, If, Return, Statement
 from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.rewrite.branches import (
     declare_register,
-    drop_last_breaks,
+    emit_all,
     emit_if,
-    has_breaks,
+    emit_single_round,
     join_kinds,
     join_variables,
     make_register,
     record_way,
+    take_way,
     tidy,
 )
 from vkdispatch.rewrite.counted import record_counted
-from vkdispatch.rewrite.loops import Loop, run_for, run_while
+from vkdispatch.rewrite.loops import Loop, LoopNames, run_for, run_while
 from vkdispatch.rewrite.signals import BREAK, CONTINUE, GONE, Entry, Returned
 from vkdispatch.rewrite.state import Scope as LocalScope
 from vkdispatch.rewrite.state import State, Variable, read, write
@@ -48,6 +49,9 @@ from vkdispatch.rewrite.values import (
 )
 
 Block = Callable[[], Any]
+Names = tuple[str, ...]
+# `LoopNames` as rewritten code has them: a constant.
+RawLoopNames = tuple[Names, Names, Names, bool]
 # What Python knows the end of may be deeper; each level takes many of Python's own.
 _DEEPEST_RECURSION = 25
 _UNBOUND_NAME = r"variable '(\w+)'"
@@ -156,7 +160,7 @@ class Frame:
         self._clear_result()
         mark = recorder.mark()
         # variables of the functions around this one, which a return on the GPU leaves changed
-        outer = self._outer = Loop(self, "function", frozenset(), frozenset(), frozenset(), False)
+        outer = self._outer = Loop(self, "function", LoopNames())
         outer.where = f"the call of {self.name} ({here()})"
         while True:
             outer.start(state)
@@ -178,8 +182,7 @@ class Frame:
                 active.rewind(mark, state)
                 state.restore_containers()
         if self._kind is None:
-            for statement in statements:
-                recorder.emit(statement)
+            emit_all(recorder, statements)
             return signal.value if isinstance(signal, Returned) else None
         result = self._leave_inlined(active, statements)
         outer.export(state)
@@ -215,12 +218,7 @@ class Frame:
             recorder.emit(declare_register(self._done, ex.literal(False, bool_)))
         for place in self._result:
             recorder.emit(declare_register(place, make_zero(place.dtype)))
-        shorter = drop_last_breaks(statements)
-        if has_breaks(shorter):
-            recorder.emit(While(ex.literal(True, bool_), (*statements, Break(here())), here()))
-        else:
-            for statement in shorter:
-                recorder.emit(statement)
+        emit_single_round(recorder, statements)
         if isinstance(self._kind, _Nothing) or self._kind is None:
             return None
         return rebuild(self._kind, map(LocalValue, self._result))
@@ -360,25 +358,12 @@ class Frame:
             return GONE
         left, going = (first, second) if gone[0] else (second, first)
         emit_if(active, condition if gone[0] else ex.invert(condition), left.statements, [])
-        for statement in going.statements:
-            active.recorder.emit(statement)
-        for key, value in going.changed.items():
-            write(state.variables[key].cell, value)
+        take_way(active, state, going)
         return None
 
-    def while_(
-        self,
-        test: Block,
-        body: Block,
-        orelse: Block | None,
-        assigned: tuple[str, ...],
-        head: tuple[str, ...],
-        after: tuple[str, ...],
-        jumps: bool,
-    ) -> Any:
+    def while_(self, test: Block, body: Block, orelse: Block | None, names: RawLoopNames) -> Any:
         """Run or record a while loop. Returns a signal or None."""
-        loop = Loop(self, "while", frozenset(assigned), frozenset(head), frozenset(after), jumps)
-        return run_while(loop, test, body, orelse)
+        return run_while(Loop(self, "while", _make_loop_names(names)), test, body, orelse)
 
     def for_(
         self,
@@ -386,13 +371,10 @@ class Frame:
         body: Callable[[Any], Any],
         target: str | None,
         orelse: Block | None,
-        assigned: tuple[str, ...],
-        head: tuple[str, ...],
-        after: tuple[str, ...],
-        jumps: bool,
+        names: RawLoopNames,
     ) -> Any:
         """Run or record a for loop. Returns a signal or None."""
-        loop = Loop(self, "for", frozenset(assigned), frozenset(head), frozenset(after), jumps)
+        loop = Loop(self, "for", _make_loop_names(names))
         return run_for(loop, items, body, target, orelse, record_counted)
 
     # -- jumps
@@ -515,21 +497,56 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def enter(
-    cells: Callable[[], Any],
-    name: str,
-    early: bool,
-    parameters: tuple[str, ...],
-    free: tuple[str, ...],
-    rebound: tuple[str, ...],
-    aliases: tuple[str, ...],
-    shared: tuple[str, ...],
-    mentioned: tuple[str, ...],
-) -> Frame:
-    """Begin a call of a rewritten function, whose local variables `cells` mentions."""
+def _make_loop_names(names: RawLoopNames) -> LoopNames:
+    assigned, head, after, jumps = names
+    return LoopNames(frozenset(assigned), frozenset(head), frozenset(after), jumps)
+
+
+class FunctionNames(NamedTuple):
+    """What the rewriter knows of a function. Rewritten code has it as a constant, a plain tuple.
+
+    Attributes
+    ----------
+    name
+        The function's name.
+    early
+        Whether it may return before its end.
+    parameters
+        Names of its parameters.
+    free, rebound, aliases, shared, mentioned
+        As in `Scope`.
+    """
+
+    name: str
+    early: bool
+    parameters: Names
+    free: Names
+    rebound: Names
+    aliases: Names
+    shared: Names
+    mentioned: Names
+
+
+def enter(cells: Callable[[], Any], constants: tuple[Any, ...]) -> Frame:
+    """Begin a call of a rewritten function.
+
+    Parameters
+    ----------
+    cells
+        A function that mentions the local variables; it is never called.
+    constants
+        The fields of a `FunctionNames`.
+    """
+    names = FunctionNames(*constants)
     code, closure = cells.__code__, cells.__closure__ or ()
-    named: dict[str, CellType] = dict(zip(code.co_freevars, closure, strict=True))
-    module = cells.__globals__
-    names = (frozenset(free), frozenset(rebound), frozenset(aliases))
-    scope = LocalScope(named, *names, module, shared, mentioned)
-    return Frame(tracer(), name, early, parameters, scope)
+    by_name: dict[str, CellType] = dict(zip(code.co_freevars, closure, strict=True))
+    scope = LocalScope(
+        by_name,
+        frozenset(names.free),
+        frozenset(names.rebound),
+        frozenset(names.aliases),
+        cells.__globals__,
+        names.shared,
+        names.mentioned,
+    )
+    return Frame(tracer(), names.name, names.early, names.parameters, scope)

@@ -11,13 +11,14 @@ from typing import Any, Protocol
 
 from vkdispatch.base.dtype import bool_, int32
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.base.record import record
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.functions.ranges import GpuRange
 from vkdispatch.codegen.ir import Break, Continue, Expr, If, Return, Statement, While, walk
 from vkdispatch.codegen.kernel_warnings import warn
 from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.reads import acts
-from vkdispatch.rewrite.branches import drop_last_breaks, has_breaks, tidy, unlock_components
+from vkdispatch.rewrite.branches import emit_single_round, tidy, unlock_components
 from vkdispatch.rewrite.signals import BREAK, CONTINUE, GONE, Entry, Signal
 from vkdispatch.rewrite.state import Scope, State, Variable, read, write
 from vkdispatch.rewrite.tracing import Retry, Tracer
@@ -89,6 +90,33 @@ class _Carried:
         self.value = rebuild(kind, map(LocalValue, registers))
 
 
+@record
+class LoopNames:
+    """Local names that matter to a loop.
+
+    Attributes
+    ----------
+    assigned
+        Names that the loop assigns.
+    head
+        Names that are read from the start of a round on.
+    after
+        Names that are read behind the loop.
+    jumps
+        Whether the body has a break, continue or return.
+    """
+
+    assigned: frozenset[str] = frozenset()
+    head: frozenset[str] = frozenset()
+    after: frozenset[str] = frozenset()
+    jumps: bool = False
+
+    @property
+    def live(self) -> frozenset[str]:
+        """Names whose values matter in the loop or behind it."""
+        return self.assigned | self.head | self.after
+
+
 class Loop:
     """A loop being run or recorded."""
 
@@ -96,17 +124,11 @@ class Loop:
         self,
         frame: Caller,
         noun: str,
-        assigned: frozenset[str],
-        head: frozenset[str],
-        after: frozenset[str],
-        jumps: bool,
+        names: LoopNames,
     ) -> None:
         self.frame = frame
         self.noun = noun
-        self.assigned = assigned
-        self.head = head
-        self.after = after
-        self.jumps = jumps
+        self.names = names
         # whether Python would go round for ever if the GPU alone knew when to stop
         self.endless = noun == "while"
         self.loc = here()
@@ -130,14 +152,14 @@ class Loop:
 
     def is_live(self, variable: Variable) -> bool:
         """Whether a variable's value matters beyond a round."""
-        return self.frame.is_live(variable, self.head | self.after)
+        return self.frame.is_live(variable, self.names.head | self.names.after)
 
     # -- a loop on the GPU
 
     def record(self, attempt: Callable[[State], Any]) -> Any:
         """Record the loop, again and again until the types of its variables are known."""
         active = self.tracer
-        active.enter_gpu(set(self.assigned | self.head | self.after))
+        active.enter_gpu(set(self.names.live))
         with active.watch_variables() as state:
             return self._attempts(attempt, state)
 
@@ -198,7 +220,7 @@ class Loop:
         if key in self._more:
             return True
         own = variable.scope is self.frame.scope and variable.name not in variable.scope.free
-        if not own or variable.name not in self.assigned or not self.is_live(variable):
+        if not own or variable.name not in self.names.assigned or not self.is_live(variable):
             return False
         if value is UNBOUND:
             return variable.name == self.target
@@ -239,7 +261,7 @@ class Loop:
             if value is carried.value:
                 continue
             self._touched.add(key)
-            kind = self._find_kind(carried, value, self.head if read_next is None else read_next)
+            kind = self._find_kind(carried, value, self.names.head if read_next is None else read_next)
             if kind is None:
                 continue
             if [dtype_of(leaf) for leaf in flatten_kind(kind)] != [
@@ -325,7 +347,7 @@ class Loop:
     def jump(self, what: str) -> None:
         """Record a break or continue."""
         recorder = self.tracer.recorder
-        self.store(self.after if what == "break" else self.head)
+        self.store(self.names.after if what == "break" else self.names.head)
         if what == "break":
             self.broken = True
             if self.left is not None:
@@ -342,7 +364,7 @@ class Loop:
             return None
         if not self.broken or self.left is None:
             return orelse()
-        return self.frame.branch(self.tracer, ex.invert(self.left), orelse, None, set(self.after))
+        return self.frame.branch(self.tracer, ex.invert(self.left), orelse, None, set(self.names.after))
 
     def watch_breaks(self, orelse: Block | None) -> None:
         """Note in a register whether a break leaves the loop, if somebody asks."""
@@ -394,7 +416,7 @@ class _Unrolled:
         if self._loop.tracer.recorder.recorded != self._recorded:
             return True
         scope = self._loop.frame.scope
-        values = [read(scope.cells[name]) for name in self._loop.assigned if name in scope.cells]
+        values = [read(scope.cells[name]) for name in self._loop.names.assigned if name in scope.cells]
         return any(map(_holds_gpu_value, values))
 
     def _advice(self) -> str:
@@ -524,7 +546,7 @@ def run_for(
         except StopIteration:
             break
         unrolled.count()
-        if loop.jumps and frame.tracer is not None:
+        if loop.names.jumps and frame.tracer is not None:
             mark = loop.tracer.recorder.mark()
             with loop.tracer.watch_variables(containers=False) as state:
                 signal = _run_round(loop, body, item)
@@ -593,7 +615,6 @@ def _record_rounds(
     loop.watch_breaks(orelse)
     outer = recorder.depth
     recorder.open_block("while")
-    forever = ex.literal(True, bool_)
     for item in items:
         loop.reset()
         inner = recorder.depth
@@ -602,19 +623,13 @@ def _record_rounds(
             signal = body(item)
             if signal is None:
                 loop.store()
-        statements = recorder.take_block(inner)
-        shorter = drop_last_breaks(statements)
-        if has_breaks(shorter):
-            recorder.emit(While(forever, (*statements, Break(here())), here()))
-        else:
-            for statement in shorter:
-                recorder.emit(statement)
+        emit_single_round(recorder, recorder.take_block(inner))
         if loop.broken:
             assert loop.left is not None
             recorder.emit(If(((loop.left, (Break(here()),)),), None, here()))
         if loop.returned:
             frame.leave_if_done()
     recorder.emit(Break(here()))
-    recorder.emit(While(forever, tuple(recorder.take_block(outer)), here()))
+    recorder.emit(While(ex.literal(True, bool_), tuple(recorder.take_block(outer)), here()))
     loop.finish(state)
     return loop.leave(orelse, endless=False)

@@ -25,9 +25,10 @@ from vkdispatch.rewrite.branches import (
     join_values,
     join_variables,
     record_way,
+    take_way,
     tidy,
 )
-from vkdispatch.rewrite.state import State, write
+from vkdispatch.rewrite.state import State
 from vkdispatch.rewrite.tracing import Tracer, need_tracer, tracer
 from vkdispatch.rewrite.values import (
     UNBOUND,
@@ -69,10 +70,7 @@ def _record_assert(active: Tracer, test: Thunk, message: Callable[[], Any] | Non
     with active.watch_variables() as state:
         way = record_way(active, state, test)
         if not is_gpu(way.result):
-            for statement in way.statements:
-                recorder.emit(statement)
-            for key, value in way.changed.items():
-                write(state.variables[key].cell, value)
+            take_way(active, state, way)
             return bool(way.result)
         state.check_containers(f"the assert ({here()})")
         if way.changed:

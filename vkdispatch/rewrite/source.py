@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from vkdispatch.base.record import record
-from vkdispatch.rewrite.expressions import copy_position
+from vkdispatch.rewrite.expressions import copy_position, plain_def
 from vkdispatch.rewrite.walking import children
 
 # What compile() may inherit from the file of a function: `from __future__ import annotations` and its like.
@@ -231,7 +231,7 @@ def compile_function(
     names: list[ast.stmt] = [
         ast.Assign([ast.Name(name, ast.Store())], ast.Constant(None)) for name in free if name != "__class__"
     ]
-    factory = _plain_def("_vd_factory", [*names, bare])
+    factory = plain_def("_vd_factory", [*names, bare])
     outer: ast.stmt = factory
     if class_name is not None:
         outer = ast.ClassDef(class_name, [], [], [factory], [])
@@ -249,14 +249,6 @@ def compile_function(
         ast.fix_missing_locations(module)
         compiled = compile(module, code.co_filename, "exec", flags=flags, dont_inherit=True)
     return _find_inner_code(compiled)
-
-
-def _plain_def(name: str, body: list[ast.stmt]) -> ast.FunctionDef:
-    args = ast.arguments([], [], None, [], [], None, [])
-    function = ast.FunctionDef(name, args, body, [], None)
-    if "type_params" in ast.FunctionDef._fields:
-        function.type_params = []  # type: ignore[attr-defined]
-    return function
 
 
 def _strip_arguments(args: ast.arguments) -> ast.arguments:

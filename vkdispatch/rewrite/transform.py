@@ -18,6 +18,7 @@ from vkdispatch.rewrite.expressions import (
     copy_position,
     has_calls,
     load,
+    plain_def,
     store,
 )
 from vkdispatch.rewrite.liveness import Liveness, analyze_liveness, bound_names, read_names
@@ -145,7 +146,7 @@ class _Unit:
         mentioned = tuple(sorted(self.mentioned - self.enclosing - self.free - self.globals))
         lists = (tuple(sorted(names)) for names in sets)
         facts = (node.name, self.early, tuple(self.parameters), *lists, mentioned)
-        frame = call(load("_vd_rt"), "enter", load("_vd_cells"), *map(constant, facts))
+        frame = call(load("_vd_rt"), "enter", load("_vd_cells"), constant(facts))
         prologue += [cells, ast.Assign([store("_vd_f")], frame)]
         block = self.block("_vd_body", body, node)
         ending = ast.Return(call(load("_vd_f"), "run", load("_vd_body")))
@@ -181,15 +182,6 @@ class _Unit:
         statements = [*prologue, *body]
         inner = _Statements(self).block(statements)
         return copy_position(plain_def(name, [*self.declarations(statements), *inner]), at)
-
-
-def plain_def(name: str, body: list[ast.stmt], parameters: Sequence[str] = ()) -> ast.FunctionDef:
-    """Make a function of plain parameters."""
-    arguments = ast.arguments([], [ast.arg(parameter) for parameter in parameters], None, [], [], None, [])
-    function = ast.FunctionDef(name, arguments, body or [ast.Pass()], [], None)
-    if "type_params" in ast.FunctionDef._fields:
-        function.type_params = []  # type: ignore[attr-defined]
-    return function
 
 
 def _list_nonlocals(inners: Iterable[ast.AST]) -> set[str]:
@@ -370,7 +362,13 @@ class _Statements:
         self.out.append(body)
         assigned = bound_names([node.test, *node.body])
         self.emit_call(
-            call(load("_vd_f"), "while_", load(test), load(body.name), *self.make_loop_facts(node, assigned)),
+            call(
+                load("_vd_f"),
+                "while_",
+                load(test),
+                load(body.name),
+                *self.make_loop_arguments(node, assigned),
+            ),
             node.test,
         )
 
@@ -386,11 +384,11 @@ class _Statements:
         self.out.append(body)
         target = node.target.id if isinstance(node.target, ast.Name) else None
         assigned = bound_names([node.target, *node.body])
-        facts = self.make_loop_facts(node, assigned)
+        facts = self.make_loop_arguments(node, assigned)
         self.emit_call(call(load("_vd_f"), "for_", items, load(name), constant(target), *facts), node.iter)
 
-    def make_loop_facts(self, node: ast.While | ast.For, assigned: set[str]) -> list[ast.expr]:
-        """Else block, names assigned in the loop, names read from its head, names read behind it."""
+    def make_loop_arguments(self, node: ast.While | ast.For, assigned: set[str]) -> list[ast.expr]:
+        """Return the else block of a loop and its `LoopNames`, the last arguments of `while_` and `for_`."""
         unit = self.unit
         orelse: ast.expr = constant(None)
         if node.orelse:
@@ -400,13 +398,8 @@ class _Statements:
         jumps = any(
             isinstance(inner, (ast.Break, ast.Continue, ast.Return)) for inner in own_nodes(node.body)
         )
-        return [
-            orelse,
-            _make_tuple(assigned),
-            _make_tuple(unit.liveness.head[node]),
-            _make_tuple(unit.liveness.after[node]),
-            constant(jumps),
-        ]
+        names = (assigned, unit.liveness.head[node], unit.liveness.after[node])
+        return [orelse, constant((*(tuple(sorted(each)) for each in names), jumps))]
 
     def on_Match(self, node: ast.Match) -> None:  # noqa: N802
         name = self.unit.new_name()
