@@ -22,7 +22,7 @@ from vkdispatch.codegen.places import Part, is_kept_in_registers
 from vkdispatch.codegen.verify import verify
 from vkdispatch.interpreter.execution import run_kernel
 from vkdispatch.interpreter.memory import Cells
-from vkdispatch.interpreter.program import Checked
+from vkdispatch.interpreter.program import Checks
 
 from .tracing import compile_glsl, trace
 
@@ -269,7 +269,7 @@ def run(kernel: Kernel, arrays: Sequence[Array], count: int) -> None:
         groups=(-(-count // 8), 1, 1),
         local_size=(8, 1, 1),
         subgroup_size=8,
-        checks=Checked(True, False, 10000, True),
+        checks=Checks(True, False, 10000, True),
         races=True,
     )
 

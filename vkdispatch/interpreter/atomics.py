@@ -7,7 +7,7 @@ import numpy as np
 from vkdispatch.base.errors import UnsupportedError
 from vkdispatch.codegen.location import Loc, located
 from vkdispatch.interpreter.memory import Place
-from vkdispatch.interpreter.values import Array, spread
+from vkdispatch.interpreter.values import Array, broadcast_rows
 
 _UFUNCS: dict[str, np.ufunc] = {
     "atomicAdd": np.add,
@@ -19,10 +19,12 @@ _UFUNCS: dict[str, np.ufunc] = {
 }
 
 
-def atomic(function: str, place: Place, operands: Sequence[Array], rows: int, loc: Loc | None) -> Array:
+def run_atomic_function(
+    function: str, place: Place, operands: Sequence[Array], rows: int, loc: Loc | None
+) -> Array:
     """Run an atomic for `rows` invocations and return what each found; 0 where the place does not exist."""
     cells = place.cells
-    values = [place.kept(spread(operand, rows)) for operand in operands]
+    values = [place.select_rows(broadcast_rows(operand, rows)) for operand in operands]
     result = np.zeros(rows, cells.data.dtype if not values else values[0].dtype)
     if function.startswith("atomicLoad"):
         result[slice(None) if place.rows is None else place.rows] = cells.load(place.index)

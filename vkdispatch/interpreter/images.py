@@ -81,10 +81,10 @@ class Texels:
         for which in np.unique(level):
             rows = level == which
             index = (layer[rows], *(axis[rows] for axis in reversed(axes)))
-            found[rows] = _four(self.levels[which][index])
+            found[rows] = _complete_channels(self.levels[which][index])
         return found
 
-    def flat(self, coordinate: Array) -> Array:
+    def flatten_coordinates(self, coordinate: Array) -> Array:
         """Return the index in `cells` of texels that exist."""
         layer, axes = self._split(coordinate)
         flat: Array = layer
@@ -119,36 +119,36 @@ class Texels:
         found = np.empty((len(position), 4), self.levels[0].dtype)
         for which, smooth in set(zip(low.astype(int).tolist(), linear.tolist(), strict=True)):
             rows = np.flatnonzero((low == which) & (linear == smooth))
-            value = self._at_level(which, normal[rows], layer[rows], settings, smooth=smooth)
+            value = self._sample_level(which, normal[rows], layer[rows], settings, smooth=smooth)
             if weight[rows].any():
-                next_ = self._at_level(
+                next_ = self._sample_level(
                     min(which + 1, last), normal[rows], layer[rows], settings, smooth=smooth
                 )
                 value = value + weight[rows, None] * (next_ - value)
             found[rows] = value
         return found
 
-    def _at_level(
+    def _sample_level(
         self, which: int, normal: Array, layer: Array, settings: Sampling, *, smooth: bool
     ) -> Array:
         level = self.levels[which]
         position = normal * level.shape[-2:0:-1]
         if not smooth:
             axes = list(np.floor(position).astype(np.int64).T)
-            return _colours(level, layer, axes, settings)
+            return _read_colours(level, layer, axes, settings)
         first = np.floor(position - 0.5)
         weight = position - 0.5 - first
         total = np.zeros((len(normal), 4))
         for corner in itertools.product((0, 1), repeat=position.shape[1]):
             share = np.prod(np.where(np.array(corner) == 1, weight, 1 - weight), axis=1)
             axes = list((first + corner).astype(np.int64).T)
-            colours = _colours(level, layer, axes, settings)
+            colours = _read_colours(level, layer, axes, settings)
             # a neighbour of no weight counts for nothing, even if it is infinite
             total += np.where(share[:, None] > 0, share[:, None] * colours, 0)
         return total
 
 
-def _four(texels: Array) -> Array:
+def _complete_channels(texels: Array) -> Array:
     """Complete texels to four channels: what is missing is 0, and 1 in the last."""
     missing = 4 - texels.shape[-1]
     if not missing:
@@ -158,7 +158,7 @@ def _four(texels: Array) -> Array:
     return np.concatenate((texels, rest), axis=-1)
 
 
-def _colours(level: Array, layer: Array, axes: Sequence[Array], settings: Sampling) -> Array:
+def _read_colours(level: Array, layer: Array, axes: Sequence[Array], settings: Sampling) -> Array:
     """Return the texels at integer positions, x first, which may lie outside."""
     inside = np.ones(len(layer), np.bool_)
     places = []
@@ -166,7 +166,7 @@ def _colours(level: Array, layer: Array, axes: Sequence[Array], settings: Sampli
         if settings.address == "CLAMP_TO_BORDER":
             inside &= (axis >= 0) & (axis < size)
         places.append(_ADDRESSES[settings.address](axis, size))
-    colours = _four(level[(layer, *reversed(places))])
+    colours = _complete_channels(level[(layer, *reversed(places))])
     if inside.all():
         return colours
     channels = level.shape[-1]
@@ -179,29 +179,29 @@ def _colours(level: Array, layer: Array, axes: Sequence[Array], settings: Sampli
     return result
 
 
-def _repeated(i: Array, size: int) -> Array:
+def _repeat(i: Array, size: int) -> Array:
     return i % size
 
 
-def _mirrored(i: Array, size: int) -> Array:
+def _mirror(i: Array, size: int) -> Array:
     around = i % (2 * size)
     result: Array = np.minimum(around, 2 * size - 1 - around)
     return result
 
 
-def _clamped(i: Array, size: int) -> Array:
+def _clamp(i: Array, size: int) -> Array:
     return np.clip(i, 0, size - 1)
 
 
-def _mirrored_once(i: Array, size: int) -> Array:
-    return _clamped(np.where(i < 0, -1 - i, i), size)
+def _mirror_once(i: Array, size: int) -> Array:
+    return _clamp(np.where(i < 0, -1 - i, i), size)
 
 
 _ADDRESSES: dict[str, Callable[[Array, int], Array]] = {
-    "REPEAT": _repeated,
-    "MIRRORED_REPEAT": _mirrored,
-    "CLAMP_TO_EDGE": _clamped,
+    "REPEAT": _repeat,
+    "MIRRORED_REPEAT": _mirror,
+    "CLAMP_TO_EDGE": _clamp,
     # what lies outside is another matter
-    "CLAMP_TO_BORDER": _clamped,
-    "MIRROR_CLAMP_TO_EDGE": _mirrored_once,
+    "CLAMP_TO_BORDER": _clamp,
+    "MIRROR_CLAMP_TO_EDGE": _mirror_once,
 }

@@ -83,16 +83,16 @@ class Place:
         """Return the components that are there."""
         return self.cells.load(self.index)
 
-    def kept(self, value: Array) -> Array:
+    def select_rows(self, value: Array) -> Array:
         """Return the rows of a value that reach an element."""
         return value if self.rows is None or len(value) == 1 else value[self.rows]
 
     def store(self, value: Array) -> None:
         """Write a value."""
-        self.cells.store(self.index, self.kept(value))
+        self.cells.store(self.index, self.select_rows(value))
 
 
-def shown_index(index: Array, row: int) -> str:
+def describe_index(index: Array, row: int) -> str:
     """Return an index as the user thinks of it: what wrapped around below zero is shown as negative too."""
     number, meant = int(index[row if len(index) > 1 else 0]), signed_index(index, row)
     return str(number) if meant == number else f"{meant} (as {index.dtype.name}: {number})"
@@ -104,7 +104,7 @@ def signed_index(index: Array, row: int) -> int:
     return number - (1 << bits) if number >= 1 << (bits - 1) else number
 
 
-def outside(index: Array, size: int) -> Array | None:
+def find_outside(index: Array, size: int) -> Array | None:
     """Return which rows of an index lie outside 0 to size - 1, or None if none does."""
     bad: Array = index >= size
     if index.dtype.kind == "i":

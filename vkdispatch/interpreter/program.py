@@ -11,9 +11,8 @@ from vkdispatch.codegen.ir import Kernel, Op, expressions_of, walk
 from vkdispatch.interpreter.images import Texels
 from vkdispatch.interpreter.memory import Cells
 from vkdispatch.interpreter.races import RaceDetector
-from vkdispatch.interpreter.values import Array
+from vkdispatch.interpreter.values import Array, Extent
 
-Extent = tuple[int, int, int]
 # What may fail or differ where it is not chosen, so that a choice must not compute it.
 _CONDITIONAL = frozenset((Op.ELEMENT, Op.INDEX, Op.SUBGROUP, Op.RAW, Op.IMAGE_LOAD, Op.IMAGE_SIZE))
 
@@ -45,7 +44,7 @@ NOBODY = Lanes(np.empty(0, np.int64), False)
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class Checks:
     """What of a kernel's doings is an error.
 
     Attributes
@@ -94,12 +93,12 @@ class Program:
     groups: Extent
     local_size: Extent
     subgroup_size: int
-    checks: Checked
+    checks: Checks
     races: RaceDetector | None
     lazy: frozenset[int]
 
 
-def lazy_choices(kernel: Kernel) -> frozenset[int]:
+def find_lazy_choices(kernel: Kernel) -> frozenset[int]:
     """Identities of the LOGICAL and SELECT expressions whose later operands must wait for the first."""
     found: set[int] = set()
     for statement in walk(kernel.body):

@@ -12,9 +12,8 @@ import numpy as np
 from vkdispatch.base.errors import UsageError
 from vkdispatch.codegen.location import Loc, located
 from vkdispatch.interpreter.memory import Cells
-from vkdispatch.interpreter.values import Array
+from vkdispatch.interpreter.values import Array, Extent
 
-Extent = tuple[int, int, int]
 _NOBODY = -1
 
 
@@ -51,7 +50,7 @@ class Access:
     epoch: Array
     loc: Loc | None
 
-    def shaped(self, value: Array) -> Array:
+    def add_axes(self, value: Array) -> Array:
         """Give a number for each invocation the axes of what it touches."""
         return value.reshape(-1, *(1,) * (self.cells.data.ndim - len(self.index)))
 
@@ -80,16 +79,16 @@ class RaceDetector:
         """Note a read. Raises UsageError where another invocation wrote with no barrier between."""
         shadow, index = self._shadow(access.cells), access.index
         bad = ~self._ordered(shadow.writer, shadow.written, access)
-        self._need(access, bad, shadow.writer, "written", "read")
+        self._require_order(access, bad, shadow.writer, "written", "read")
         lowest, highest = shadow.lowest[index], shadow.highest[index]
         stale = self._ordered(shadow.lowest, shadow.read, access)
         stale = stale & self._ordered(shadow.highest, shadow.read, access)
-        fresh = np.broadcast_to(access.shaped(access.number), lowest.shape)
+        fresh = np.broadcast_to(access.add_axes(access.number), lowest.shape)
         shadow.lowest[index] = np.where(stale, fresh, lowest)
         shadow.highest[index] = np.where(stale, fresh, highest)
         np.minimum.at(shadow.lowest, index, fresh)
         np.maximum.at(shadow.highest, index, fresh)
-        shadow.read[index] = access.shaped(access.epoch)
+        shadow.read[index] = access.add_axes(access.epoch)
 
     def write(self, access: Access, value: Array | None) -> None:
         """Note a write that is about to happen; None as the value is one that depends on what is there.
@@ -101,33 +100,33 @@ class RaceDetector:
         cells, index = access.cells, access.index
         shadow = self._shadow(cells)
         new = value if value is None or cells.encode is None else cells.encode(value)
-        differs = np.ones(1, np.bool_) if new is None else _differs(cells.data[index], new)
+        differs = np.ones(1, np.bool_) if new is None else _find_differences(cells.data[index], new)
         for who, when, what in (
             (shadow.writer, shadow.written, "written"),
             (shadow.lowest, shadow.read, "read"),
             (shadow.highest, shadow.read, "read"),
         ):
-            self._need(access, differs & ~self._ordered(who, when, access), who, what, "written")
-        number = access.shaped(access.number)
+            self._require_order(access, differs & ~self._ordered(who, when, access), who, what, "written")
+        number = access.add_axes(access.number)
         shadow.writer[index] = number
-        shadow.written[index] = access.shaped(access.epoch)
+        shadow.written[index] = access.add_axes(access.epoch)
         # of several invocations at one component one stands there now; the others wrote the same or clash
         rivals = shadow.writer[index] != number
         if new is not None and rivals.any():
             trial = np.zeros_like(cells.data)
             trial[index] = new
-            rivals = rivals & _differs(trial[index], new)
-        self._need(access, rivals, shadow.writer, "written", "written")
+            rivals = rivals & _find_differences(trial[index], new)
+        self._require_order(access, rivals, shadow.writer, "written", "written")
 
     def _ordered(self, who: Array, when: Array, access: Access) -> Array:
         """Whether what somebody did comes before what invocations do now."""
         who, when = who[access.index], when[access.index]
-        same_group = who // self._local == access.shaped(access.group)
-        past = same_group & (when < access.shaped(access.epoch))
-        result: Array = (who == _NOBODY) | (who == access.shaped(access.number)) | past
+        same_group = who // self._local == access.add_axes(access.group)
+        past = same_group & (when < access.add_axes(access.epoch))
+        result: Array = (who == _NOBODY) | (who == access.add_axes(access.number)) | past
         return result
 
-    def _need(self, access: Access, bad: Array, others: Array, what: str, now: str) -> None:
+    def _require_order(self, access: Access, bad: Array, others: Array, what: str, now: str) -> None:
         if not bad.any():
             return
         others = others[access.index]
@@ -153,6 +152,6 @@ class RaceDetector:
         return (axes[0], axes[1], axes[2])
 
 
-def _differs(a: Array, b: Array) -> Array:
+def _find_differences(a: Array, b: Array) -> Array:
     result: Array = (a != b) & ~((a != a) & (b != b))
     return result

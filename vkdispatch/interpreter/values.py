@@ -21,6 +21,7 @@ from vkdispatch.base.dtype import (
 )
 
 Array = np.ndarray[Any, Any]
+Extent = tuple[int, int, int]
 
 
 def host_dtype(kind: DType) -> np.dtype[Any]:
@@ -42,23 +43,23 @@ def value_shape(kind: DType) -> tuple[int, ...]:
     return (kind.child_count,)
 
 
-def uniform(value: Any, kind: DType) -> Array:
+def make_uniform(value: Any, kind: DType) -> Array:
     """Return one value as the single row that all invocations share."""
     return np.asarray(value, host_dtype(kind)).reshape((1, *value_shape(kind)))
 
 
-def spread(value: Array, rows: int) -> Array:
+def broadcast_rows(value: Array, rows: int) -> Array:
     """Return a value with a row for each of so many invocations; not to be written to."""
     return value if len(value) == rows else np.broadcast_to(value, (rows, *value.shape[1:]))
 
 
-def aligned(*values: Array) -> tuple[Array, ...]:
+def align(*values: Array) -> tuple[Array, ...]:
     """Give scalars the axes of the vectors and matrices beside them."""
     most = max(value.ndim for value in values)
     return tuple(value.reshape(value.shape + (1,) * (most - value.ndim)) for value in values)
 
 
-def converted(value: Array, target: np.dtype[Any]) -> Array:
+def convert(value: Array, target: np.dtype[Any]) -> Array:
     """Convert components as GLSL's constructors do: integers wrap around, floats lose their fraction."""
     if value.dtype == target:
         return value
@@ -78,9 +79,9 @@ def construct(kind: DType, kinds: Sequence[DType], values: Sequence[Array]) -> A
     if is_array(kind):
         return np.zeros((1, *shape), target)
     if len(values) == 1:
-        return _construct_from_one(kind, kinds[0], converted(values[0], target))
+        return _construct_from_one(kind, kinds[0], convert(values[0], target))
     rows = max(len(value) for value in values)
-    parts = [spread(converted(value, target), rows).reshape(rows, -1) for value in values]
+    parts = [broadcast_rows(convert(value, target), rows).reshape(rows, -1) for value in values]
     return np.concatenate(parts, axis=1).reshape(rows, *shape)
 
 
@@ -112,11 +113,11 @@ def _matrix_from_one(shape: tuple[int, ...], source: DType, value: Array) -> Arr
     return value.reshape(rows, *shape)
 
 
-def unsigned(value: Array) -> Array:
+def as_unsigned(value: Array) -> Array:
     """Return the bits of integers as unsigned numbers."""
     return value if value.dtype.kind == "u" else value.view(np.dtype(f"u{value.dtype.itemsize}"))
 
 
-def bits_of(value: Array, target: np.dtype[Any]) -> Array:
+def reinterpret(value: Array, target: np.dtype[Any]) -> Array:
     """Return the same bits as another type of the same size."""
     return np.ascontiguousarray(value).view(target)
