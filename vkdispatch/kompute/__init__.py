@@ -73,4 +73,4 @@ def __dir__() -> list[str]:
     return sorted({*(name for name in globals() if name.startswith("__")), *__all__})
 
 
-log.get_ready()
+log.configure()

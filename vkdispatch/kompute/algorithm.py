@@ -1,7 +1,7 @@
 """A kernel bound to memory, with its workgroups and constants."""
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,7 +9,8 @@ import numpy as np
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.kompute import log
-from vkdispatch.kompute.constants import as_constants, kept
+from vkdispatch.kompute.arguments import require_iterable
+from vkdispatch.kompute.constants import copy_constants, parse_constants
 from vkdispatch.kompute.errors import KomputeError
 from vkdispatch.kompute.memory import Memory
 from vkdispatch.kompute.opaque import Opaque
@@ -29,13 +30,13 @@ class Algorithm(Opaque):
     """
 
     __slots__ = (
-        "_asked",
         "_bound",
         "_built",
         "_code",
         "_context",
         "_memories",
         "_push",
+        "_requested_workgroup",
         "_spec",
         "_workgroup",
     )
@@ -49,7 +50,7 @@ class Algorithm(Opaque):
     _push: Array
     _spec: Any
     _workgroup: Groups
-    _asked: Groups  # as given, where zeros mean the size of the first memory
+    _requested_workgroup: Groups  # as given, where zeros mean the size of the first memory
 
     def get_mem_objects(self) -> list[Memory]:
         """Return the tensors and images that it is bound to."""
@@ -82,11 +83,11 @@ class Algorithm(Opaque):
 
     def set_workgroup(self, workgroup: Sequence[int]) -> None:
         """Have what is recorded from now on dispatch as many workgroups; raises as `kp.Manager.algorithm`."""
-        asked = _checked_workgroup(workgroup)
-        groups = _groups(asked, self._memories)
+        requested = _parse_workgroup(workgroup)
+        groups = _count_workgroups(requested, self._memories)
         if self._built is not None:
-            self._built = self._built.regrouped(groups)
-        self._workgroup, self._asked = groups, asked
+            self._built = self._built.with_groups(groups)
+        self._workgroup, self._requested_workgroup = groups, requested
 
     def get_workgroup(self) -> Groups:
         """Return how many workgroups a dispatch has."""
@@ -100,7 +101,7 @@ class Algorithm(Opaque):
         TypeError, RuntimeError
             As `kp.Manager.algorithm`; or they take other bytes than those before.
         """
-        self._push = self._constants(push_consts)
+        self._push = self._parse_push_consts(push_consts)
 
     set_push_constants = set_push_consts
 
@@ -122,13 +123,13 @@ class Algorithm(Opaque):
         push_consts: Any,
     ) -> None:
         """Build, then take over: where that raises, nothing has changed."""
-        memories = checked_memories(context, "tensors", tensors)
-        counts = _checked_workgroup(workgroup)
-        groups = _groups(counts, memories)
+        memories = parse_memories(context, "tensors", tensors)
+        counts = _parse_workgroup(workgroup)
+        groups = _count_workgroups(counts, memories)
         built: Dispatchable | None = None
-        spec_consts = kept("spec_consts", spec_consts)
-        push_consts = kept("push_consts", push_consts)
-        push = as_constants("push_consts", push_consts, frozenset())
+        spec_consts = copy_constants("spec_consts", spec_consts)
+        push_consts = copy_constants("push_consts", push_consts)
+        push = parse_constants("push_consts", push_consts, frozenset())
         is_code = isinstance(spirv, (bytes, str))
         if not is_code and not hasattr(spirv, "shader_description"):
             raise ArgumentTypeError(
@@ -141,7 +142,7 @@ class Algorithm(Opaque):
             chosen = groups if counts[0] else None
             built, push = build(context, memories, spirv, chosen, spec_consts, push_consts)
         self._context, self._memories, self._code = context, memories, spirv
-        self._workgroup, self._asked = groups, counts
+        self._workgroup, self._requested_workgroup = groups, counts
         self._built, self._push, self._spec = built, push, spec_consts
         self._bound = [(memory, memory._native) for memory in memories]
         if built is not None:
@@ -150,7 +151,7 @@ class Algorithm(Opaque):
                 *(len(memories), groups, push.nbytes),
             )
 
-    def _dispatched(self) -> "Dispatchable":
+    def _require_built(self) -> "Dispatchable":
         """Return what is dispatched.
 
         Raises RuntimeError where there is nothing, or its memory was destroyed.
@@ -164,21 +165,21 @@ class Algorithm(Opaque):
             if not memory._initialized:
                 memory._require()
             if memory._native is not native:  # the memory was rebuilt
-                return self._rebound()
+                return self._rebind()
         return built
 
-    def _rebound(self) -> "Dispatchable":
+    def _rebind(self) -> "Dispatchable":
         """Bind the memory anew. Raises RuntimeError where the code does not fit it any more."""
         push = self._push
-        self._set_up(self._context, self._memories, self._code, self._asked, self._spec, push)
+        self._set_up(self._context, self._memories, self._code, self._requested_workgroup, self._spec, push)
         built = self._built
         assert built is not None
         return built
 
-    def _constants(self, given: Any) -> Array:
+    def _parse_push_consts(self, given: Any) -> Array:
         """Return push constants of as many bytes as were given at first; none: the current ones."""
         declared = self._built.push_types if self._built is not None else frozenset()
-        found = as_constants("push_consts", given, declared)
+        found = parse_constants("push_consts", given, declared)
         if found.size == 0:
             return self._push
         if found.nbytes != self._push.nbytes:
@@ -198,7 +199,14 @@ def make_algorithm(
     return made
 
 
-def checked_memories(context: Context, argument: str, given: object) -> tuple[Memory, ...]:
+def check_algorithm(algorithm: object) -> Algorithm:
+    """Return an algorithm. Raises TypeError for anything else."""
+    if not isinstance(algorithm, Algorithm):
+        raise ArgumentTypeError(f"algorithm: expected a kp.Algorithm, got {algorithm!r}")
+    return algorithm
+
+
+def parse_memories(context: Context, argument: str, given: object) -> tuple[Memory, ...]:
     """Return memory objects of a context.
 
     Raises
@@ -208,9 +216,9 @@ def checked_memories(context: Context, argument: str, given: object) -> tuple[Me
     RuntimeError
         One was destroyed, or lies on another device.
     """
-    if isinstance(given, (Memory, str, bytes)) or not isinstance(given, Iterable):
+    if isinstance(given, Memory):  # a ListTensor can be iterated
         raise ArgumentTypeError(f"{argument}: expected a list of tensors and images, got {given!r}")
-    found = tuple(given)
+    found = tuple(require_iterable(argument, given, "a list of tensors and images"))
     for memory in found:
         if not isinstance(memory, Memory):
             raise ArgumentTypeError(f"{argument}: expected tensors and images, got {memory!r}")
@@ -220,7 +228,7 @@ def checked_memories(context: Context, argument: str, given: object) -> tuple[Me
     return found
 
 
-def _checked_workgroup(given: object) -> Groups:
+def _parse_workgroup(given: object) -> Groups:
     """Return three counts. Raises TypeError for anything else."""
     try:
         if isinstance(given, (str, bytes)):
@@ -233,7 +241,7 @@ def _checked_workgroup(given: object) -> Groups:
     return sizes
 
 
-def _groups(counts: Groups, memories: Sequence[Memory]) -> Groups:
+def _count_workgroups(counts: Groups, memories: Sequence[Memory]) -> Groups:
     """Return workgroups along x, y and z: with 0 along x, one for each element of the first memory."""
     x, y, z = counts
     if x == 0:

@@ -17,7 +17,7 @@ from vkdispatch.base.spirv_reflection import Interface, Resource, Type, reflect
 from vkdispatch.base.spirv_repeat import MOST, repeated
 from vkdispatch.base.spirv_types import check_types
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.kompute.constants import DECLARED, as_constants
+from vkdispatch.kompute.constants import DECLARED, parse_constants
 from vkdispatch.kompute.errors import KomputeError
 from vkdispatch.kompute.memory import Image, Memory
 
@@ -37,14 +37,14 @@ class Dispatchable(Protocol):
     def record(self, graph: CommandGraph, constants: Array) -> None:
         """Append a dispatch to a graph."""
 
-    def regrouped(self, groups: Groups) -> "Dispatchable":
+    def with_groups(self, groups: Groups) -> "Dispatchable":
         """Return the same with other workgroup counts."""
 
-    def repeated(self, count: int) -> "Dispatchable | None":
+    def repeat(self, count: int) -> "Dispatchable | None":
         """Return one that does in a dispatch what this does in `count`; None where that is not possible."""
 
 
-repeated_spirv = lru_cache(maxsize=64)(repeated)
+repeat_spirv = lru_cache(maxsize=64)(repeated)
 
 
 @lru_cache(maxsize=256)
@@ -100,17 +100,17 @@ class SpirvDispatch:
         """
         module, interface = code
         self.spirv = module.words.tobytes()
-        self.specialization = _specialization(interface, spec_consts)
+        self.specialization = _pack_specialization(interface, spec_consts)
         if self.specialization:
-            interface = _specialized(self.spirv, tuple(self.specialization))
-        self.push_types = push_types(interface)
-        self.groups = checked_groups(context, groups)
+            interface = _specialize(self.spirv, tuple(self.specialization))
+        self.push_types = find_push_types(interface)
+        self.groups = check_groups(context, groups)
         try:
             check_features("spirv", interface, context)
             check_workgroup("spirv", interface, context)
         except VkDispatchError as error:
             raise KomputeError(str(error)) from None
-        by_binding = _resources(interface, memories)
+        by_binding = _match_resources(interface, memories)
         kinds = [_STORAGE_IMAGE if isinstance(memory, Image) else _STORAGE_BUFFER for memory in memories]
         declared = interface.push_constants.size if interface.push_constants is not None else 0
         # The pipeline takes all that the code declares: what was not given is zero.
@@ -159,18 +159,18 @@ class SpirvDispatch:
         """Append a dispatch to a graph."""
         graph.record_bindings(self.plan, self.bindings, self.groups, constants.tobytes() + self.padding)
 
-    def regrouped(self, groups: Groups) -> "SpirvDispatch":
+    def with_groups(self, groups: Groups) -> "SpirvDispatch":
         """Return the same with other workgroup counts. Raises RuntimeError where they are too many."""
         made = copy(self)
-        made.groups = checked_groups(self.plan.context, groups)
+        made.groups = check_groups(self.plan.context, groups)
         return made
 
-    def repeated(self, count: int) -> "SpirvDispatch | None":
+    def repeat(self, count: int) -> "SpirvDispatch | None":
         """Return one that does in a dispatch what this does in `count`; None where that is not possible."""
         context = self.plan.context
         # A fence between rounds takes as long as a round on a CPU driver, and does nothing for it.
-        loop = repeated_spirv(self.spirv, fence=not all(info.is_cpu() for info in context.device_infos))
-        if loop is None or count > MOST or self.groups[1:] != (1, 1) or self._shares(loop.written):
+        loop = repeat_spirv(self.spirv, fence=not all(info.is_cpu() for info in context.device_infos))
+        if loop is None or count > MOST or self.groups[1:] != (1, 1) or self._has_shared_memory(loop.written):
             return None
         made = copy(self)
         try:
@@ -188,13 +188,13 @@ class SpirvDispatch:
             return None  # the driver does not like it: the dispatches stay as they are
         return made
 
-    def _shares(self, written: frozenset[int]) -> bool:
+    def _has_shared_memory(self, written: frozenset[int]) -> bool:
         """Whether memory at one of these bindings lies at another binding as well."""
-        kept = [binding[0] for binding in self.bindings]
-        return any(kept.count(kept[index]) > 1 for index in written)
+        copy_constants = [binding[0] for binding in self.bindings]
+        return any(copy_constants.count(copy_constants[index]) > 1 for index in written)
 
 
-def checked_groups(context: Context, groups: Groups) -> Groups:
+def check_groups(context: Context, groups: Groups) -> Groups:
     """Return workgroup counts. Raises RuntimeError where the device does not take so many."""
     limit = context.max_workgroup_count
     if any(count > most for count, most in zip(groups, limit, strict=True)):
@@ -202,7 +202,7 @@ def checked_groups(context: Context, groups: Groups) -> Groups:
     return groups
 
 
-def _resources(interface: Interface, memories: Sequence[Memory]) -> dict[int, Resource]:
+def _match_resources(interface: Interface, memories: Sequence[Memory]) -> dict[int, Resource]:
     """Return what the code declares by binding. Raises RuntimeError where the memory does not fit that."""
     found = {}
     for resource in interface.resources:
@@ -220,13 +220,13 @@ def _resources(interface: Interface, memories: Sequence[Memory]) -> dict[int, Re
                 f"spirv: {where} is a {resource.kind}; an algorithm has storage buffers and images"
             )
         if (wanted == _STORAGE_IMAGE) != isinstance(given, Image):
-            raise KomputeError(f"tensors: {where} is a {resource.kind}, a {given._noun()} was given")
+            raise KomputeError(f"tensors: {where} is a {resource.kind}, a {given._class_name()} was given")
         found[resource.binding] = resource
     return found
 
 
 @lru_cache(maxsize=256)
-def _specialized(code: bytes, constants: tuple[tuple[int, bytes], ...]) -> Interface:
+def _specialize(code: bytes, constants: tuple[tuple[int, bytes], ...]) -> Interface:
     """Return what a module declares with these constants: sizes of workgroups and arrays may be made of them.
 
     Raises
@@ -246,33 +246,35 @@ def _specialized(code: bytes, constants: tuple[tuple[int, bytes], ...]) -> Inter
         raise KomputeError(str(error)) from None
 
 
-def push_types(interface: Interface) -> frozenset[tuple[str, int]]:
+def find_push_types(interface: Interface) -> frozenset[tuple[str, int]]:
     """Return the kinds and bits of the numbers in the push constant block."""
     return (
-        frozenset(_scalars(interface.push_constants)) if interface.push_constants is not None else frozenset()
+        frozenset(_list_scalars(interface.push_constants))
+        if interface.push_constants is not None
+        else frozenset()
     )
 
 
-def _scalars(kind: Type) -> list[tuple[str, int]]:
+def _list_scalars(kind: Type) -> list[tuple[str, int]]:
     if kind.kind == "struct":
-        return [scalar for _, _, member in kind.members for scalar in _scalars(member)]
+        return [scalar for _, _, member in kind.members for scalar in _list_scalars(member)]
     if kind.element is not None:
-        return _scalars(kind.element)
+        return _list_scalars(kind.element)
     return [(kind.kind, kind.width)]
 
 
-def _specialization(interface: Interface, values: object) -> list[tuple[int, bytes]]:
+def _pack_specialization(interface: Interface, values: object) -> list[tuple[int, bytes]]:
     """Return the bytes of specialization constants 0, 1, ...; those that the code lacks are left out."""
     declared = interface.spec_constants
     kinds = frozenset((constant.kind, constant.width) for constant in declared.values())
     packed = []
-    for number, value in enumerate(as_constants("spec_consts", values, kinds)):
+    for number, value in enumerate(parse_constants("spec_consts", values, kinds)):
         constant = declared.get(number)
         if constant is None:
             continue
         if value.nbytes != max(constant.width, 8) // 8:  # of another width: the value counts
             kind = frozenset(((constant.kind, constant.width),))
-            value = as_constants("spec_consts", [value.item()], kind)[0]
+            value = parse_constants("spec_consts", [value.item()], kind)[0]
         packed.append((number, value.tobytes()))
     return packed
 
@@ -306,6 +308,6 @@ def build(
         traced = TracedDispatch(context, memories, code, groups, spec_consts, push_consts)
         return traced, traced.constants
     module = read_spirv(compile_glsl(code, "algorithm") if isinstance(code, str) else code)
-    constants = as_constants("push_consts", push_consts, push_types(module[1]))
+    constants = parse_constants("push_consts", push_consts, find_push_types(module[1]))
     groups = groups or (len(memories[0]), 1, 1)
     return SpirvDispatch(context, memories, module, groups, spec_consts, constants), constants

@@ -8,10 +8,9 @@ import numpy as np
 
 from vkdispatch.base.context import Context
 from vkdispatch.base.environment import read_switch
-from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.base.spirv_repeat import MOST
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.kompute.algorithm import NO_CONSTANTS, Algorithm
+from vkdispatch.kompute.algorithm import NO_CONSTANTS, Algorithm, check_algorithm
 from vkdispatch.kompute.building import Dispatchable
 from vkdispatch.kompute.errors import KomputeError
 from vkdispatch.kompute.memory import Image, Memory, Tensor
@@ -35,7 +34,7 @@ class Dispatch:
         """Record it."""
         self.built.record(graph, self.constants)
 
-    def repeats(self, other: object) -> bool:
+    def is_repeat_of(self, other: object) -> bool:
         """Whether it does what another command does."""
         return (
             isinstance(other, Dispatch)
@@ -81,12 +80,12 @@ class Commands:
         TypeError, RuntimeError
             The algorithm is empty or its memory is gone, or the push constants do not fit.
         """
-        if not isinstance(algorithm, Algorithm):
-            raise ArgumentTypeError(f"algorithm: expected a kp.Algorithm, got {algorithm!r}")
-        built = algorithm._dispatched()
+        built = check_algorithm(algorithm)._require_built()
         if algorithm._context is not self._context:
             raise KomputeError("algorithm: it belongs to a Manager of another device or queues")
-        constants = algorithm._push if push_consts is NO_CONSTANTS else algorithm._constants(push_consts)
+        constants = (
+            algorithm._push if push_consts is NO_CONSTANTS else algorithm._parse_push_consts(push_consts)
+        )
         for image in built.images:
             if image._follows_host:
                 self._copy_image(image, to_image=True)
@@ -100,25 +99,11 @@ class Commands:
 
     def copy_to_device(self, memory: Memory) -> None:
         """Copy the host's view of memory of type `device` to the device; nothing for the other types."""
-        self._check(memory)
-        if not memory._is_staged:
-            return
-        if isinstance(memory, Image):
-            self._copy_image(memory, to_image=True)
-        else:
-            block, buffer, size = memory._block, memory._native, memory._byte_size
-            self._add(lambda graph: graph.record_copy(block, buffer, size))
+        self._copy_view(memory, to_device=True)
 
     def copy_to_host(self, memory: Memory) -> None:
         """Copy what the device has of memory of type `device` to the host's view; nothing for the others."""
-        self._check(memory)
-        if not memory._is_staged:
-            return
-        if isinstance(memory, Image):
-            self._copy_image(memory, to_image=False)
-        else:
-            block, buffer, size = memory._block, memory._native, memory._byte_size
-            self._add(lambda graph: graph.record_copy(buffer, block, size))
+        self._copy_view(memory, to_device=False)
 
     def copy(self, source: Memory, target: Memory) -> None:
         """Copy from one tensor or image to another, on the device.
@@ -177,6 +162,17 @@ class Commands:
         if memory._context is not self._context:
             raise KomputeError(f"{memory!r} belongs to a Manager of another device or queues")
 
+    def _copy_view(self, memory: Memory, *, to_device: bool) -> None:
+        self._check(memory)
+        if not memory._is_staged:
+            return
+        if isinstance(memory, Image):
+            self._copy_image(memory, to_image=to_device)
+            return
+        ends = (memory._block, memory._native) if to_device else (memory._native, memory._block)
+        size = memory._byte_size
+        self._add(lambda graph: graph.record_copy(*ends, size))
+
     def _copy_image(self, image: Image, to_image: bool) -> None:
         texels, block = image._native, image._block
         assert block is not None
@@ -197,7 +193,7 @@ class Commands:
         """Return how far the recording has come, for `cut`."""
         return (self.graph.length, len(self._steps), self._own, len(self._pushed))
 
-    def cut(self, mark: tuple[int, int, int, int] = (0, 0, 0, 0)) -> None:
+    def rewind(self, mark: tuple[int, int, int, int] = (0, 0, 0, 0)) -> None:
         """Take back all that was recorded since `mark`, by operations themselves too."""
         length, steps, self._own, pushed = mark
         if self.graph.length > length:
@@ -207,7 +203,7 @@ class Commands:
             algorithm, before = self._pushed.pop()
             algorithm._push = before
 
-    def settle(self) -> None:
+    def keep_push_constants(self) -> None:
         """Let the push constants that were set stand, whatever is taken back later."""
         if self._pushed:
             self._pushed = []
@@ -224,7 +220,7 @@ class Commands:
     def evaluate(self, queue: int) -> None:
         """Run all of it on a queue, and wait."""
         if self._repeats:
-            self._consider_merging()
+            self._merge_if_worthwhile()
         try:
             self.graph.run(queue)
         except RuntimeError:
@@ -234,7 +230,7 @@ class Commands:
     def submit(self, queue: int) -> int:
         """Run all of it on a queue; return the number of the batch to be waited for."""
         if self._repeats:
-            self._consider_merging()
+            self._merge_if_worthwhile()
         try:
             value = self.graph.start(queue)
             self._context._native.flush(queue, value)  # by this thread: another would have to be woken
@@ -247,7 +243,7 @@ class Commands:
         if self._context.closed:
             raise KomputeError("the context of this sequence was closed; make a new kp.Manager")
 
-    def _consider_merging(self) -> None:
+    def _merge_if_worthwhile(self) -> None:
         """Once it is worth it, make one dispatch of those that repeat one another."""
         if self._repeats < 0:
             self._repeats = _count_repeats(self._steps)
@@ -266,7 +262,7 @@ def _count_repeats(steps: list[Step]) -> int:
     """Return how many dispatches merging would save; none for one who wants none."""
     if len(steps) < 2 or not read_switch("VKDISPATCH_KOMPUTE_MERGE", True):
         return 0
-    return sum(isinstance(step, Dispatch) and step.repeats(before) for before, step in pairwise(steps))
+    return sum(isinstance(step, Dispatch) and step.is_repeat_of(before) for before, step in pairwise(steps))
 
 
 def merge(steps: list[Step]) -> list[Step] | None:
@@ -276,10 +272,10 @@ def merge(steps: list[Step]) -> list[Step] | None:
     while position < len(steps):
         step, end = steps[position], position + 1
         if isinstance(step, Dispatch):
-            while end < len(steps) and step.repeats(steps[end]):
+            while end < len(steps) and step.is_repeat_of(steps[end]):
                 end += 1
             if end - position > 1:
-                together = _together(step, end - position)
+                together = _merge_repeats(step, end - position)
                 if together:
                     merged += together
                     position = end
@@ -289,9 +285,9 @@ def merge(steps: list[Step]) -> list[Step] | None:
     return merged if len(merged) < len(steps) else None
 
 
-def _together(step: Dispatch, count: int) -> list[Step]:
+def _merge_repeats(step: Dispatch, count: int) -> list[Step]:
     """Return as few dispatches as do what `count` do; none where that is not possible."""
     rounds = [min(MOST, count - done) for done in range(0, count, MOST)]
-    made = {each: step.built.repeated(each) for each in set(rounds)}
+    made = {each: step.built.repeat(each) for each in set(rounds)}
     ready = [built for each in rounds if (built := made[each]) is not None]
     return [Dispatch(built, step.constants) for built in ready] if len(ready) == len(rounds) else []

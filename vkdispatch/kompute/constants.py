@@ -1,11 +1,11 @@
 """Specialization and push constants: which bytes a value becomes."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError
+from vkdispatch.kompute.arguments import require_iterable
 from vkdispatch.kompute.errors import KomputeError
 
 Array = np.ndarray[Any, Any]
@@ -25,7 +25,7 @@ DECLARED = {
 }
 
 
-def as_constants(argument: str, values: object, declared: "frozenset[tuple[str, int]]") -> Array:
+def parse_constants(argument: str, values: object, declared: "frozenset[tuple[str, int]]") -> Array:
     """Return constants as an array of what their bytes are to be.
 
     Parameters
@@ -63,21 +63,19 @@ def as_constants(argument: str, values: object, declared: "frozenset[tuple[str, 
     raise KomputeError(f"{argument}: {given.tolist()} do not all fit the {wanted} that the shader declares")
 
 
-def kept(argument: str, values: Any) -> Any:
+def copy_constants(argument: str, values: Any) -> Any:
     """Return constants such that they can be looked at more than once. Raises TypeError for no numbers."""
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise ArgumentTypeError(f"{argument}: expected an array or a list of numbers, got {values!r}")
-    found = values.copy() if isinstance(values, np.ndarray) else list(values)
+    numbers = require_iterable(argument, values, "an array or a list of numbers")
+    found = values.copy() if isinstance(values, np.ndarray) else list(numbers)
     _as_array(argument, found)
     return found
 
 
 def _as_array(argument: str, values: object) -> Array:
     """Return numbers as a flat, contiguous array of the dtype that NumPy gives them."""
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise ArgumentTypeError(f"{argument}: expected an array or a list of numbers, got {values!r}")
+    numbers = require_iterable(argument, values, "an array or a list of numbers")
     try:
-        made = np.ascontiguousarray(values if isinstance(values, np.ndarray) else list(values)).ravel()
+        made = np.ascontiguousarray(values if isinstance(values, np.ndarray) else list(numbers)).ravel()
         if made.dtype.kind == "O" and all(isinstance(value, (int, float)) for value in made):
             made = made.astype(np.float64)  # of more bits than integers of NumPy have
     except (ValueError, OverflowError) as error:

@@ -25,7 +25,7 @@ def logger() -> "logging.Logger":
     return logging.getLogger("kp")
 
 
-def get_ready() -> None:
+def configure() -> None:
     """Do so now, if the program has imported `logging`; else when the first line is logged."""
     if "logging" in sys.modules:
         logger()
@@ -54,10 +54,10 @@ def log_level(level: int) -> None:
             f"level: expected 0 (trace), 1 (debug), 2 (info), 3 (warnings) or 4 (errors), got {level!r}"
         )
     logger().setLevel(_LEVELS[level])
-    _look()
+    _update_lowest()
 
 
-def _look() -> None:
+def _update_lowest() -> None:
     """Note which level is let through."""
     global lowest, _known
     if _known is None:
@@ -73,21 +73,21 @@ def _look() -> None:
 
 def trace(message: str, *values: object) -> None:
     """Log at level TRACE."""
-    _look()
+    _update_lowest()
     if lowest <= TRACE:
         logger().log(TRACE, message, *values)
 
 
 def debug(message: str, *values: object) -> None:
     """Log at level DEBUG."""
-    _look()
+    _update_lowest()
     if lowest <= DEBUG:
         logger().debug(message, *values)
 
 
 def info(message: str, *values: object) -> None:
     """Log at level INFO."""
-    _look()
+    _update_lowest()
     if "logging" in sys.modules:
         logger().info(message, *values)
 

@@ -38,7 +38,7 @@ TENSOR_TYPES = {
     "uint8": DataTypes.uchar,
 }
 # VkFormat of 1, 2 and 4 channels.
-_FORMATS = {
+IMAGE_FORMATS = {
     "uint8": (13, 20, 41),
     "int8": (14, 21, 42),
     "uint16": (74, 81, 95),
@@ -122,7 +122,7 @@ class Memory(Opaque):
         self._require()
         if not self._interface:
             raise KomputeError(
-                f"data: the host has no view of a {self._noun()} of type storage; copy it to one of type "
+                f"data: the host has no view of a {self._class_name()} of type storage; copy it to one of type "
                 "device with kp.OpCopy"
             )
 
@@ -157,14 +157,14 @@ class Memory(Opaque):
             self._initialized = False
             if not self._is_borrowed:
                 self._native.destroy()
-            log.debug("%s destroyed: number of elements %d", self._noun(), self._size)
+            log.debug("%s destroyed: number of elements %d", self._class_name(), self._size)
 
     def _require(self) -> None:
         """Raise RuntimeError where this was destroyed."""
         if not self._initialized:
-            raise KomputeError(f"this {self._noun()} was destroyed, or its Manager was; make a new one")
+            raise KomputeError(f"this {self._class_name()} was destroyed, or its Manager was; make a new one")
 
-    def _noun(self) -> str:
+    def _class_name(self) -> str:
         return f"kp.{type(self).__name__}"
 
     @property
@@ -177,14 +177,14 @@ class Memory(Opaque):
         return self._memory_type is MemoryTypes.device
 
 
-def checked_memory_type(given: object, argument: str = "memory_type") -> MemoryTypes:
+def parse_memory_type(given: object, argument: str = "memory_type") -> MemoryTypes:
     """Return a memory type. Raises TypeError for anything else, numbers included."""
     if not isinstance(given, MemoryTypes):
         raise ArgumentTypeError(f"{argument}: expected a member of kp.MemoryTypes, got {given!r}")
     return given
 
 
-def as_floats(argument: str, data: object) -> Array:
+def parse_floats(argument: str, data: object) -> Array:
     """Return what NumPy makes of `data` as flat float32, in C order.
 
     Raises
@@ -198,7 +198,7 @@ def as_floats(argument: str, data: object) -> Array:
         raise ArgumentTypeError(f"{argument}: expected numbers, got {type(data).__name__}: {error}") from None
 
 
-def as_elements(argument: str, data: object, dtype: "np.dtype[Any]") -> Array:
+def parse_elements(argument: str, data: object, dtype: "np.dtype[Any]") -> Array:
     """Return what NumPy makes of `data` as a flat array of a dtype. Raises TypeError for no numbers."""
     try:
         return np.asarray(data).ravel().astype(dtype, copy=False)
@@ -206,7 +206,7 @@ def as_elements(argument: str, data: object, dtype: "np.dtype[Any]") -> Array:
         raise ArgumentTypeError(f"{argument}: expected numbers, got {type(data).__name__}: {error}") from None
 
 
-def as_typed(argument: str, data: object, known: "dict[str, Any]") -> Array:
+def parse_array(argument: str, data: object, known: "dict[str, Any]") -> Array:
     """Return a flat array, in C order, of a dtype that is among those known.
 
     Raises
@@ -273,8 +273,8 @@ class Tensor(Memory):
         self._require()
         if self._is_borrowed:
             raise KomputeError("rebuild: the memory of this kp.Tensor is that of a vd.Buffer")
-        kind = self._memory_type if memory_type is None else checked_memory_type(memory_type)
-        made = make_tensor(self._context, as_elements("data", data, self._dtype), self._dtype, kind)
+        kind = self._memory_type if memory_type is None else parse_memory_type(memory_type)
+        made = make_tensor(self._context, parse_elements("data", data, self._dtype), self._dtype, kind)
         before = self._native
         self._take_over(made)
         before.destroy()
@@ -316,7 +316,7 @@ class Tensor(Memory):
             The tensor has no view, or `data` has another number of elements.
         """
         view = self._host_values()
-        values = as_elements("data", data, view.dtype)
+        values = parse_elements("data", data, view.dtype)
         if values.size != view.size:
             raise KomputeError(f"data: expected {view.size} elements, got {values.size}")
         view[:] = values
@@ -365,7 +365,7 @@ def make_tensor(context: Context, data: "Array | int", dtype: Any, memory_type: 
     return made
 
 
-def tensor_on(buffer: Any, kind: "np.dtype[Any]") -> Tensor:
+def make_tensor_on(buffer: Any, kind: "np.dtype[Any]") -> Tensor:
     """Make a tensor of type `device` on the memory of a `vd.Buffer`, without a copy.
 
     The host's view starts with what the buffer has.
@@ -412,10 +412,10 @@ class ListTensor(Tensor):
         RuntimeError
             `data` is empty.
         """
-        values = as_floats("data", data)
+        values = parse_floats("data", data)
         if not values.size:
             raise KomputeError("data: a tensor needs at least one element, got none")
-        self._memory_type = checked_memory_type(tensor_type, "tensor_type")
+        self._memory_type = parse_memory_type(tensor_type, "tensor_type")
         self._data_type, self._dtype, self._size = DataTypes.float, values.dtype, values.size
         self._values = values
         self._gives_list = generations.is_before_0_7()
@@ -465,7 +465,7 @@ class ListTensor(Tensor):
 
     def __contains__(self, value: object) -> bool:
         """Whether a number, rounded to float32, is among the elements. Raises TypeError for anything else."""
-        return bool((self._host_values() == as_floats("value", value)).any())
+        return bool((self._host_values() == parse_floats("value", value)).any())
 
     def __reversed__(self) -> list[float]:
         return self.vector()[::-1]
@@ -495,7 +495,7 @@ class ListTensor(Tensor):
         """Take other data, of any number of elements; as `kp.Tensor.rebuild`."""
         super().rebuild(data, memory_type)
         on_host = self._memory_type is MemoryTypes.storage
-        self._values = as_floats("data", data) if on_host else None
+        self._values = parse_floats("data", data) if on_host else None
 
     def destroy(self) -> None:
         """Free the device memory as soon as the device is done with it; the values stay. Idempotent."""
@@ -522,7 +522,7 @@ class ListTensor(Tensor):
                 "manager.eval_tensor_create_def([tensor])"
             )
 
-    def _noun(self) -> str:
+    def _class_name(self) -> str:
         return "kp.Tensor"
 
 
@@ -594,7 +594,7 @@ def make_image(
         )
     engine = context._native
     name = data.dtype.name
-    texel = _FORMATS[name][_CHANNELS.index(channels)]
+    texel = IMAGE_FORMATS[name][_CHANNELS.index(channels)]
     if not engine.image_features(texel) & _STORAGE_IMAGE:
         raise KomputeError(
             f"num_channels: this device has no storage images of {channels} channels of {name}"

@@ -30,7 +30,7 @@ class Sequence(NamedRecords, Opaque):
     __slots__ = (
         "_commands",
         "_context",
-        "_hooked",
+        "_host_operations",
         "_initialized",
         "_operations",
         "_owners",
@@ -47,7 +47,7 @@ class Sequence(NamedRecords, Opaque):
     _commands: "Commands | None"  # what an evaluation submits
     _spare: "Commands | None"  # empty ones, for operations that may be refused
     _operations: list[OpBase]
-    _hooked: list[OpBase]  # those of them that do something on the host
+    _host_operations: list[OpBase]  # those of them that do something on the host
     _owners: "weakref.WeakSet[Any]"  # what its Manager destroys when it ends
     _queue: int
     _timestamps: int  # how many operations can be timed; 0: none
@@ -73,7 +73,7 @@ class Sequence(NamedRecords, Opaque):
         self._require_idle("record")
         if not self._recording:
             self.clear()
-            self._begin()
+            self._start_commands()
             if log.lowest <= log.TRACE:
                 log.trace("sequence: recording begins")
         return self
@@ -86,7 +86,7 @@ class Sequence(NamedRecords, Opaque):
             log.trace("sequence: recording ends, number of operations %d", len(self._operations))
         return self
 
-    def _begin(self) -> "Commands":
+    def _start_commands(self) -> "Commands":
         commands = self._commands
         if commands is None:
             from vkdispatch.kompute.commands import Commands  # and graphs, which not every program needs
@@ -125,7 +125,7 @@ class Sequence(NamedRecords, Opaque):
         if self._recording:
             self._append(op)
         elif self._commands is None:
-            self._begin()
+            self._start_commands()
             self._append(op)
         else:
             self._start_over(op, forgets=False)
@@ -138,10 +138,10 @@ class Sequence(NamedRecords, Opaque):
             self._require_idle("record")
 
     def _append(self, op: OpBase) -> None:
-        self._record(op).settle()
+        self._record_commands(op).keep_push_constants()
         self._operations.append(op)
         if op._acts_on_host:
-            self._hooked.append(op)
+            self._host_operations.append(op)
         if log.lowest <= log.TRACE:
             log.trace("sequence: %s recorded, operation %d", type(op).__name__, len(self._operations))
 
@@ -150,7 +150,7 @@ class Sequence(NamedRecords, Opaque):
 
         Where that raises, nothing has changed.
         """
-        before = (self._commands, self._operations, self._hooked, self._stamps, self._recording)
+        before = (self._commands, self._operations, self._host_operations, self._stamps, self._recording)
         if forgets:
             self.clear()
         else:
@@ -158,11 +158,11 @@ class Sequence(NamedRecords, Opaque):
         # in other commands: those of before are evaluated again if the operation is refused
         self._commands, self._spare = self._spare, None
         try:
-            self._begin()
+            self._start_commands()
             self._append(op)
         except BaseException:
             self._set_aside(self._commands)
-            self._commands, self._operations, self._hooked, self._stamps, self._recording = before
+            self._commands, self._operations, self._host_operations, self._stamps, self._recording = before
             raise
         self._set_aside(before[0])
 
@@ -176,7 +176,7 @@ class Sequence(NamedRecords, Opaque):
         if self._timestamps and self._operations and self._commands is not None:
             self._stamps = self.get_timestamps()
 
-    def _record(self, op: OpBase) -> "Commands":
+    def _record_commands(self, op: OpBase) -> "Commands":
         commands = self._commands
         assert commands is not None
         mark = commands.mark()
@@ -186,7 +186,7 @@ class Sequence(NamedRecords, Opaque):
             if self._timestamps:
                 commands.timestamp()
         except BaseException:
-            commands.cut(mark)
+            commands.rewind(mark)
             raise
         return commands
 
@@ -200,7 +200,7 @@ class Sequence(NamedRecords, Opaque):
         """
         self._require()
         self._operations = []
-        self._hooked = []
+        self._host_operations = []
         self._stamps = []
         self._recording = False
 
@@ -219,13 +219,13 @@ class Sequence(NamedRecords, Opaque):
         self._commands, self._stamps = None, []
         made: Commands | None = None
         try:
-            made = self._begin()
+            made = self._start_commands()
             for op in self._operations:
-                self._record(op)
-            made.settle()
+                self._record_commands(op)
+            made.keep_push_constants()
         except BaseException:
             if made is not None:
-                made.cut()
+                made.rewind()
             self._commands, self._stamps, self._recording = before
             raise
 
@@ -271,7 +271,7 @@ class Sequence(NamedRecords, Opaque):
             log.debug(
                 "sequence: eval on queue %d, number of operations %d", self._queue, len(self._operations)
             )
-        hooked = self._hooked
+        hooked = self._host_operations
         for held in hooked:
             held.pre_eval()
         commands.evaluate(self._queue)
@@ -305,7 +305,7 @@ class Sequence(NamedRecords, Opaque):
             if log.lowest <= log.DEBUG:
                 count = len(self._operations)
                 log.debug("sequence: eval_async on queue %d, number of operations %d", self._queue, count)
-            for held in self._hooked:
+            for held in self._host_operations:
                 held.pre_eval()
             self._running = self._commands.submit(self._queue)
         return self
@@ -340,7 +340,7 @@ class Sequence(NamedRecords, Opaque):
             raise
         if done:
             self._running = None
-            for held in self._hooked:
+            for held in self._host_operations:
                 held.post_eval()
         if log.lowest <= log.DEBUG:
             log.debug("sequence: eval_await: %s", "done" if done else "still running")
@@ -397,7 +397,7 @@ class Sequence(NamedRecords, Opaque):
             self._running = None
             self._commands = self._spare = None
             self._operations = []
-            self._hooked = []
+            self._host_operations = []
             log.debug("sequence destroyed")
 
     def _require(self) -> None:
@@ -425,7 +425,7 @@ def make_sequence(
     made._timestamps = timestamps
     made._commands = made._spare = None
     made._operations = []
-    made._hooked = []
+    made._host_operations = []
     made._stamps = []
     made._recording = False
     made._running = None
