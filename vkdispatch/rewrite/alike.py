@@ -1,4 +1,4 @@
-"""Whether two recordings of one piece of a kernel say the same."""
+"""Comparison of two recordings of the same part of a kernel."""
 
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -53,10 +53,14 @@ _FOLDED: dict[tuple[Any, int], Callable[..., Any]] = {
 
 
 class Comparison:
-    """Compares a recording in which some values stand at once with one that has them in registers.
+    """Compares a recording that has the initial values of variables with one that has registers for them.
 
-    `starts` are those values, by the registers of the second recording, and `counters` pairs of registers
-    that stand for each other.
+    Parameters
+    ----------
+    starts
+        The initial values, by the identity of their registers in the second recording.
+    counters
+        Pairs of corresponding registers of the two recordings.
     """
 
     def __init__(self, starts: Mapping[int, Start], counters: Iterable[tuple[Register, Register]]) -> None:
@@ -118,12 +122,12 @@ class Comparison:
             # tells 0.0 from -0.0, and makes nan equal to itself
             return repr(one) == repr(other)
         if isinstance(one, Argument) and isinstance(other, Argument):
-            # the shape of a buffer, asked for anew
+            # the shape of a buffer, read a second time
             return (one.name, one.dtype, one.shape) == (other.name, other.dtype, other.shape)
         return one is other or (type(one) is type(other) and bool(one == other))
 
     def _is_start(self, mine: Expr, theirs: Expr) -> bool:
-        """Whether `mine` is the value that the register in `theirs` has at first."""
+        """Whether `mine` is the initial value of the register in `theirs`."""
         register = theirs.args[0] if theirs.op is Op.CONSTRUCT and len(theirs.args) == 1 else theirs
         known = self._starts.get(id(register.value))
         if known is None or register.op is not Op.REGISTER:
@@ -141,14 +145,14 @@ class Comparison:
         return mine.value == start and _is_exact(kept, start) and _is_exact(theirs.dtype, start)
 
     def _is_known(self, mine: Expr, theirs: Expr) -> bool:
-        """Whether `mine` is a number that Python computed of what registers hold at first."""
+        """Whether `mine` is a number that Python computed from the initial values of registers."""
         if mine.op is not Op.LITERAL or mine.dtype is not theirs.dtype or theirs.op is Op.LITERAL:
             return False
         number = self._evaluate(theirs)
         return number is not None and _is_exact(mine.dtype, mine.value) and repr(number) == repr(mine.value)
 
     def _evaluate(self, expr: Expr) -> Any:
-        """Value of an expression of numbers in its own type, or None if there is none or it is not exact."""
+        """Return the value of an expression of known numbers, or None if it is unknown or not exact."""
         number: Any = None
         known = self._starts.get(id(expr.value)) if expr.op is Op.REGISTER else None
         if expr.op is Op.LITERAL:
@@ -166,7 +170,7 @@ class Comparison:
         return number if _is_exact(expr.dtype, number) else None
 
     def _strip_factor_one(self, expr: Expr) -> Expr | None:
-        """Return the other factor of a product with a register that is 1 at first, which is left out."""
+        """Return the other factor of a product with a register whose initial value is 1, or None."""
         if expr.op is not Op.BINARY or expr.value != "*":
             return None
         for factor, other in (expr.args, expr.args[::-1]):
@@ -193,7 +197,7 @@ def _is_exact(kind: DType, number: Any) -> bool:
 
 
 def _list_facts(statement: Statement) -> tuple[object, ...]:
-    """Return what a statement has besides expressions, blocks and names."""
+    """Return the properties of a statement other than expressions, blocks and names."""
     if isinstance(statement, Declare):
         register = statement.register
         return (register.dtype, register.fixed, register.position, register.precise)

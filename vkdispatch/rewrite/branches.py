@@ -1,4 +1,4 @@
-"""Two ways through a piece of a kernel, of which the GPU takes one: what they record, how they meet again."""
+"""Alternative paths through a kernel, of which the GPU takes one: recording and joining them."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -54,7 +54,7 @@ from vkdispatch.rewrite.values import (
 
 @record(frozen=False)
 class Way:
-    """What one way records, the variables that it leaves changed, and its value or signal."""
+    """One path: the statements that it records, the variables that it changes, its value or signal."""
 
     statements: list[Statement] = field(factory=list)
     changed: dict[int, Any] = field(factory=dict)
@@ -62,12 +62,12 @@ class Way:
 
     @property
     def is_pure(self) -> bool:
-        """Whether nothing but the value came of it."""
+        """Whether the path has no effect besides its value."""
         return not self.changed and not acts(self.statements)
 
 
 def record_way(tracer: Tracer, state: State, body: Callable[[], Any] | None) -> Way:
-    """Trace one way; the variables are then again as in `state`."""
+    """Trace one path and restore the variables to `state`."""
     if body is None:
         return Way()
     recorder = tracer.recorder
@@ -84,7 +84,7 @@ def record_way(tracer: Tracer, state: State, body: Callable[[], Any] | None) -> 
 
 
 def take_way(tracer: Tracer, state: State, way: Way) -> None:
-    """Record the statements of a way where the construct stands, and keep the variables that it changed."""
+    """Record the statements of a path unconditionally, and apply its changes of variables."""
     emit_all(tracer.recorder, way.statements)
     for key, value in way.changed.items():
         write(state.variables[key].cell, value)
@@ -97,7 +97,7 @@ def emit_all(recorder: Recorder, statements: Iterable[Statement]) -> None:
 
 
 def emit_single_round(recorder: Recorder, statements: list[Statement]) -> None:
-    """Record a block that breaks may leave: as a loop of one round, or as it is if none is left inside it."""
+    """Record a block that breaks may leave: as a loop of one round, or as it is if it has no inner breaks."""
     shorter = drop_last_breaks(statements)
     if has_breaks(shorter):
         recorder.emit(While(ex.literal(True, bool_), (*statements, Break(here())), here()))
@@ -106,19 +106,19 @@ def emit_single_round(recorder: Recorder, statements: list[Statement]) -> None:
 
 
 def make_register(tracer: Tracer, name: str | None, kind: Any) -> Expr:
-    """Make a register that is not declared yet."""
+    """Make a register without declaring it."""
     recorder = tracer.recorder
     return Expr(Op.REGISTER, kind, (), Register(recorder.claim_name(name), kind, local=True), here())
 
 
 def declare_register(place: Expr, value: Expr) -> Declare:
-    """Declare a register with its first value."""
+    """Make the declaration of a register with its initial value."""
     assert isinstance(place.value, Register)
     return Declare(place.value, value, place.loc)
 
 
 def emit_if(tracer: Tracer, condition: Expr, then: list[Statement], orelse: list[Statement]) -> None:
-    """Record an if of finished branches."""
+    """Record an if statement with finished branches."""
     if not acts(then) and not acts(orelse):
         return
     if not acts(then):
@@ -140,9 +140,9 @@ def join_variables(
     *,
     lenient: bool = False,
 ) -> None:
-    """Give the variables the values that they have behind both ways; may add statements to the ways.
+    """Set the variables to their values after either path; may add statements to the paths.
 
-    A variable without a value on one way has none behind both, or zero if `lenient`.
+    A variable that has no value on one path has none afterwards, or zero if `lenient`.
     """
     for key in {**then.changed, **orelse.changed}:
         variable, before = state.variables[key], state.values[key]
@@ -166,7 +166,7 @@ def join_variables(
                 tracer, variable.name, before, (then, first), (orelse, second), where
             )
         if before is UNBOUND and value is UNBOUND:
-            # what took it away before says more
+            # an earlier reason is more specific
             reason = variable.scope.reasons.get(variable.name, reason)
         if reason:
             variable.scope.reasons[variable.name] = reason
@@ -176,7 +176,7 @@ def join_variables(
 
 
 def unlock_components(value: Any) -> Any:
-    """Return a value in a register of its variable's as one whose components can be assigned to."""
+    """Return a value in the register of a variable as one whose components can be assigned to."""
     if isinstance(value, tuple):
         return tuple(map(unlock_components, value)) if type(value) is tuple else value
     shared = isinstance(value, LocalValue) and is_gpu(value) and value.can_index
@@ -184,7 +184,7 @@ def unlock_components(value: Any) -> Any:
 
 
 def _kind_of_either(first: Any, second: Any) -> Kind | None:
-    """Type of the value that there is."""
+    """Return the type of the value that is bound."""
     return kind_of(second if first is UNBOUND else first)
 
 
@@ -195,7 +195,7 @@ def _make_zeros(kind: Kind) -> Any:
 def _meet_or_explain(
     tracer: Tracer, name: str, before: Any, one: tuple[Way, Any], other: tuple[Way, Any], where: str
 ) -> tuple[Any, str]:
-    """Value of a variable behind two ways, or the reason why it has none."""
+    """Return the value of a variable after two paths, or the reason why it has none."""
     kind, why = join_kinds(one[1], other[1])
     if kind is None:
         return UNBOUND, (
@@ -206,7 +206,7 @@ def _meet_or_explain(
 
 
 def join_kinds(first: Any, second: Any) -> tuple[Kind | None, str]:
-    """Type in which two values meet, or None and why there is none."""
+    """Return the common type of two values, or None and the reason."""
     kinds = (kind_of(first), kind_of(second))
     for value, kind in zip((first, second), kinds, strict=True):
         if kind is None:
@@ -225,7 +225,7 @@ def join_kinds(first: Any, second: Any) -> tuple[Kind | None, str]:
 def join_values(
     tracer: Tracer, name: str | None, kind: Kind, before: Any, one: tuple[Way, Any], other: tuple[Way, Any]
 ) -> Any:
-    """Put the values of two ways in registers, which start as `before` where a way leaves that as it is."""
+    """Store the values of two paths in registers, initialized to `before` if a path does not change it."""
     parts = []
     columns = [[value for value, _ in leaves(way[1], kind)] for way in (one, other)]
     for first, second, leaf in zip(*columns, flatten_kind(kind), strict=True):
@@ -246,7 +246,7 @@ def join_values(
 
 
 def _is_unchanged(value: Any, way: Way) -> bool:
-    """Whether a value from before an if is the same at the end of a branch."""
+    """Whether a value from before an if is unchanged at the end of a branch."""
     if not is_gpu(value) or isinstance(value, LocalValue):
         return True
     assert isinstance(value, ShaderVariable)
@@ -262,7 +262,7 @@ def _is_unchanged(value: Any, way: Way) -> bool:
 
 
 def drop_last_breaks(block: list[Statement]) -> list[Statement]:
-    """Leave out the breaks at the end of a block, behind which nothing of it would run anyway."""
+    """Return a block without the breaks at its end, which have no effect there."""
     if not block:
         return block
     last = block[-1]
@@ -278,7 +278,7 @@ def drop_last_breaks(block: list[Statement]) -> list[Statement]:
 
 
 def has_breaks(block: list[Statement] | tuple[Statement, ...]) -> bool:
-    """Whether a block leaves the loop around it."""
+    """Whether a block has a break that leaves the enclosing loop."""
     for statement in block:
         if isinstance(statement, Break):
             return True
@@ -295,7 +295,7 @@ def has_breaks(block: list[Statement] | tuple[Statement, ...]) -> bool:
 
 
 def tidy(block: list[Statement]) -> None:
-    """Store values directly where a block ends by `T t = value; r = t;` and nothing else reads t."""
+    """Replace `T t = value; r = t;` at the end of a block by `r = value;` if nothing else reads t."""
     start = len(block)
     while start and (isinstance(block[start - 1], Read) or _stores_register(block[start - 1])):
         start -= 1

@@ -1,8 +1,9 @@
-"""Loops over a range of Python's numbers, recorded as one loop of the GPU where that means the same.
+"""Python loops over a range, recorded as one GPU loop where that is equivalent.
 
-The body is traced twice with a stand-in for the number: once with the values that variables have before the
-loop, as in its first round, and once with registers in their place. If neither needs the number, both say the
-same, and the variables have the same types at the end of both, then so would every round of an unrolled loop.
+The body is traced twice with a placeholder for the index: once with the initial values of the variables, as
+in the first round, and once with registers in their place. The loop is equivalent to its unrolled form if
+neither trace needs the value of the index, both record the same statements, and the variables end with the
+same types.
 """
 
 import functools
@@ -27,15 +28,17 @@ Body = Callable[[Any], Any]
 _LIMIT = 1 << 31
 
 
-# Failed attempts after which a loop that is reached again and again is not tried any more.
+# Failed attempts after which a loop is always unrolled.
 _MOST_FAILURES = 3
 
 
 def record_counted(loop: Loop, numbers: range, body: Body) -> bool | None:
-    """Record the rounds of a loop over Python's numbers as a loop of the GPU, if that means the same.
+    """Record a Python loop as a GPU loop, if that is equivalent.
 
-    Otherwise nothing has happened, and the result is False; None if a round that is unrolled may help, as
-    variables may have GPU values then.
+    Returns
+    -------
+    True if the loop is recorded. Otherwise nothing has changed: False, or None if another attempt after one
+    unrolled round may succeed, as variables may have GPU values then.
     """
     code = body.__code__
     failures = loop.tracer.failures
@@ -54,7 +57,7 @@ def _counts_in_int32(numbers: range) -> bool:
 
 @record
 class _Trace:
-    """A trace of the body: its own registers, what it records, and the variables that it changes."""
+    """A trace of the body: its registers, its statements, and the variables that it changes."""
 
     registers: list[Register]
     statements: tuple[Statement, ...]
@@ -62,21 +65,21 @@ class _Trace:
 
 
 class _CountedLoop(Loop):
-    """A loop whose carried variables are known in advance."""
+    """A loop whose carried variables are known before it is traced."""
 
     def __init__(self, loop: Loop, depth: int) -> None:
         super().__init__(loop.frame, loop.noun, loop.names)
         self.loc, self.where, self.target, self.depth = loop.loc, loop.where, loop.target, depth
 
     def jump(self, what: str) -> None:
-        """Leave it to the loop that is run round by round until a jump is met."""
+        """Give up: a loop with jumps is unrolled until it meets one."""
         raise Retry(self)
 
     def _find_others(self, state: State) -> None:
-        """Do nothing: they are known."""
+        """Do nothing: the carried variables are known."""
 
     def value_at_head(self, key: int, state: State) -> Any:
-        """Value of a variable where a round begins."""
+        """Return the value of a variable at the start of a round."""
         carried = self._carried.get(key)
         return state.values[key] if carried is None else carried.value
 
@@ -84,13 +87,13 @@ class _CountedLoop(Loop):
         return key in self._kinds
 
     def carry(self, state: State, kinds: dict[int, Kind]) -> None:
-        """Put variables in registers of their types."""
+        """Put variables in registers of the given types."""
         self._state, self._kinds = state, dict(kinds)
         self.begin(state)
 
     @property
     def starts(self) -> dict[int, tuple[object, Any]]:
-        """What the registers hold at first, and their types."""
+        """The initial values of the registers, and their types."""
         assert self._state is not None
         found: dict[int, tuple[object, Any]] = {}
         for key, carried in self._carried.items():
@@ -101,7 +104,7 @@ class _CountedLoop(Loop):
 
 
 class _Attempt:
-    """One try."""
+    """One attempt to record a Python loop as a GPU loop."""
 
     def __init__(self, loop: Loop, numbers: range, body: Body) -> None:
         self._tracer: Tracer = loop.tracer
@@ -110,7 +113,7 @@ class _Attempt:
         self._body = body
 
     def run(self) -> bool | None:
-        """Whether the loop is recorded now; None if it may be later."""
+        """Return True if the loop is recorded, None if a later attempt may succeed, else False."""
         tracer = self._tracer
         mark, before = tracer.recorder.mark(), (tracer.gpu, tracer.reached, tracer.abandoned)
         waiting, tracer.waiting = tracer.waiting, None
@@ -126,7 +129,7 @@ class _Attempt:
                     if retry.target is not self._loop:
                         raise
                 except Exception:
-                    # if it is the user's, it comes again
+                    # an exception of the user's code is raised again by the unrolled loop
                     done = False
                 if not done or (waiting is not None and not before[0]):
                     tracer.rewind(mark, state)
@@ -138,7 +141,7 @@ class _Attempt:
             tracer.attempts.pop()
             tracer.waiting = waiting
         if done and waiting is not None and not before[0]:
-            # it is the first loop of the GPU: the kernel is traced once more, knowing that
+            # the first GPU construct: the kernel is traced again with that knowledge
             raise Retry(waiting)
         return done
 
@@ -186,7 +189,7 @@ class _Attempt:
         return _Trace(registers, tuple(recorder.innermost), changed)
 
     def _find_kinds(self, state: State, trace: _Trace) -> dict[int, Kind] | None:
-        """Types of the variables that the loop carries, or None if Python's numbers or objects change."""
+        """Return types of the carried variables, or None if the loop changes Python numbers or objects."""
         kinds: dict[int, Kind] = {}
         for key, value in trace.changed.items():
             variable = state.variables[key]
@@ -201,7 +204,7 @@ class _Attempt:
         return kinds
 
     def _is_same_round(self, state: State, kinds: dict[int, Kind], first: _Trace, second: _Trace) -> bool:
-        """Whether a round that begins with registers does what the first round does."""
+        """Whether a round with registers records the same as the first round."""
         if self._find_kinds(state, second) != kinds:
             return False
         if len(first.registers) != len(second.registers):
@@ -219,7 +222,7 @@ class _Attempt:
         return True
 
     def _finish(self, state: State, trace: _Trace) -> None:
-        """Give the variables the values that they have behind the loop."""
+        """Set the variables to their values after the loop."""
         self._loop.finish(state)
         for key, value in trace.changed.items():
             if value is self._index:
@@ -229,7 +232,7 @@ class _Attempt:
 
 
 def _note_results(tracer: Tracer) -> Callable[[], None]:
-    """Note what the running functions have to say about their results; gives what puts that back."""
+    """Note the results of the running functions; returns a function that restores them."""
     return _join_calls([frame.note_result() for frame in tracer.frames])
 
 
@@ -247,12 +250,12 @@ def _join_calls(functions: Sequence[Callable[[], None]]) -> Callable[[], None]:
 
 
 def _note_random_states(state: State) -> Callable[[], None]:
-    """Note how far generators of random numbers have come; gives what puts that back."""
+    """Note the states of random generators; returns a function that restores them."""
     values = [read(variable.cell) for variable in state.variables.values()]
     scopes = {id(variable.scope): variable.scope for variable in state.variables.values()}
     values += [scope.module.get(name) for scope in scopes.values() for name in scope.mentioned]
     kinds: list[type] = []
-    # both modules are slow to import; who draws has them, and each has a generator behind its functions
+    # both modules are slow to import; each has a global generator behind its functions
     if "random" in sys.modules:
         kinds.append(sys.modules["random"].Random)
         values.append(sys.modules["random"]._inst)
@@ -264,7 +267,7 @@ def _note_random_states(state: State) -> Callable[[], None]:
 
 
 def _note_random_state(generator: Any) -> Callable[[], None]:
-    """Note the state of a generator; gives what puts it back."""
+    """Note the state of a generator; returns a function that restores it."""
     if hasattr(generator, "bit_generator"):
         bits, before = generator.bit_generator, generator.bit_generator.state
         return lambda: setattr(bits, "state", before)

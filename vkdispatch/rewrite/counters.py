@@ -1,8 +1,8 @@
-"""The index of a loop over Python's numbers that is recorded as one loop of the GPU.
+"""The index of a Python loop that is recorded as one GPU loop.
 
-It behaves as the number would: beside a GPU value it takes that one's type, and beside another number it
-stays a number, of which the least and greatest are known. Where its meaning in one round cannot be that in
-all rounds - Python asks for the number, or a type does not hold it exactly - the loop is unrolled.
+It behaves like a Python number: combined with a GPU value it takes the type of that value, and combined with
+another number it stays a number whose least and greatest values are known. The loop is unrolled where this is
+impossible: where Python needs the value itself, or a type cannot represent it exactly.
 """
 
 import math
@@ -41,7 +41,7 @@ from vkdispatch.rewrite.values import LocalValue, PythonNumber
 if TYPE_CHECKING:
     from fractions import Fraction
 
-# Whole numbers up to these are exact, and the smallest fractions of them.
+# Bits of exact integers, and the exponent of the smallest exact fraction.
 _EXACT: dict[DType, tuple[int, int]] = {float16: (11, 14), float32: (24, 126), float64: (53, 1022)}
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt,
@@ -70,16 +70,16 @@ _set = object.__setattr__
 
 
 def make_fraction(value: int | float) -> "Fraction":
-    """Return a number as a fraction; the module is imported when the first loop needs it."""
+    """Return a number as a fraction. The module is imported by the first loop that needs it."""
     from fractions import Fraction
 
     return Fraction(value)
 
 
 class Span:
-    """Numbers from `low` to `high`, all whole multiples of 2 ** -shift.
+    """Numbers from `low` to `high`, all multiples of 2 ** -shift.
 
-    Python's ints if `whole`, else floats; `expr` is an int32 or a float32 accordingly, and exact.
+    They are Python ints if `whole`, else floats; `expr` is their exact int32 or float32 expression.
     """
 
     __slots__ = ("expr", "high", "low", "shift", "whole")
@@ -93,11 +93,11 @@ class Span:
 
     @property
     def known(self) -> "Fraction | None":
-        """The number, if it is one."""
+        """The number, if there is only one."""
         return self.low if self.low == self.high else None
 
     def fits(self, kind: DType) -> bool:
-        """Whether a scalar type holds all of the numbers exactly."""
+        """Whether a scalar type represents all of the numbers exactly."""
         if is_integer_dtype(kind):
             bits = 8 * kind.item_size
             least = -(1 << (bits - 1)) if is_signed_dtype(kind) else 0
@@ -108,7 +108,7 @@ class Span:
 
 
 class LoopIndex(PythonNumber):
-    """A number made of the index of a recorded loop; `owner` is whom to ask to unroll it."""
+    """A number computed from the index of a recorded loop. `owner` is the attempt to record that loop."""
 
     __slots__ = ("owner", "span")
 
@@ -121,7 +121,7 @@ class LoopIndex(PythonNumber):
         _set(self, "is_conjugate", False)
 
     def unroll(self) -> NoReturn:
-        """Unroll the loop: Python's number is needed."""
+        """Unroll the loop, because Python needs the number. Raises Retry."""
         active = tracer()
         if active is None or not any(attempt is self.owner for attempt in active.attempts):
             raise located(
@@ -133,7 +133,7 @@ class LoopIndex(PythonNumber):
 
     @property
     def expr(self) -> Expr:  # type: ignore[override]
-        """There is none that would be right whatever it meets."""
+        """Not available: the type depends on the other operand, so the loop is unrolled."""
         self.unroll()
 
     def _value(self) -> Expr:
@@ -143,18 +143,18 @@ class LoopIndex(PythonNumber):
 
     @property
     def extremes(self) -> tuple[int | float, int | float]:
-        """The least and the greatest number that it stands for."""
+        """The least and the greatest number."""
         number = int if self.span.whole else float
         return number(self.span.low), number(self.span.high)
 
     def as_expr(self, kind: DType) -> Expr:
-        """Expression of a scalar type that holds all of the numbers exactly."""
+        """Return the numbers as an expression of a scalar type that represents them exactly."""
         if not is_scalar(kind) or kind is bool_ or not self.span.fits(kind):
             self.unroll()
         return ex.cast(self.span.expr, kind)
 
     def is_same(self, other: PythonNumber) -> bool:
-        """Whether both are one number in every round."""
+        """Whether both are the same number in every round."""
         return isinstance(other, LoopIndex) and other.span.expr is self.span.expr
 
     def _extremes(self) -> tuple[int, ...]:
@@ -192,12 +192,12 @@ class LoopIndex(PythonNumber):
             return int(found.known) if found.whole else float(found.known)
         owner = self.owner
         if isinstance(other, LoopIndex) and getattr(other.owner, "depth", 0) < getattr(owner, "depth", 0):
-            # the outer loop has to unroll first, which may be enough
+            # unrolling the outer loop first may be enough
             owner = other.owner
         return LoopIndex(owner, found)
 
     def _combine_with_gpu(self, symbol: str, value: ShaderVariable, reflected: bool) -> Any:
-        """Compute with a GPU value, as Python's number in any round would."""
+        """Combine with a GPU value, with the result that each of the numbers would give."""
         if isinstance(value, BoundVariable):
             self.unroll()
         kind = value.var_type
@@ -211,7 +211,7 @@ class LoopIndex(PythonNumber):
             # k // x
             pass
         elif symbol == "//" and integers and is_signed_dtype(scalar) and not _divides_as_python():
-            # whether it truncates depends on the number
+            # whether the quotient truncates depends on the number
             self.unroll()
         adopted = scalar if is_float_dtype(scalar) or (integers and whole) else float32
         rule = _OPERATE[symbol]
@@ -225,7 +225,7 @@ class LoopIndex(PythonNumber):
         return result
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        """Refuse NumPy's scalars, which are no numbers of Python."""
+        """Unroll for NumPy scalars, which do not combine like Python numbers."""
         self.unroll()
 
     def __add__(self, other: object) -> Any:
@@ -375,7 +375,7 @@ class LoopIndex(PythonNumber):
 
 
 def make_loop_index(owner: object, counter: Expr, numbers: range) -> LoopIndex:
-    """Make the index of a loop of the GPU whose counter, an int32, takes these numbers."""
+    """Make the index of a GPU loop whose int32 counter takes these numbers."""
     ends = sorted((numbers[0], numbers[-1]))
     return LoopIndex(owner, Span(make_fraction(ends[0]), make_fraction(ends[1]), 0, True, counter))
 
@@ -385,7 +385,7 @@ def _divides_as_python() -> bool:
 
 
 def _span_of(value: object) -> Span | None:
-    """Span of a number of Python, or None for anything else."""
+    """Return the span of a Python number, or None for anything else."""
     if isinstance(value, LoopIndex):
         return value.span
     if type(value) in (int, bool):
@@ -400,7 +400,7 @@ def _span_of(value: object) -> Span | None:
 
 
 def _compare_spans(symbol: str, left: Span, right: Span) -> bool | None:
-    """Return what a comparison gives in every round, or None."""
+    """Return the result of a comparison if it is the same in every round, else None."""
     if left.high < right.low:
         return symbol in ("<", "<=", "!=")
     if left.low > right.high:
@@ -445,7 +445,7 @@ def _multiply(left: Span, right: Span) -> Span | None:
 
 
 def _divide(left: Span, right: Span) -> Span | None:
-    """Divide by a power of two, which is exact."""
+    """Divide by a power of two exactly."""
     divisor = right.known
     if not divisor:
         return None
@@ -462,7 +462,7 @@ def _divide(left: Span, right: Span) -> Span | None:
 
 
 def _find_positive_divisor(left: Span, right: Span) -> int | None:
-    """Divisor of whole numbers, if it is one positive number."""
+    """Return the divisor of whole numbers if it is a single positive number, else None."""
     divisor = right.known
     return int(divisor) if left.whole and right.whole and divisor is not None and divisor > 0 else None
 
@@ -513,7 +513,7 @@ def _shift_right(left: Span, right: Span) -> Span | None:
 
 
 def _make_bitwise_rule(symbol: str) -> Callable[[Span, Span], Span | None]:
-    """Make the rule of a bitwise operator, of numbers that are not negative."""
+    """Make the rule of a bitwise operator for nonnegative numbers."""
 
     def combine(left: Span, right: Span) -> Span | None:
         if not (left.whole and right.whole) or left.low < 0 or right.low < 0:

@@ -1,4 +1,4 @@
-"""Expressions of the syntax tree whose meaning depends on whether Python or the GPU knows a value."""
+"""Rewriting of expressions whose meaning depends on whether a value is known to Python or only to the GPU."""
 
 import ast
 import copy
@@ -54,7 +54,7 @@ def plain_def(name: str, body: list[ast.stmt], parameters: Sequence[str] = ()) -
 
 
 def copy_position(node: _Node, at: ast.AST) -> _Node:
-    """Give a node that has no position yet, and those like it in it, the position of the user's node."""
+    """Set the position of a node, and of nodes in it, to that of the user's node where they have none."""
     position = at.__dict__
     where = {name: position[name] for name in _POSITION if name in position}
     stack: list[ast.AST] = [node]
@@ -81,8 +81,8 @@ def _has_walrus(node: ast.expr) -> bool:
 class ExpressionRewriter(ast.NodeTransformer):
     """Rewrites one expression.
 
-    `make_thunk` defines a function in front of the statement, for operands that bind names; without it, in
-    lambdas and comprehensions, such expressions stay as they are.
+    `make_thunk` defines a function before the statement, for operands that bind names. Without it, in lambdas
+    and comprehensions, such expressions are not rewritten.
     """
 
     def __init__(
@@ -92,11 +92,11 @@ class ExpressionRewriter(ast.NodeTransformer):
         self._in_scope = in_scope
 
     def visit(self, node: ast.AST) -> Any:
-        """Rewrite a node, most of which have nothing inside."""
+        """Rewrite a node; leaves are returned as they are."""
         return node if isinstance(node, _LEAVES) else super().visit(node)
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
-        """Rewrite what is inside a node."""
+        """Rewrite the children of a node."""
         held = node.__dict__
         for name in node._fields:
             value = held.get(name)
@@ -107,7 +107,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         return node
 
     def _make_lazy(self, node: ast.expr, visit: Callable[[ast.expr], ast.expr] | None = None) -> ast.expr:
-        """Make a function of an operand that is evaluated only if needed."""
+        """Wrap an operand in a function, so that it is evaluated only if needed."""
         rewritten = (visit or self.visit)(node)
         if _has_walrus(node):
             assert self._make_thunk is not None
@@ -124,11 +124,11 @@ class ExpressionRewriter(ast.NodeTransformer):
         return copy_position(call(load("_vd_rt"), method, *args), node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
-        """Rewrite `and` and `or`, which give one of their operands."""
+        """Rewrite `and` and `or`, which return one of their operands."""
         return self._join(node, self.visit, ("and_", "or_"))
 
     def test(self, node: ast.expr) -> ast.expr:
-        """Rewrite an expression of which only the truth matters."""
+        """Rewrite an expression of which only the truth value is used."""
         if isinstance(node, ast.BoolOp):
             return self._join(node, self.test, ("both", "either"))
         result: ast.expr = self.visit(node)
@@ -160,7 +160,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         )
 
     def _freeze_items(self, nodes: list[ast.expr]) -> list[ast.expr]:
-        """Rewrite what goes into a list or set."""
+        """Rewrite the elements of a list or set."""
         values = [self.visit(node) for node in nodes]
         if all(isinstance(node, ast.Constant) for node in nodes):
             return values
@@ -169,7 +169,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         ]
 
     def visit_List(self, node: ast.List) -> ast.AST:
-        """Rewrite a list, whose elements stay as they are."""
+        """Rewrite a list, whose elements are frozen."""
         if not isinstance(node.ctx, ast.Load):
             return self.generic_visit(node)
         return ast.copy_location(ast.List(self._freeze_items(node.elts), node.ctx), node)
@@ -179,7 +179,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         return ast.copy_location(ast.Set(self._freeze_items(node.elts)), node)
 
     def visit_Dict(self, node: ast.Dict) -> ast.AST:
-        """Rewrite a dict, whose values stay as they are."""
+        """Rewrite a dict, whose values are frozen."""
         result = self.generic_visit(node)
         assert isinstance(result, ast.Dict)
         pairs = zip(result.keys, result.values, strict=True)
@@ -207,7 +207,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         return self._call_runtime(node, "chain", symbols, first, second, *rest)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        """Rewrite a call: what is called may be rewritten too."""
+        """Rewrite a call; the function that is called may be rewritten too."""
         node = ast.copy_location(
             ast.Call(
                 self.visit(node.func),
@@ -228,7 +228,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         )
 
     def visit_arguments(self, node: ast.arguments) -> ast.AST:
-        """Rewrite the default values of parameters, which stay as they are; annotations are no values."""
+        """Rewrite the default values of parameters, which are frozen; annotations are left alone."""
         node = copy.copy(node)
         node.defaults = [self._freeze(self.visit(value)) for value in node.defaults]
         node.kw_defaults = [
@@ -258,5 +258,5 @@ class ExpressionRewriter(ast.NodeTransformer):
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension  # noqa: N815
 
     def visit_match_case(self, node: ast.match_case) -> ast.AST:
-        """Leave patterns alone: they are no expressions."""
+        """Leave patterns alone: they are not expressions."""
         return node

@@ -1,4 +1,4 @@
-"""Running a rewritten function: its branches and jumps."""
+"""Execution of rewritten functions: branches, loops and jumps."""
 
 import functools
 import operator
@@ -52,18 +52,18 @@ Block = Callable[[], Any]
 Names = tuple[str, ...]
 # `LoopNames` as rewritten code has them: a constant.
 RawLoopNames = tuple[Names, Names, Names, bool]
-# What Python knows the end of may be deeper; each level takes many of Python's own.
+# For recursion that the GPU decides about; each level takes many of Python's own.
 _DEEPEST_RECURSION = 25
 _UNBOUND_NAME = r"variable '(\w+)'"
 
 
 @record
 class _Nothing:
-    """The result of a function that returns none."""
+    """The result of a function without a return value."""
 
 
 class Frame:
-    """One call of a rewritten function. The methods that the rewritten code calls are public."""
+    """One call of a rewritten function. Rewritten code calls the public methods."""
 
     def __init__(
         self, active: Tracer | None, name: str, early: bool, parameters: tuple[str, ...], scope: LocalScope
@@ -85,7 +85,7 @@ class Frame:
     # -- the whole function
 
     def run(self, body: Block) -> Any:
-        """Run the function; returns what it returns."""
+        """Run the function and return its result."""
         active = self.tracer
         if active is None:
             signal = body()
@@ -108,7 +108,7 @@ class Frame:
             active.frames.pop()
 
     def _run_through(self, active: Tracer, body: Block) -> Any:
-        """Run a function that ends at its end, or the kernel."""
+        """Run the kernel, or a function without early returns."""
         with self.open_entry(Entry("function", active.recorder.depth)):
             signal = body()
         return signal.value if isinstance(signal, Returned) else None
@@ -136,14 +136,14 @@ class Frame:
                 write(cell, active.bind(read(cell), name, fresh=True))
 
     def _make_parameters_assignable(self, active: Tracer) -> None:
-        """Give values whose components the function assigns to registers, which the caller shares."""
+        """Put parameters whose components are assigned to in registers, which the caller shares."""
         for name in self._parameters:
             if name in self.scope.aliases:
                 cell = self.scope.cells[name]
                 write(cell, active.make_assignable(read(cell), name))
 
     def _explain_unbound(self, error: NameError) -> None:
-        """Say why a variable has no value. Raises NameError if it is known."""
+        """Raise a NameError that says why a variable has no value, if the reason is known."""
         found = re.search(_UNBOUND_NAME, str(error))
         name = found.group(1) if found else ""
         reason = self.scope.reasons.get(name)
@@ -151,7 +151,7 @@ class Frame:
             raise located(UnassignedError, reason, last_place(error.__traceback__)) from None
 
     def _run_inlined(self, active: Tracer, body: Block) -> Any:
-        """Run a function that may return early: on the GPU this leaves a loop of one round."""
+        """Run a function that may return early, which on the GPU leaves a loop of one round."""
         with active.watch_variables() as state:
             return self._run_watched(active, body, state)
 
@@ -159,7 +159,7 @@ class Frame:
         recorder = active.recorder
         self._clear_result()
         mark = recorder.mark()
-        # variables of the functions around this one, which a return on the GPU leaves changed
+        # variables of enclosing functions, which keep their changes after a return on the GPU
         outer = self._outer = Loop(self, "function", LoopNames())
         outer.where = f"the call of {self.name} ({here()})"
         while True:
@@ -193,7 +193,7 @@ class Frame:
         self._result = []
 
     def note_result(self) -> Callable[[], None]:
-        """Note what is known about the result; gives what puts that back."""
+        """Note the state of the result; returns a function that restores it."""
         known = (self._kind, list(self._result), self._done)
         loops = [(loop, loop.returned, loop.broken) for loop in self._loops()]
 
@@ -209,7 +209,7 @@ class Frame:
         return [entry.loop for entry in self.open if isinstance(entry.loop, Loop)]
 
     def list_result_registers(self) -> list[Expr]:
-        """Return the registers that are declared when the function has been traced."""
+        """Return the registers that are declared after the function has been traced."""
         return self._result if self._done is None else [*self._result, self._done]
 
     def _leave_inlined(self, active: Tracer, statements: list[Statement]) -> Any:
@@ -224,7 +224,7 @@ class Frame:
         return rebuild(self._kind, map(LocalValue, self._result))
 
     def _keep_result(self, value: Any) -> None:
-        """Store a result that the GPU chooses among others."""
+        """Store one of several results that the GPU chooses between."""
         active = self.tracer
         assert active is not None
         if isinstance(self._kind, _Nothing) or value is None:
@@ -260,7 +260,7 @@ class Frame:
 
     @contextmanager
     def open_entry(self, entry: Entry) -> Iterator[None]:
-        """Have a construct open."""
+        """Note a construct as open."""
         self.open.append(entry)
         try:
             yield
@@ -270,7 +270,7 @@ class Frame:
     # -- variables
 
     def is_live(self, variable: Variable, names: Set[str]) -> bool:
-        """Whether a variable's value matters, given the names of this function that do."""
+        """Whether a variable is live, given the live names of this function."""
         own = variable.scope is self.scope and variable.name not in self.scope.free
         return variable.name in names or not own
 
@@ -283,7 +283,7 @@ class Frame:
         return value if self.tracer is None else self.tracer.make_assignable(value, label)
 
     def is_container(self, value: Any) -> bool:
-        """Whether a variable holds other values, as a list or object does."""
+        """Whether a value is a container or object, rather than a GPU value."""
         return self.tracer is not None and not isinstance(value, ShaderVariable)
 
     def freeze_for_place(self, owner: Any, value: Any) -> Any:
@@ -293,7 +293,7 @@ class Frame:
         return self.tracer.freeze(value)
 
     def augment(self, symbol: str, value: Any, operand: Any, label: str) -> Any:
-        """Make `value += operand` and its like; registers of the user are changed in place."""
+        """Evaluate `value += operand` and similar; explicit registers are changed in place."""
         result = _OPERATORS[symbol](value, operand)
         if result is value and isinstance(value, ShaderVariable) and value.is_register():
             return result
@@ -321,7 +321,7 @@ class Frame:
     def ifs_(
         self, branches: tuple[tuple[Block, Block], ...], orelse: Block | None, after: tuple[str, ...]
     ) -> Any:
-        """Run one of many blocks, or record those that the GPU decides between."""
+        """Run one of many blocks, or record the blocks that the GPU decides between."""
         for position, (test, body) in enumerate(branches):
             value = test()
             if is_gpu(value):
@@ -400,11 +400,11 @@ class Frame:
             )
 
     def break_(self, guarded: bool) -> Any:
-        """Leave the innermost loop; `guarded` if this also leaves a block that Python runs the end of."""
+        """Leave the innermost loop. `guarded` tells that this also leaves a `with` or `finally` block."""
         return self._leave_round("break", guarded)
 
     def continue_(self, guarded: bool) -> Any:
-        """Go on with the next round of the innermost loop."""
+        """Continue with the next round of the innermost loop."""
         return self._leave_round("continue", guarded)
 
     def _leave_round(self, what: str, guarded: bool) -> Any:
@@ -425,7 +425,7 @@ class Frame:
         return BREAK if what == "break" else CONTINUE
 
     def return_(self, guarded: bool, *values: Any) -> Any:
-        """End the function; `guarded` if this leaves a block that Python runs the end of."""
+        """Return from the function. `guarded` tells that this leaves a `with` or `finally` block."""
         self._check_jump("return")
         value = values[0] if values else None
         if all(entry.kind in ("function", "loop") for entry in self.open):
@@ -463,14 +463,14 @@ class Frame:
         return GONE
 
     def leave_if_done(self) -> None:
-        """Leave the loop around one that a return has left."""
+        """Leave the enclosing loop if a return has left the inner one."""
         assert self.tracer is not None
         assert self._done is not None
         self.tracer.recorder.emit(If(((self._done, (Break(here()),)),), None, here()))
 
 
 def _list_free_names(block: Block | None) -> tuple[str, ...]:
-    """Names of variables that a block uses."""
+    """Return the names of the variables that a block uses."""
     code = getattr(block, "__code__", None)
     return () if code is None else code.co_freevars
 

@@ -1,4 +1,4 @@
-"""Rewriting functions that exist: when it is needed, and how a new one takes the place of the old one."""
+"""Rewriting of existing functions: which functions need it, and how the new function replaces the old one."""
 
 import ast
 import builtins
@@ -34,9 +34,20 @@ _DYNAMIC = frozenset(("locals", "super", "eval", "exec", "vars", "dir", "__class
 
 @record(frozen=False)
 class _Code:
-    """What is known about a function's code: its source, and once it was wanted, the rewritten code.
+    """What is known about the code of a function.
 
-    `reason` tells why there is none. `calls` are the dotted names of what it calls.
+    Attributes
+    ----------
+    source
+        Its source, or None.
+    reason
+        Why it has no source or cannot be rewritten.
+    calls
+        The dotted names of the functions that it calls.
+    control_flow
+        Whether it has control flow to rewrite.
+    rewritten, tried
+        The rewritten code, and whether rewriting was attempted.
     """
 
     source: Source | None
@@ -49,13 +60,13 @@ class _Code:
 
 _MOST_CODES = 2048
 _codes: dict[tuple[str, types.CodeType], _Code] = {}
-# What functions call whose bytecode tells that there is nothing else to rewrite; None for the others.
+# Calls of functions that have nothing else to rewrite according to their bytecode; None for others.
 _straight: dict[types.CodeType, frozenset[Call] | None] = {}
 _lock = threading.Lock()
 
 
 def callee(function: Any) -> Any:
-    """Return what rewritten code calls in place of a function: the function itself, or a rewritten one."""
+    """Return the function that rewritten code calls in place of another: itself or a rewritten one."""
     kind = type(function)
     if kind is types.FunctionType:
         return _rewrite_plain_function(function)
@@ -78,7 +89,7 @@ def callee(function: Any) -> Any:
 
 
 def _wrap_filling_method(method: Any) -> Any:
-    """Return a method of a container that takes values which stay as they are."""
+    """Return a method of a container that freezes the values it stores."""
     active = tracer()
     if method.__name__ not in _FILLING or active is None or not active.gpu:
         return method
@@ -103,7 +114,7 @@ def _reduce(function: Any, *args: Any) -> Any:
 
 
 def _wrap_effect(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what runs a function whose effects show only if it runs in each round of a loop."""
+    """Wrap a function with side effects, so that the loops around it are unrolled."""
 
     def run(*args: Any, **kwargs: Any) -> Any:
         active = tracer()
@@ -115,7 +126,7 @@ def _wrap_effect(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _wrap_type_test(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what runs a function that looks at a value's type."""
+    """Wrap a function that inspects the type of a value, so that loops over its index are unrolled."""
 
     def run(*args: Any) -> Any:
         if args and isinstance(args[0], LoopIndex):
@@ -141,7 +152,7 @@ _REPLACED_CALLS = {
 
 
 def _rewrite_object(value: Any) -> Any:
-    """Return the rewritten `__call__` of an object of a class of the user's, or the object."""
+    """Return the rewritten `__call__` of an object of a user-defined class, or the object."""
     method = getattr(type(value), "__call__", None)  # noqa: B004
     if type(method) is types.FunctionType and not isinstance(value, type):
         inner = _rewrite_plain_function(method)
@@ -177,7 +188,7 @@ def _rewrite_plain_function(function: types.FunctionType) -> Any:
 
 
 def _explain(active: Tracer | None, code: types.CodeType, reason: str) -> None:
-    """Note for an error about a truth value why a function is not rewritten."""
+    """Note why a function is not rewritten, for errors about truth values."""
     if active is not None:
         active.recorder.truth_notes[code] = reason.format(name=code.co_name)
 
@@ -196,7 +207,7 @@ def _mentions_dynamic(code: types.CodeType) -> bool:
 def _limit_size(known: dict[Any, Any]) -> None:
     if len(known) > _MOST_CODES:
         with _lock:
-            # the oldest: programs that make functions without end shall not grow without end
+            # drop the oldest entry: programs may create functions without limit
             known.pop(next(iter(known)), None)
 
 
@@ -228,7 +239,7 @@ def _inspect_code(code: types.CodeType, module: dict[str, Any]) -> _Code:
 
 
 def _rewrite_code(code: types.CodeType, source: Source) -> tuple[types.CodeType | None, str]:
-    """Rewrite a function; returns its new code, or None and why there is none."""
+    """Rewrite a function. Returns the new code, or None and the reason."""
     rewritten: ast.FunctionDef | ast.Lambda
     try:
         # the rewriting changes the tree
@@ -257,7 +268,7 @@ def _copy(node: ast.FunctionDef | ast.Lambda) -> ast.FunctionDef | ast.Lambda:
 
 
 def _rename_blocks(code: types.CodeType, name: str, qualified: str) -> types.CodeType:
-    """Call the blocks of a function as the function, for tracebacks."""
+    """Give the blocks of a function its name, for tracebacks."""
     constants = []
     for value in code.co_consts:
         if isinstance(value, types.CodeType):
@@ -269,7 +280,7 @@ def _rename_blocks(code: types.CodeType, name: str, qualified: str) -> types.Cod
 
 
 def _find_dotted_name(function: ast.expr) -> Call:
-    """Dotted name of what a call calls; () for anything else."""
+    """Return the dotted name of a called function, or () if it has none."""
     names: list[str] = []
     while isinstance(function, ast.Attribute):
         names.append(function.attr)
@@ -281,7 +292,7 @@ def _find_dotted_name(function: ast.expr) -> Call:
 
 
 def _may_call_user_code(function: types.FunctionType, names: Call) -> bool:
-    """Whether a call may lead to code of the user's, or to a function of Python that we replace."""
+    """Whether a call may reach user code, or a Python function that is replaced."""
     if not names:
         return True
     code = function.__code__
@@ -325,7 +336,7 @@ def _builtins(function: types.FunctionType) -> Any:
 
 
 def _replace_code(function: types.FunctionType, code: types.CodeType) -> types.FunctionType:
-    """Make a function of new code that shares all else with the old one, closures included."""
+    """Make a function with new code that shares everything else with the old one, closures included."""
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     cells[_RUNTIME] = types.CellType(runtime)
     new = types.FunctionType(
@@ -349,14 +360,14 @@ def _replace_code(function: types.FunctionType, code: types.CodeType) -> types.F
 
 
 def kernel(function: Callable[..., Any], rewrite: bool) -> Callable[..., Any]:
-    """Return what to call to trace a kernel, in the recording that is current.
+    """Return the function to call to trace a kernel in the current recording.
 
     Parameters
     ----------
     function
         The user's function.
     rewrite
-        Whether plain Python control flow may become that of the GPU.
+        Whether plain Python control flow may become GPU control flow.
     """
     flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
     if flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
@@ -404,7 +415,7 @@ def _wrap_kernel(function: Callable[..., Any], active: Tracer) -> Callable[..., 
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what to call to trace a function as a part of the kernel that is being traced."""
+    """Return the function to call to trace a function as part of the current kernel."""
     return callee(function) if is_tracing() and need_tracer().enabled else function
 
 

@@ -1,4 +1,4 @@
-"""Which local names matter after a statement: backward analysis over a function's syntax tree."""
+"""Liveness of local names: a backward analysis over the syntax tree of a function."""
 
 import ast
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 @record(frozen=False)
 class Liveness:
-    """For each if, loop and match: names read afterwards, and for a loop those read from its head."""
+    """Names that are read after each if, loop and match, and for loops from the start of a round on."""
 
     after: dict[ast.stmt, Names] = field(factory=dict)
     head: dict[ast.stmt, Names] = field(factory=dict)
@@ -26,9 +26,9 @@ class _JumpTargets:
 
 
 def analyze_liveness(body: Sequence[ast.stmt], inners: Iterable[ast.AST]) -> Liveness:
-    """Analyse the body of a function, of which `inners` are all nodes.
+    """Analyse the body of a function. `inners` are all of its nodes.
 
-    Names that nested functions mention are read everywhere.
+    Names that nested functions mention are live everywhere.
     """
     result = Liveness()
     _Analysis(result, _list_captured_names(inners)).block(body, _NOTHING, _JumpTargets())

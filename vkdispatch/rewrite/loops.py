@@ -1,8 +1,8 @@
-"""Loops of rewritten functions: run at trace time as long as Python decides, recorded where the GPU does.
+"""Loops of rewritten functions: run while tracing if Python decides, recorded if the GPU decides.
 
-A loop on the GPU keeps the variables that it changes in registers. Within a round they do not change: each
-way to the next round or out of the loop stores the new values. Which variables these are, and of which types,
-shows while the body is traced; when it shows too late, the loop is traced again.
+A GPU loop keeps the variables that it changes in registers. Registers do not change within a round: each path
+to the next round or out of the loop stores the new values. The variables and their types are found by tracing
+the body; if a variable or a wider type is found too late, the loop is traced again.
 """
 
 from collections.abc import Callable, Iterable, Set
@@ -42,31 +42,31 @@ from vkdispatch.rewrite.values import (
 )
 
 Block = Callable[[], Any]
-# Types of variables only ever widen, so that few rounds find them.
+# Types only widen, so that few attempts are needed.
 _ATTEMPTS = 40
-# Rounds of a loop while tracing: those that pass without a warning, the most (a power of two) where each adds
-# to the kernel, and the most at all.
+# Limits of the rounds of an unrolled loop: without a warning, if each adds to the kernel (a power of two),
+# and in any case.
 _LONG_LOOP = 1 << 10
 _MANY_ROUNDS = 1 << 16
 _MOST_ROUNDS = 1 << 22
-# Rounds over Python's numbers from which on a loop of the GPU keeps the code short.
+# Least number of rounds of a Python loop that is recorded as a GPU loop.
 LEAST_COUNTED = 64
-# Python knows that the test of a loop is false.
+# The signal of a test that Python knows to be false.
 _ENDED = Signal("ended")
 
 
 class Caller(Protocol):
-    """What a loop needs of the function that it is in."""
+    """The interface of the enclosing function that a loop uses."""
 
     tracer: Tracer | None
     scope: Scope
 
     def open_entry(self, entry: Entry) -> AbstractContextManager[None]:
-        """Have a construct open."""
+        """Note a construct as open."""
         ...
 
     def is_live(self, variable: Variable, names: Set[str]) -> bool:
-        """Whether a variable's value matters, given the names of the function that do."""
+        """Whether a variable is live, given the live names of the function."""
         ...
 
     def branch(
@@ -76,12 +76,12 @@ class Caller(Protocol):
         ...
 
     def leave_if_done(self) -> None:
-        """Leave the loop around one that a return has left."""
+        """Leave the enclosing loop if a return has left the inner one."""
         ...
 
 
 class _Carried:
-    """A variable that a loop on the GPU changes: its type and registers."""
+    """A variable that a GPU loop changes: its type and registers."""
 
     def __init__(self, variable: Variable, kind: Kind, registers: list[Expr]) -> None:
         self.variable = variable
@@ -129,7 +129,7 @@ class Loop:
         self.frame = frame
         self.noun = noun
         self.names = names
-        # whether Python would go round for ever if the GPU alone knew when to stop
+        # whether unrolling would never end if only the GPU knew when to stop
         self.endless = noun == "while"
         self.loc = here()
         self.where = f"the {noun} loop ({self.loc})"
@@ -146,18 +146,18 @@ class Loop:
 
     @property
     def tracer(self) -> Tracer:
-        """What belongs to the kernel."""
+        """The tracer of the kernel."""
         assert self.frame.tracer is not None
         return self.frame.tracer
 
     def is_live(self, variable: Variable) -> bool:
-        """Whether a variable's value matters beyond a round."""
+        """Whether the value of a variable is used after a round."""
         return self.frame.is_live(variable, self.names.head | self.names.after)
 
     # -- a loop on the GPU
 
     def record(self, attempt: Callable[[State], Any]) -> Any:
-        """Record the loop, again and again until the types of its variables are known."""
+        """Record the loop, repeatedly until the types of its variables are known."""
         active = self.tracer
         active.enter_gpu(set(self.names.live))
         with active.watch_variables() as state:
@@ -181,12 +181,12 @@ class Loop:
         raise located(UsageError, f"the types of the variables of {self.where} do not settle")
 
     def start(self, state: State) -> None:
-        """Begin to carry variables through a function that the GPU may leave early, as through a loop."""
+        """Put variables in registers for a function that the GPU may leave early, as for a loop."""
         self._state = state
         self.begin(state)
 
     def export(self, state: State) -> None:
-        """Give the variables of the functions around it the values that they have behind such a function."""
+        """Set the variables of enclosing functions to their values after such a function."""
         for key, value in state.list_changes().items():
             if key not in self._carried and self.is_live(state.variables[key]):
                 write(state.variables[key].cell, value)
@@ -230,12 +230,12 @@ class Loop:
             and value.is_register()
             and not is_local(value.expr)
         ):
-            # += changes it where it is; if it gets another value, that shows
+            # += changes the register itself; another value would be noticed
             return False
         return kind_of(value) is not None
 
     def expect_counter(self, state: State, start: Expr) -> None:
-        """Note the type of the variable that counts, for when its last value is read behind the loop."""
+        """Note the type of the loop variable, in case its last value is read after the loop."""
         for key, variable in state.variables.items():
             if variable.scope is self.frame.scope and variable.name == self.target and key not in self._kinds:
                 before = kind_of(state.values[key])
@@ -246,12 +246,12 @@ class Loop:
                     self._kinds[key] = counter
 
     def reset(self) -> None:
-        """Begin a round: the variables have what their registers hold."""
+        """Begin a round: set the variables to their registers."""
         for carried in self._carried.values():
             write(carried.variable.cell, carried.value)
 
     def store(self, read_next: frozenset[str] | None = None) -> None:
-        """Store the variables for what comes next, which reads some names: the next round if not said."""
+        """Store the variables that are read next; `read_next` is None for the next round."""
         state = self._state
         assert state is not None
         self._find_others(state)
@@ -277,7 +277,7 @@ class Loop:
         stored: set[int] = set()
         settled: list[tuple[Expr, Expr]] = []
         for place, expr in pairs:
-            # what reads a register that is stored before it must be evaluated before
+            # a value that reads a register which is stored earlier must be evaluated first
             late = bool(registers_in(expr) & stored)
             settled.append((place, recorder.declare(expr.dtype, expr) if late else expr))
             stored.add(id(place.value))
@@ -286,7 +286,7 @@ class Loop:
         tidy(recorder.innermost)
 
     def _find_kind(self, carried: _Carried, value: Any, read_next: frozenset[str]) -> Kind | None:
-        """Type that a variable needs, or None for one whose value no longer matters and cannot be kept."""
+        """Return the type that a variable needs, or None for a dead variable that registers cannot hold."""
         from_start = carried.kind
         name = carried.variable.name
         kind = kind_of(value)
@@ -308,7 +308,7 @@ class Loop:
         )
 
     def _find_others(self, state: State) -> None:
-        """Look for variables that changed without being expected to."""
+        """Look for further variables that the loop changes."""
         for key, value in state.list_changes().items():
             if key in self._carried:
                 continue
@@ -326,7 +326,7 @@ class Loop:
             )
 
     def finish(self, state: State) -> None:
-        """Give the variables the values that they have behind the loop."""
+        """Set the variables to their values after the loop."""
         self._touched.update(state.list_changes())
         state.check_containers(self.where)
         state.restore()
@@ -355,7 +355,7 @@ class Loop:
         recorder.emit(Break(here()) if what == "break" or self.in_rounds else Continue(here()))
 
     def leave(self, orelse: Block | None, *, endless: bool) -> Any:
-        """Go on behind the loop: with its else block, or with a return of the function around it."""
+        """Continue after the loop: run its else block, or pass on a return of the function."""
         if self.returned:
             self.frame.leave_if_done()
         if endless and not self.broken:
@@ -367,7 +367,7 @@ class Loop:
         return self.frame.branch(self.tracer, ex.invert(self.left), orelse, None, set(self.names.after))
 
     def watch_breaks(self, orelse: Block | None) -> None:
-        """Note in a register whether a break leaves the loop, if somebody asks."""
+        """Declare a register that tells whether a break has left the loop, if it is needed."""
         recorder = self.tracer.recorder
         needed = orelse is not None or self.in_rounds
         self.left = recorder.declare(bool_, ex.literal(False, bool_), "left") if needed else None
@@ -381,7 +381,7 @@ def _join_or_raise(first: Kind, second: Kind) -> Kind:
 
 
 class _Unrolled:
-    """Counts the rounds that a loop takes while the kernel is traced."""
+    """Counts the rounds of an unrolled loop."""
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
@@ -389,7 +389,7 @@ class _Unrolled:
         self._recorded = loop.frame.tracer.recorder.recorded if loop.frame.tracer is not None else 0
 
     def count(self) -> None:
-        """Count a round. Raises RuntimeError where they are so many that something is wrong."""
+        """Count a round. Raises RuntimeError if there are too many."""
         self._rounds += 1
         if self._loop.frame.tracer is None:
             return
@@ -412,7 +412,7 @@ class _Unrolled:
             )
 
     def _is_written_out(self) -> bool:
-        """Whether rounds add to the kernel: by statements, or to the values of variables."""
+        """Whether rounds add to the kernel, by statements or by values of variables."""
         if self._loop.tracer.recorder.recorded != self._recorded:
             return True
         scope = self._loop.frame.scope
@@ -433,7 +433,7 @@ def _holds_gpu_value(value: object) -> bool:
 
 
 def run_while(loop: Loop, test: Block, body: Block, orelse: Block | None) -> Any:
-    """Run a while loop as long as Python knows its test, and record the rest of it."""
+    """Run a while loop while Python knows its test, and record the rest of it."""
     frame = loop.frame
     if frame.tracer is None:
         return _run_in_python(test, body, orelse)
@@ -521,9 +521,9 @@ def run_for(
     orelse: Block | None,
     record_counted: Callable[[Loop, range, Callable[[Any], Any]], bool | None],
 ) -> Any:
-    """Run a for loop over what Python knows, or record one over a range of the GPU.
+    """Run a for loop over a Python iterable, or record one over a GPU range.
 
-    `record_counted` records many rounds over Python's numbers as a loop of the GPU, if it can.
+    `record_counted` records a long Python loop as a GPU loop, if it can.
     """
     frame = loop.frame
     loop.target = target
@@ -537,7 +537,7 @@ def run_for(
         counted = record_counted(loop, items, body)
     while True:
         if counted is None and position == 1:
-            # variables that were Python's numbers have GPU values now
+            # variables that held Python numbers have GPU values now
             counted = record_counted(loop, items[1:], body)
         if counted:
             break
@@ -566,7 +566,7 @@ def run_for(
 
 
 def _run_round(loop: Loop, body: Callable[[Any], Any], item: Any) -> Any:
-    """Run a round while tracing. Returns its signal, or the loop if the GPU decides whether to leave it."""
+    """Run a round while tracing. Returns its signal, or the loop if the GPU decides about leaving it."""
     depth = loop.tracer.recorder.depth if loop.frame.tracer is not None else 0
     try:
         with loop.frame.open_entry(Entry("loop", depth, loop)):
@@ -608,7 +608,7 @@ def _record_for(
 def _record_rounds(
     loop: Loop, state: State, items: list[Any], body: Callable[[Any], Any], orelse: Block | None
 ) -> Any:
-    """Unroll a loop that the GPU may leave: each round is a loop of one round, and so is their whole."""
+    """Unroll a loop that the GPU may leave: each round, and the whole loop, becomes a loop of one round."""
     recorder, frame = loop.tracer.recorder, loop.frame
     loop.in_rounds = True
     loop.begin(state)

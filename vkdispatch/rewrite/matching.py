@@ -1,4 +1,4 @@
-"""`match` by values as a chain of ifs, which works for GPU values too."""
+"""Conversion of `match` by values to a chain of ifs, which also works for GPU values."""
 
 import ast
 
@@ -45,7 +45,7 @@ def _list_branches(node: ast.If) -> list[ast.If]:
 
 
 def _convert_case(case: ast.match_case, subject: str) -> tuple[ast.expr | None, list[ast.stmt]] | None:
-    """Condition of a case (None: always) and what it assigns first."""
+    """Return the condition of a case (None: always) and its assignments, or None for other patterns."""
     pattern = case.pattern
     if isinstance(pattern, ast.MatchAs) and pattern.pattern is None:
         if pattern.name is None:

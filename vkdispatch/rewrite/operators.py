@@ -1,4 +1,4 @@
-"""`and`, `or`, `not`, comparisons and conditional expressions over values of Python or the GPU."""
+"""Operators and built-in functions of rewritten code, for Python values and GPU values."""
 
 import builtins
 import math
@@ -46,7 +46,7 @@ Thunk = Callable[[], Any]
 
 
 def require_known(value: Any, what: str) -> Any:
-    """Return what Python decides by. Raises TypeError for a value of the GPU."""
+    """Return a value that Python branches on. Raises TypeError for a GPU value."""
     if is_gpu(value):
         raise located(
             ArgumentTypeError,
@@ -57,7 +57,7 @@ def require_known(value: Any, what: str) -> Any:
 
 
 def check_assert(test: Thunk, message: Callable[[], Any] | None) -> bool:
-    """Whether an assert holds for Python. What the GPU knows is recorded, to be looked at by a check."""
+    """Whether an assert holds. A condition of the GPU is recorded, for checked kernels."""
     active = tracer()
     if active is None:
         return bool(test())
@@ -82,7 +82,7 @@ def _record_assert(active: Tracer, test: Thunk, message: Callable[[], Any] | Non
 
 
 def truth(value: ShaderVariable) -> Expr:
-    """Condition of a GPU value, for a statement that is recorded at once."""
+    """Return the condition of a GPU value, for a statement that is recorded at once."""
     return ex.condition(value.expr)
 
 
@@ -178,7 +178,7 @@ def _record_choice(active: Tracer, test: ShaderVariable, then: Thunk, orelse: Th
 
 
 def _select_value(active: Tracer, state: State, condition: Expr, one: Way, other: Way) -> Any:
-    """Value of two ways."""
+    """Return the value of one of two paths, chosen by the GPU."""
     if not (one.is_pure and other.is_pure):
         return _record_meeting(active, state, condition, one, other)
     if are_same((one.result, other.result)):
@@ -204,7 +204,7 @@ def _find_common_kind(first: Any, second: Any) -> Any:
 
 
 def _record_meeting(active: Tracer, state: State, condition: Expr, one: Way, other: Way) -> Any:
-    """Record an if of two ways; returns the value that both leave."""
+    """Record an if with two paths, and return their joined value."""
     where = f"the condition ({here()})"
     state.check_containers(where)
     active.enter_gpu()
@@ -249,7 +249,7 @@ def chain(symbols: tuple[str, ...], first: Any, second: Any, *rest: Thunk) -> An
 
 
 def _link(symbol: str, result: Any, left: Any, thunk: Thunk, *, last: bool) -> tuple[Any, Any]:
-    """Compare one value more if the comparisons before hold."""
+    """Compare the next value if the preceding comparisons hold."""
     found: list[Any] = []
 
     def compare() -> Any:
@@ -269,7 +269,7 @@ def _link(symbol: str, result: Any, left: Any, thunk: Thunk, *, last: bool) -> t
 
 
 def contains(left: Any, right: Any, negated: bool) -> Any:
-    """`left in right`, where either may be of the GPU."""
+    """`left in right`, where either may have GPU values."""
     items: list[Any] | None = None
     if (isinstance(right, (list, tuple)) and (is_gpu(left) or builtins.any(map(is_gpu, right)))) or (
         is_gpu(left) and isinstance(right, (set, frozenset, dict))
@@ -303,7 +303,7 @@ def _in_range(left: Any, right: Any, negated: bool) -> Any:
     return not_(inside) if negated else inside
 
 
-# ---- functions of Python that also take values of the GPU -----------------------------------------
+# ---- Python functions that also take GPU values -----------------------------------------
 
 
 def _return_value(value: Any) -> Any:
@@ -315,9 +315,9 @@ def _range(*bounds: Any) -> Any:
 
 
 def _unify_types(name: str, values: Sequence[Any], plain: Callable[..., Any]) -> list[Any]:
-    """Return values so that they meet in one type, whatever their order.
+    """Return values that have a common type regardless of their order.
 
-    Numbers at the start become one, and a number that only the type of all holds has that type.
+    Leading Python numbers are combined into one, which takes the common type if it needs to.
     """
     first = next(position for position, value in enumerate(values) if is_gpu(value))
     numbers, rest = values[:first], list(values[first:])
@@ -482,12 +482,12 @@ def bind(value: Any, label: str | None, fresh: bool) -> Any:
 
 
 def items(*values: Any) -> list[Any]:
-    """Return what goes into a list, dict, set or object: values that stay as they are."""
+    """Return frozen values for a list, dict, set or object."""
     active = tracer()
     return list(values) if active is None else [active.freeze(value) for value in values]
 
 
 def freeze(value: Any) -> Any:
-    """Return what goes into a list, dict or object: a value that stays as it is."""
+    """Return a frozen value for a list, dict or object."""
     active = tracer()
     return value if active is None else active.freeze(value)

@@ -1,4 +1,4 @@
-"""What rewritten code calls."""
+"""The functions that rewritten code calls."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +21,7 @@ from vkdispatch.rewrite.operators import (
 )
 from vkdispatch.rewrite.tracing import Retry
 
-# `functions`, which makes the code that calls this, puts the function here.
+# Set by the module `functions`, which imports this one.
 callee: Callable[[Any], Any]
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The syntax tree of a function that exists: found in its file, and checked to be what was compiled."""
+"""The syntax tree of an existing function, found in its file and verified against its bytecode."""
 
 import ast
 import linecache
@@ -12,7 +12,7 @@ from vkdispatch.base.record import record
 from vkdispatch.rewrite.expressions import copy_position, plain_def
 from vkdispatch.rewrite.walking import children
 
-# What compile() may inherit from the file of a function: `from __future__ import annotations` and its like.
+# The flags of `from __future__` imports in a code object.
 _FUTURE_FLAGS = 0x1FF0000
 
 FunctionNode = ast.FunctionDef | ast.Lambda
@@ -72,9 +72,9 @@ def future_flags(code: types.CodeType) -> int:
 
 
 def find_source(code: types.CodeType, module: dict[str, Any] | None = None) -> Source | None:
-    """Find the tree of a function, or None: no file, an edited file, two functions that look alike.
+    """Return the tree of a function, or None: no file, an edited file, or an ambiguous match.
 
-    `module` are the variables of its module, whose loader knows files in archives.
+    `module` are the variables of its module, whose loader reads files in archives.
     """
     lines = linecache.getlines(code.co_filename, module)
     if not lines:
@@ -97,9 +97,9 @@ def find_source(code: types.CodeType, module: dict[str, Any] | None = None) -> S
 
 
 def _find_by_lines(code: types.CodeType, lines: list[str], module: dict[str, Any]) -> Source | None:
-    """Find the tree of a function by its own lines, which is quick in a long file; None leaves it open.
+    """Find the tree of a function by parsing only its lines, which is fast in a long file.
 
-    The lines have to compile to the very same code.
+    Returns None unless the lines compile to the same code.
     """
     first = code.co_firstlineno
     codes = _list_codes(code)
@@ -107,7 +107,7 @@ def _find_by_lines(code: types.CodeType, lines: list[str], module: dict[str, Any
     text = lines[first - 1 : last]
     if not text or code.co_name == "<lambda>" or "__class__" in code.co_freevars:
         return None
-    # stays as it is indented, in a block of its own; and as far down as it was
+    # keep the indentation by an enclosing block, and the line numbers by empty lines
     block = "if 1:\n" if text[0][:1].isspace() else "\n"
     around = "\n" * (first - 2) + block if first > 1 else ""
     try:

@@ -1,4 +1,4 @@
-"""The local variables of the functions being traced, seen through their cells."""
+"""The local variables of the functions being traced, accessed through their cells."""
 
 import warnings
 from collections import deque
@@ -14,15 +14,15 @@ from vkdispatch.codegen.location import located
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.rewrite.values import UNBOUND, LocalValue, Unbound, are_same
 
-# Python objects whose own code is not a kernel's business.
+# Modules whose objects are not inspected.
 _FOREIGN = ("vkdispatch", "numpy", "builtins", "types", "functools", "collections", "enum")
 _DEEPEST = 4
 _PLAIN = (ShaderVariable, int, float, str, bytes, type, FunctionType, ModuleType, BuiltinFunctionType)
-# Types of values that hold nothing else and do not change.
+# Types of immutable values without contents.
 _ATOMS = frozenset(
     (int, float, bool, complex, str, bytes, type(None), Unbound, LocalValue, ShaderVariable, FunctionType)
 )
-# Bytes of an array that are looked at.
+# Bytes of an array that are compared.
 _MOST_BYTES = 1 << 20
 
 
@@ -30,13 +30,13 @@ _EMPTY = CellType()
 
 
 def read(cell: CellType) -> Any:
-    """Value of a local variable, or UNBOUND."""
+    """Return the value of a local variable, or UNBOUND."""
     # cells are compared by their contents only if both have any
     return UNBOUND if cell == _EMPTY else cell.cell_contents
 
 
 def write(cell: CellType, value: object) -> None:
-    """Give a local variable a value, or take it away."""
+    """Set a local variable, or delete it with UNBOUND."""
     if value is not UNBOUND:
         cell.cell_contents = value
     elif read(cell) is not UNBOUND:
@@ -64,7 +64,7 @@ class Scope:
 
     @property
     def variables(self) -> "dict[int, Variable]":
-        """Its variables by the identity of their cells; not to be changed."""
+        """The variables by the identity of their cells. Do not modify."""
         if not self._variables:
             self._variables.update(
                 (id(cell), Variable(name, cell, self)) for name, cell in self.cells.items()
@@ -85,7 +85,7 @@ Values = dict[int, Any]
 
 
 def variables(scopes: list[Scope]) -> dict[int, Variable]:
-    """Every local variable of the running functions, by the identity of its cell."""
+    """Return all local variables of the running functions, by the identity of their cells."""
     found: dict[int, Variable] = {}
     for scope in scopes:
         # those of the inner ones take precedence, and stand first
@@ -116,7 +116,7 @@ class State:
     _newer: dict[int, CellType] = field(factory=dict)
 
     def list_changes(self) -> dict[int, Any]:
-        """Variables that have another value by now, with that value."""
+        """Return the variables whose values have changed, with the new values."""
         values = self.values
         return {
             key: now
@@ -125,21 +125,21 @@ class State:
         }
 
     def restore(self) -> None:
-        """Give every variable the value of that moment."""
+        """Restore all variables to their captured values."""
         for key in self.list_changes():
             write(self.variables[key].cell, self.values[key])
 
     def restore_containers(self, *, strict: bool = True) -> None:
-        """Give lists, dicts, sets, arrays and objects what they held at that moment.
+        """Restore the captured contents of lists, dicts, sets, arrays and objects.
 
-        Raises RuntimeError for one of another kind if `strict`.
+        If `strict`, raises RuntimeError for other containers.
         """
         for _, container, before in self.containers:
             if not _is_unchanged(_contents(container), before):
                 _refill(container, before, strict=strict)
 
     def admit(self, scope: Scope) -> None:
-        """Add what a function that has just been called can change besides its own local variables."""
+        """Add the variables that a newly called function can change besides its own."""
         for name, cell in scope.cells.items():
             key = id(cell)
             if name not in scope.free:
@@ -151,7 +151,7 @@ class State:
             self.watch(scope)
 
     def watch(self, scope: Scope) -> None:
-        """Note what the containers of a function hold, and the module's variables that it assigns."""
+        """Note the contents of a function's containers, and the global variables that it assigns."""
         for name in scope.shared:
             key = id(scope.module), name
             if key not in self._seen:
@@ -168,11 +168,11 @@ class State:
 
     @property
     def has_iterators(self) -> bool:
-        """Whether there are iterators among the containers, which cannot be put back."""
+        """Whether there are iterators among the containers, which cannot be restored."""
         return any(isinstance(container, Iterator) for _, container, _ in self.containers)
 
     def check_containers(self, where: str) -> None:
-        """Raise RuntimeError if a list, dict, set or object changed since that moment."""
+        """Raise RuntimeError if a list, dict, set or object has changed since the capture."""
         for label, container, before in self.containers:
             if not _is_unchanged(_contents(container), before):
                 raise located(
@@ -184,7 +184,7 @@ class State:
 
 
 def capture(scopes: list[Scope], *, containers: bool) -> State:
-    """Note the value of every local variable of the running functions, and of their containers if asked."""
+    """Capture the local variables of the running functions, and with `containers` their contents."""
     known = variables(scopes)
     values = {
         key: UNBOUND if variable.cell == _EMPTY else variable.cell.cell_contents
@@ -215,7 +215,7 @@ def _collect(
 
 
 def _contents(value: Any) -> list[Any] | None:
-    """Return what a container or an object of a user's class holds, or None for anything else."""
+    """Return the contents of a container or of an object of a user's class, or None."""
     if isinstance(value, _Global):
         return [value.module[value.name]] if value.name in value.module else []
     if isinstance(value, (list, tuple, deque)):
@@ -245,7 +245,7 @@ def _slots(value: Any) -> list[str]:
 
 
 def _refill(container: Any, before: list[Any], *, strict: bool) -> None:
-    """Put back what `_contents` returned."""
+    """Restore contents that `_contents` returned."""
     half = len(before) // 2
     if isinstance(container, _Global):
         container.module.pop(container.name, None)
@@ -279,7 +279,7 @@ def members_of(value: Any) -> dict[str, Any] | None:
 
 
 def _iterator_state(iterator: Iterator[Any]) -> list[Any] | None:
-    """Say how far an iterator has come, or None where it does not tell."""
+    """Return the state of an iterator, or None if it is not accessible."""
     if isinstance(iterator, GeneratorType):
         frame = iterator.gi_frame
         return [] if frame is None else [frame.f_lasti, *frame.f_locals.values()]

@@ -1,9 +1,9 @@
-"""Syntax tree to syntax tree: control flow becomes calls of the run-time part.
+"""Rewriting of syntax trees: control flow becomes calls of the runtime module.
 
-Every block of statements becomes a nested function without arguments whose assigned names are nonlocal, so
-that the run-time part can run it, not run it, or run it again, and can look at the local variables through
-their cells. Such a function returns None at its end and a signal where a jump leaves it. Positions stay those
-of the user's source.
+Every block of statements becomes a nested function without arguments whose assigned names are nonlocal. The
+runtime can then run the block once, repeatedly or not at all, and access the local variables through their
+cells. A block function returns None at its end, and a signal if a jump leaves it. Positions remain those of
+the user's source.
 """
 
 import ast
@@ -25,7 +25,7 @@ from vkdispatch.rewrite.liveness import Liveness, analyze_liveness, bound_names,
 from vkdispatch.rewrite.matching import convert_match
 from vkdispatch.rewrite.walking import children, walk
 
-# Ifs of more branches are kept flat.
+# An if with more branches is rewritten without nesting.
 _LONG_CHAIN = 8
 _PLACES = (ast.Subscript, ast.Attribute)
 _GENERATORS = (ast.Yield, ast.YieldFrom, ast.Await)
@@ -45,7 +45,7 @@ _CONTROL = (
 
 
 def own_nodes(roots: Iterable[ast.AST]) -> Iterable[ast.AST]:
-    """Nodes of a function's own scope: not those of functions and classes defined in it."""
+    """Yield the nodes of a function's own scope, without those of nested functions and classes."""
     stack = list(roots)
     while stack:
         node = stack.pop()
@@ -55,7 +55,7 @@ def own_nodes(roots: Iterable[ast.AST]) -> Iterable[ast.AST]:
 
 
 def has_control_flow(inners: Iterable[ast.AST]) -> bool:
-    """Whether any node of a function is what this module gives a meaning of its own, calls apart."""
+    """Whether any node of a function needs rewriting, apart from calls."""
     inners = list(inners)
     bound = {node.id for node in inners if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     for inner in inners:
@@ -80,7 +80,7 @@ def has_control_flow(inners: Iterable[ast.AST]) -> bool:
 
 
 def is_generator(node: ast.FunctionDef, inners: Iterable[ast.AST]) -> bool:
-    """Whether a function of these nodes yields or awaits: such functions stay as they are."""
+    """Whether a function yields or awaits; such functions are not rewritten."""
     return any(isinstance(inner, _GENERATORS) for inner in inners) and any(
         isinstance(inner, _GENERATORS) for inner in own_nodes(node.body)
     )
@@ -92,12 +92,12 @@ def rewrite_function(node: ast.FunctionDef, enclosing: frozenset[str]) -> ast.Fu
 
 
 def rewrite_lambda(node: ast.Lambda) -> ast.Lambda:
-    """Rewrite a function that is an expression."""
+    """Rewrite a lambda."""
     return ast.copy_location(ast.Lambda(node.args, ExpressionRewriter(in_scope=True).visit(node.body)), node)
 
 
 class _Unit:
-    """One function being rewritten: its names, and a counter for the names of its blocks."""
+    """One function being rewritten: its names, and a counter for block names."""
 
     def __init__(self, node: ast.FunctionDef, enclosing: frozenset[str]) -> None:
         self.node = node
@@ -126,7 +126,7 @@ class _Unit:
         self.enclosing = enclosing | local
         self.liveness: Liveness = analyze_liveness(node.body, inners)
         self.aliases = _find_aliases(inners)
-        # what is open around a statement: loops, and blocks that Python runs code at the end of
+        # open constructs around a statement: loops, and `with` and `finally` blocks
         self.around: list[str] = []
         self._count = 0
 
@@ -137,7 +137,7 @@ class _Unit:
         if self.globals:
             prologue.append(ast.Global(sorted(self.globals)))
         if new_names:
-            # never runs: it makes the names local to this function, for the blocks to share
+            # never runs: makes the names local to this function, so that the blocks share them
             nothing = ast.Assign([store(name) for name in new_names], constant(None))
             prologue.append(ast.If(constant(0), [nothing], []))
         every = sorted(self.enclosing & (self.assigned | set(self.parameters)) | self.free)
@@ -165,7 +165,7 @@ class _Unit:
         return f"_vd_b{self._count}"
 
     def declarations(self, body: Sequence[ast.AST]) -> list[ast.stmt]:
-        """Say of the names that a block binds that they belong to the function."""
+        """Return the declarations of the names that a block binds and the function owns."""
         bound = bound_names(body)
         result: list[ast.stmt] = []
         shared = bound & (self.assigned | set(self.parameters) | self.nonlocals)
@@ -178,21 +178,21 @@ class _Unit:
     def block(
         self, name: str, body: Sequence[ast.stmt], at: ast.AST, prologue: Sequence[ast.stmt] = ()
     ) -> ast.FunctionDef:
-        """Make the nested function of a block; `prologue` runs first, in the user's terms."""
+        """Make the nested function of a block; `prologue` runs first and is rewritten too."""
         statements = [*prologue, *body]
         inner = _Statements(self).block(statements)
         return copy_position(plain_def(name, [*self.declarations(statements), *inner]), at)
 
 
 def _list_nonlocals(inners: Iterable[ast.AST]) -> set[str]:
-    """Names that a function or those inside it declare nonlocal."""
+    """Return the names that a function or its nested functions declare nonlocal."""
     return {name for inner in inners if isinstance(inner, ast.Nonlocal) for name in inner.names}
 
 
 def _find_aliases(inners: Iterable[ast.AST]) -> set[str]:
-    """Names of variables whose element, component or place is stored to, and those that they are copied from.
+    """Return names of variables whose parts are assigned to, and names that these are assigned from.
 
-    They must not become copies: `w = v` makes two names of one object.
+    Such variables are not copied: `w = v` makes two names of one object.
     """
     names: set[str] = set()
     copied: list[tuple[str, str]] = []
@@ -225,7 +225,7 @@ def _split_branches(node: ast.If) -> tuple[list[ast.If], list[ast.stmt]]:
 
 
 def _opens_kernel_block(context: ast.expr) -> bool:
-    """Whether a with statement opens a block of the kernel, such as `vc.scope_block()`."""
+    """Whether a `with` statement opens a block of the kernel, such as `vc.scope_block()`."""
     function = context.func if isinstance(context, ast.Call) else context
     return str(getattr(function, "attr", None) or getattr(function, "id", "")).endswith("_block")
 
@@ -235,7 +235,7 @@ def _make_tuple(names: Iterable[str]) -> ast.expr:
 
 
 class _Statements:
-    """Rewrites a list of statements of one block function."""
+    """Rewrites the statements of one block function."""
 
     def __init__(self, unit: _Unit) -> None:
         self.unit = unit
@@ -249,13 +249,13 @@ class _Statements:
         return result
 
     def rewrite_expr(self, node: ast.expr) -> ast.expr:
-        """Rewrite an expression; the functions that it needs are defined in front of the statement."""
+        """Rewrite an expression; the functions that it needs are defined before the statement."""
         rewriter = ExpressionRewriter(make_thunk=self.define_thunk)
         result: ast.expr = rewriter.visit(node)
         return result
 
     def rewrite_test(self, node: ast.expr) -> ast.expr:
-        """Rewrite an expression of which only the truth matters."""
+        """Rewrite an expression of which only the truth value is used."""
         return ExpressionRewriter(make_thunk=self.define_thunk).test(node)
 
     def define_thunk(self, node: ast.expr, rewritten: ast.expr) -> ast.expr:
@@ -274,7 +274,7 @@ class _Statements:
         self.out.append(rewriter.generic_visit(node))  # type: ignore[arg-type]
 
     def jump(self, method: str, at: ast.AST, *values: ast.expr) -> None:
-        """Leave the block; Python's own code at the end of blocks in between would run while tracing only."""
+        """Leave the block, and tell whether this leaves a `with` or `finally` block too."""
         guarded = False
         for entry in reversed(self.unit.around):
             if entry == "loop" and method != "return_":
@@ -285,13 +285,13 @@ class _Statements:
 
     @contextmanager
     def open_entries(self, *entries: str) -> Iterator[None]:
-        """Note what is open around the statements rewritten meanwhile."""
+        """Note open constructs around the statements that are rewritten meanwhile."""
         self.unit.around.extend(entries)
         yield
         del self.unit.around[len(self.unit.around) - len(entries) :]
 
     def emit_call(self, value: ast.expr, at: ast.AST) -> None:
-        """Call a construct, and leave the block if a jump left it."""
+        """Append the call of a construct, and leave the block if the call returns a signal."""
         name = "_vd_s"
         test = ast.Compare(ast.NamedExpr(store(name), value), [ast.IsNot()], [constant(None)])
         self.out.append(copy_position(ast.If(test, [ast.Return(load(name))], []), at))
@@ -329,7 +329,7 @@ class _Statements:
         self.emit_call(call(load("_vd_f"), "if_", test, *names, after), node.test)
 
     def long_chain(self, node: ast.If, branches: Sequence[ast.If], last: Sequence[ast.stmt]) -> None:
-        """Rewrite many branches side by side: one inside the other, they would be too deep for Python."""
+        """Rewrite many branches without nesting, which would be too deep for Python."""
         unit = self.unit
         pairs: list[ast.expr] = []
         for branch in branches:
@@ -484,7 +484,7 @@ class _Statements:
     on_AsyncFunctionDef = on_ClassDef = keep  # noqa: N815
 
     def drop(self, node: ast.stmt) -> None:
-        """Leave out a declaration that each block makes for itself."""
+        """Drop a declaration that each block repeats."""
         self.out.append(ast.copy_location(ast.Pass(), node))
 
     on_Global = on_Nonlocal = drop  # noqa: N815
@@ -515,7 +515,7 @@ class _Statements:
         self.out.append(copy_position(ast.Assign([node.target], copy_position(value, node)), node))
 
     def rewrite_value(self, targets: Sequence[ast.expr], value: ast.expr) -> ast.expr:
-        """Rewrite an assigned value: what goes into a local variable is a value of its own, as in Python."""
+        """Rewrite an assigned value: a local variable gets a value of its own."""
         if len(targets) == 1 and isinstance(targets[0], _PLACES):
             return self.freeze_for_place(targets[0], value)
         names = [target.id for target in targets if isinstance(target, ast.Name)]
@@ -546,7 +546,7 @@ class _Statements:
         )
 
     def rewrite_target(self, node: ast.expr) -> ast.expr:
-        """Rewrite what is assigned to: a part of a vector in a list or object is not that of a place."""
+        """Rewrite the target of an assignment, which may be a part of a vector in a list or object."""
         if isinstance(node, (ast.Tuple, ast.List)):
             node.elts = [self.rewrite_target(inner) for inner in node.elts]
             return node
@@ -561,7 +561,7 @@ class _Statements:
         return self.rewrite_expr(node)
 
     def freeze_for_place(self, target: ast.expr, value: ast.expr) -> ast.expr:
-        """Rewrite a value for an element or attribute: lists and objects get one that stays as it is."""
+        """Rewrite a value for an element or attribute: lists and objects get a frozen value."""
         assert isinstance(target, _PLACES)
         owner: ast.expr = target.value
         while isinstance(owner, ast.Attribute):

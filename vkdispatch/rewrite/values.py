@@ -1,4 +1,4 @@
-"""Values of local variables: which can live in registers, of which type, and how two of them meet."""
+"""Values of local variables: their types in registers, and the common types of two values."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -32,9 +32,9 @@ from vkdispatch.codegen.variables import BoundVariable, ShaderVariable
 
 
 class LocalValue(ShaderVariable):
-    """What a local variable of a rewritten kernel holds: a value that never changes, kept in a register.
+    """An immutable GPU value of a local variable in a rewritten kernel, kept in a register.
 
-    In-place operators make a new value, as they do with Python's numbers.
+    In-place operators make a new value, as for Python numbers.
     """
 
     __slots__ = ("_held",)
@@ -68,22 +68,22 @@ class LocalValue(ShaderVariable):
         return LocalValue(super().__getitem__(index).expr)
 
 
-# Types of Python ints that live in registers, the first that will do.
+# Types of Python ints in registers; the first that fits is used.
 _INTEGERS = (int32, uint32, int64, uint64)
 
 
 class PythonNumber(LocalValue):
-    """Stands for a number that Python knows, and that differs from round to round of a recorded loop.
+    """A Python number that differs from round to round of a recorded loop.
 
-    It mixes with other values as Python's numbers do. Whoever asks for more than `extremes` and `as_expr`
-    can tell makes the loop unroll.
+    It combines with other values as Python numbers do. Uses that need more than `extremes` and `as_expr`
+    unroll the loop.
     """
 
     __slots__ = ()
 
     @property
     def extremes(self) -> tuple[int | float, int | float]:
-        """The least and the greatest number that it stands for."""
+        """The least and the greatest number."""
         raise NotImplementedError
 
     def as_expr(self, kind: DType) -> Expr:
@@ -91,12 +91,12 @@ class PythonNumber(LocalValue):
         raise NotImplementedError
 
     def is_same(self, other: "PythonNumber") -> bool:
-        """Whether both stand for the same numbers in every round."""
+        """Whether both are the same number in every round."""
         raise NotImplementedError
 
 
 class Unbound:
-    """Stands for a variable without a value."""
+    """The value of an unbound variable."""
 
     def __repr__(self) -> str:
         return "no value"
@@ -106,7 +106,7 @@ UNBOUND = Unbound()
 
 
 def is_gpu(value: object) -> bool:
-    """Whether a value is known on the GPU alone."""
+    """Whether a value is known only on the GPU."""
     return isinstance(value, ShaderVariable) and not isinstance(value, (BoundVariable, PythonNumber))
 
 
@@ -116,20 +116,20 @@ def is_local(expr: Expr) -> bool:
 
 
 def is_steady(expr: Expr) -> bool:
-    """Whether an expression has one value wherever it is evaluated: it reads no storage and no register."""
+    """Whether an expression is constant within a kernel: it reads no memory and no register."""
     return all(node.op in PURE for node in nodes((expr,)))
 
 
 def registers_in(expr: Expr) -> set[int]:
-    """Identities of the registers that an expression reads."""
+    """Return the identities of the registers that an expression reads."""
     return {id(node.value) for node in nodes((expr,)) if isinstance(node.value, Register)}
 
 
 @record
 class Weak:
-    """A Python number, which takes the type of the GPU value that it meets.
+    """A Python number, which takes the type of the GPU value that it is combined with.
 
-    Of one that differs from round to round it is the greatest, and `least` the least.
+    For a number that differs from round to round, `value` is the greatest and `least` the least.
     """
 
     value: bool | int | float | complex
@@ -145,7 +145,7 @@ class Typed:
 
 @record
 class Group:
-    """A tuple of values that live in registers."""
+    """A tuple of values in registers."""
 
     parts: tuple["Kind", ...]
     maker: Any
@@ -155,11 +155,11 @@ Kind = Weak | Typed | Group
 
 
 class Mismatch(Exception):
-    """Two values have no common type. The message says why."""
+    """Two values have no common type."""
 
 
 def kind_of(value: object) -> Kind | None:
-    """Type that a value has in registers, or None if it is no number, GPU value or tuple of them."""
+    """Return the type of a value in registers, or None unless it is a number, GPU value or tuple of those."""
     if isinstance(value, PythonNumber):
         least, greatest = value.extremes
         return Weak(greatest, least)
@@ -181,7 +181,7 @@ def kind_of(value: object) -> Kind | None:
 
 
 def describe(value: object) -> str:
-    """Say what a value is, in an error."""
+    """Describe a value, for error messages."""
     if isinstance(value, ShaderVariable) and is_gpu(value):
         return f"a GPU value of type {value.var_type.name}"
     if isinstance(value, Unbound):
@@ -193,7 +193,7 @@ def describe(value: object) -> str:
 
 
 def dtype_of(kind: Weak | Typed) -> DType:
-    """Type of the register for a value; Python's numbers become int32, float32 or bool."""
+    """Return the type of the register for a value. Python numbers become int32, float32 or bool."""
     if isinstance(kind, Typed):
         return kind.dtype
     value = kind.value
@@ -208,7 +208,7 @@ def dtype_of(kind: Weak | Typed) -> DType:
 
 
 def join(first: Kind, second: Kind) -> Kind:
-    """Type in which two values meet. Raises Mismatch where there is none."""
+    """Return the common type of two values. Raises Mismatch if there is none."""
     if isinstance(first, Group) or isinstance(second, Group):
         if not isinstance(first, Group) or not isinstance(second, Group):
             raise Mismatch("a tuple and a single value")
@@ -249,7 +249,7 @@ def _join_numbers(first: Weak, second: Weak) -> Kind:
 
 
 def _adopt_number(value: Any, kind: DType) -> DType:
-    """Type of a number and a GPU value: that of the GPU value, or a wider one that holds both."""
+    """Return the type of a number and a GPU value: that of the GPU value, or a wider one that holds both."""
     if isinstance(value, bool) and kind is bool_:
         return kind
     if isinstance(value, complex):
@@ -283,7 +283,7 @@ def _promote(a: DType, b: DType) -> DType:
 
 
 def leaves(value: object, kind: Kind) -> Iterator[tuple[object, Weak | Typed]]:
-    """Each single value of a value, with its type."""
+    """Yield each scalar of a value, with its type."""
     if isinstance(kind, Group):
         assert isinstance(value, tuple)
         for part, inner in zip(value, kind.parts, strict=True):
@@ -293,7 +293,7 @@ def leaves(value: object, kind: Kind) -> Iterator[tuple[object, Weak | Typed]]:
 
 
 def rebuild(kind: Kind, parts: Iterator[Any]) -> Any:
-    """Put single values together again."""
+    """Build a value from its leaves."""
     if not isinstance(kind, Group):
         return next(parts)
     made = [rebuild(inner, parts) for inner in kind.parts]
@@ -301,7 +301,7 @@ def rebuild(kind: Kind, parts: Iterator[Any]) -> Any:
 
 
 def flatten_kind(kind: Kind) -> list[Weak | Typed]:
-    """Types of the single values."""
+    """Return the types of the leaves."""
     return [leaf for part in kind.parts for leaf in flatten_kind(part)] if isinstance(kind, Group) else [kind]
 
 
@@ -322,12 +322,12 @@ def as_expr(value: Any, kind: DType) -> Expr:
 
 
 def make_zero(kind: DType) -> Expr:
-    """First value of a register that is assigned before it is read."""
+    """Return the initial value of a register that is assigned before it is read."""
     return ex.literal(False, bool_) if kind is bool_ else ex.construct(kind, ())
 
 
 def are_same(values: Sequence[object]) -> bool:
-    """Whether all values are one: the same object, or equal numbers or texts of one type."""
+    """Whether all values are the same object, or equal numbers or strings of one type."""
     first = values[0]
     for other in values[1:]:
         if other is first:
