@@ -1,4 +1,4 @@
-"""Operators of GLSL on NumPy rows, each in the precision of its operands."""
+"""Operators of GLSL on NumPy rows, in the precision of their operands."""
 
 from collections.abc import Callable
 
@@ -9,8 +9,8 @@ from vkdispatch.interpreter.values import Array, align
 
 
 def divide_truncated(a: Array, b: Array) -> Array:
-    """Quotient of integers, towards zero; of a division by zero some number."""
-    # the remainder has the sign of `a`, so that this division is exact
+    """Return the quotient of integers, rounded towards zero. A division by zero gives an arbitrary number."""
+    # the remainder has the sign of `a`, so this division is exact
     result: Array = np.floor_divide(a - np.fmod(a, b), b)
     return result
 
@@ -75,7 +75,7 @@ def apply_unary(symbol: str, a: Array) -> Array:
 
 
 def apply_comparison(symbol: str, a: Array, b: Array) -> Array:
-    """Compare scalars; whole vectors and matrices are equal if all their components are."""
+    """Compare scalars. Vectors and matrices are equal if all components are."""
     result = _COMPARISONS[symbol](a, b)
     if result.ndim == 1:
         return result

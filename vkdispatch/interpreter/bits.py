@@ -9,7 +9,7 @@ from vkdispatch.interpreter.values import Array, align, as_unsigned, reinterpret
 Rule = Callable[..., Array]
 
 _LITTLE = "<"
-# Of every octet. NumPy counts ones by itself only since 2.0.
+# The number of ones in each byte. `np.bitwise_count` needs NumPy 2.0.
 _ONES = np.array([n.bit_count() for n in range(256)], np.uint8)
 
 
@@ -18,16 +18,16 @@ def _width(value: Array) -> int:
 
 
 def bit_count(value: Array) -> Array:
-    """Count of ones."""
+    """Return the number of one bits."""
     octets = np.ascontiguousarray(value).view(np.uint8).reshape(*value.shape, value.dtype.itemsize)
     ones: Array = _ONES[octets].sum(axis=-1, dtype=np.int32)
     return ones
 
 
 def find_msb(value: Array) -> Array:
-    """Position of the highest one, of a negative number of the highest zero; -1 where there is none."""
+    """Return the position of the highest one bit, or for negative numbers zero bit; -1 if there is none."""
     bits = as_unsigned(np.where(value < 0, ~value, value))
-    # smear the highest one downwards, then count
+    # set all bits below the highest one, then count
     shift = 1
     while shift < _width(value):
         bits = bits | (bits >> bits.dtype.type(shift))
@@ -36,14 +36,14 @@ def find_msb(value: Array) -> Array:
 
 
 def find_lsb(value: Array) -> Array:
-    """Position of the lowest one; -1 where there is none."""
+    """Return the position of the lowest one bit; -1 if there is none."""
     bits = as_unsigned(value)
     lowest = bits & (~bits + bits.dtype.type(1))
     return np.where(bits == 0, -1, bit_count(lowest - bits.dtype.type(1))).astype(np.int32)
 
 
 def bitfield_reverse(value: Array) -> Array:
-    """Bits in the opposite order."""
+    """Return the bits in reverse order."""
     bits = as_unsigned(value)
     result = np.zeros_like(bits)
     one = bits.dtype.type(1)
@@ -60,7 +60,7 @@ def _field_mask(count: Array) -> Array:
 
 
 def bitfield_extract(value: Array, offset: Array, count: Array) -> Array:
-    """`count` bits from bit `offset` on; signed numbers extend the highest of them."""
+    """Return `count` bits from bit `offset` on; signed numbers are sign-extended."""
     value, offset, count = align(value, offset, count)
     mask = _field_mask(count)
     field = np.right_shift(as_unsigned(value).astype(np.uint64), offset.astype(np.uint64)) & mask
@@ -86,13 +86,13 @@ def _make_cast(name: str) -> Rule:
 
 
 def _make_joiner(target: str) -> Rule:
-    """Rule that joins the components of a vector to one number, the first lowest."""
+    """Make the rule that joins the components of a vector to one number, the first lowest."""
     kind = np.dtype(_LITTLE + target)
     return lambda value: np.ascontiguousarray(value).view(kind)[:, 0]
 
 
 def _make_splitter(target: str, count: int) -> Rule:
-    """Rule that cuts a number into the components of a vector, the lowest first."""
+    """Make the rule that splits a number into the components of a vector, the lowest first."""
     kind = np.dtype(_LITTLE + target)
     return lambda value: np.ascontiguousarray(value).view(kind).reshape(-1, count)
 

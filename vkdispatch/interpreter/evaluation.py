@@ -44,7 +44,7 @@ _Error = TypeVar("_Error", bound=VkDispatchError)
 
 
 class Batch:
-    """Some workgroups that are being run together: which invocations they have, and what those hold."""
+    """Workgroups that run together: their invocations, registers and shared memory."""
 
     def __init__(self, program: Program, first_group: int, group_count: int) -> None:
         x, y, z = program.local_size
@@ -66,14 +66,14 @@ class Batch:
     def _new_shared(self, array: SharedArray) -> Cells:
         kind = host_dtype(array.dtype)
         data = np.empty((self.group_count * array.size, *value_shape(array.dtype)), kind)
-        # it starts undefined: something conspicuous shows a kernel that relies on it
+        # undefined in GLSL: a conspicuous value exposes kernels that rely on it
         data.fill(np.nan if kind.kind == "f" else np.array(0xA5A5A5A5A5A5A5A5, np.uint64).astype(kind))
         return Cells(f"shared buffer {array.name!r}", data, None, array.size)
 
     # -- which invocation this is
 
     def builtin(self, which: Builtin) -> Array:
-        """Return a built-in value for every invocation, or as one row."""
+        """Return a built-in value for each invocation, or one row for all."""
         if which not in self._builtins:
             rule = _BUILTINS.get(which.name)
             if rule is None:
@@ -83,12 +83,12 @@ class Batch:
         return self._builtins[which]
 
     def invocation(self, position: int) -> Extent:
-        """Global id of the invocation at a position of the batch."""
+        """Return the global id of the invocation at a position of the batch."""
         x, y, z = self.builtin(Builtin.GLOBAL_INVOCATION_ID)[position].tolist()
         return (x, y, z)
 
     def flat_ids(self, lanes: Lanes) -> Array:
-        """Numbers of invocations in the whole grid, as memory order has them."""
+        """Return the linear indices of invocations in the whole grid, x fastest."""
         extent = [
             size * count for size, count in zip(self.program.local_size, self.program.groups, strict=True)
         ]
@@ -116,16 +116,16 @@ class Batch:
         return known[id(root)]
 
     def select_rows(self, value: Array, lanes: Lanes) -> Array:
-        """Return the rows of some invocations of a value that all have."""
+        """Return the rows of a value that belong to some invocations."""
         return value if lanes.whole or len(value) == 1 else value[lanes.index]
 
     def make_error(self, error: type[_Error], message: str, position: int, loc: Loc | None) -> _Error:
-        """Make the error for what an invocation did."""
+        """Make the error for an invocation."""
         where = self.invocation(position)
         return located(error, f"{self.program.who}: {message}, in invocation {where}", loc)
 
     def check_nan(self, value: Array, what: str, index: Array | None, lanes: Lanes, loc: Loc | None) -> None:
-        """Raise FloatingPointError where a value to be stored has a NaN."""
+        """Raise FloatingPointError if a value to be stored has a NaN."""
         if not self.program.checks.nan or value.dtype.kind != "f":
             return
         bad = np.isnan(value).reshape(len(value), -1).any(axis=1)
@@ -137,7 +137,7 @@ class Batch:
     # -- places
 
     def find_place(self, expr: Expr, lanes: Lanes, loc: Loc | None) -> Place:
-        """Find where each invocation reads or writes. Raises IndexError for an index out of range."""
+        """Return the place that each invocation accesses. Raises IndexError for an index out of range."""
         selections: list[Expr] = []
         root = expr
         while root.op in (Op.INDEX, Op.COMPONENT):
@@ -161,9 +161,9 @@ class Batch:
         return Place(cells, tuple(parts), rows, isinstance(root.value, Register))
 
     def find_element(self, expr: Expr, lanes: Lanes, loc: Loc | None) -> tuple[Cells, Array, Array | None]:
-        """Return the memory of an ELEMENT, the rows that it means, and which invocations reach one.
+        """Return the memory of an ELEMENT, the indices in it, and the invocations that are in range.
 
-        An index out of range raises IndexError, or is left out where the program does not check.
+        An index out of range raises IndexError, or is omitted if the program does not check bounds.
         """
         index = self.evaluate(_undo_narrowing(expr.args[0]), lanes)
         if isinstance(expr.value, SharedArray):
@@ -192,7 +192,7 @@ class Batch:
         return cells, flat, rows
 
     def _check_axes(self, expr: Expr, cells: Cells, lanes: Lanes, loc: Loc | None) -> None:
-        """Raise IndexError where an index lies outside its own axis."""
+        """Raise IndexError if an index is out of range for its axis."""
         indices = [self.evaluate(index, lanes) for index, _ in expr.axes]
         sizes = [int(self.evaluate(size, lanes)[0]) for _, size in expr.axes]
         for axis, (index, size) in enumerate(zip(indices, sizes, strict=True)):
@@ -224,9 +224,9 @@ class Batch:
     def check_texels(
         self, texels: Texels, coordinate: Array, level: Array | None, lanes: Lanes, loc: Loc | None
     ) -> Array | None:
-        """Return which texels exist, None for all of them; coordinates and levels have a row for each lane.
+        """Return which texels exist, or None if all do. Coordinates and levels have a row for each lane.
 
-        One that does not raises IndexError where the program checks.
+        Raises IndexError for a missing texel if the program checks bounds.
         """
         sizes = texels.sizes()
         good = np.ones(len(lanes), np.bool_)
@@ -244,7 +244,7 @@ class Batch:
         return None if good.all() else good
 
     def check_levels(self, texels: Texels, level: Array, lanes: Lanes, loc: Loc | None) -> Array:
-        """Return whether an image has mip levels; one that it lacks raises IndexError in checked programs."""
+        """Return which mip levels exist. Raises IndexError for a missing one if the program checks bounds."""
         count = len(texels.levels)
         good: Array = (level >= 0) & (level < count)
         if self.program.checks.bounds and not good.all():
@@ -256,7 +256,7 @@ class Batch:
     def describe_access(
         self, cells: Cells, index: Index, lanes: Lanes, rows: Array | None, loc: Loc | None
     ) -> Access:
-        """Describe who touches what, for the race detector."""
+        """Describe an access for the race detector."""
         mine = lanes.index if rows is None else lanes.index[rows]
         index = tuple(np.broadcast_to(part, len(mine)) for part in index)
         group = self.group[mine]
@@ -264,7 +264,7 @@ class Batch:
         return Access(cells, index, number, self.first_group + group, self.epoch[group], loc)
 
     def run_atomic(self, expr: Expr, lanes: Lanes, loc: Loc | None) -> Array:
-        """Run an atomic and return what each invocation found."""
+        """Run an atomic, and return the previous values."""
         target, *operands = expr.args
         place = self.find_place(target, lanes, loc)
         values = [self.evaluate(operand, lanes) for operand in operands]
@@ -272,7 +272,7 @@ class Batch:
 
 
 def _undo_narrowing(index: Expr) -> Expr:
-    """Return an index of 64 bits as it was before it became one of 32, which GLSL wants."""
+    """Return a 64-bit index before its conversion to 32 bits, which GLSL needs."""
     wide = index.args[0] if index.op is Op.CONSTRUCT else index
     return wide if wide.dtype in (int64, uint64) else index
 
@@ -319,7 +319,7 @@ def _refuse_raw(expr: Expr) -> UnsupportedError:
     return located(UnsupportedError, "interpret: GLSL given as text runs on a device only", expr.loc)
 
 
-# ---- one rule for each kind of expression --------------------------------------------------------
+# ---- rules of the kinds of expressions --------------------------------------------------------
 
 
 def _list_operands(expr: Expr, lanes: Lanes) -> list[Array]:

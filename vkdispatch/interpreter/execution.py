@@ -1,4 +1,4 @@
-"""Runs a kernel: statements in program order, all active invocations of some workgroups in step."""
+"""Execution of kernels: statements in program order, all active invocations of a batch in lockstep."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ from vkdispatch.interpreter.program import NOBODY, Checks, Lanes, Program, find_
 from vkdispatch.interpreter.races import RaceDetector
 from vkdispatch.interpreter.values import Array, Extent, broadcast_rows, host_dtype, value_shape
 
-# Invocations that run in step: enough to make NumPy's calls pay, few enough for the caches.
+# Invocations of a batch: many enough to amortize NumPy calls, few enough to fit in caches.
 _BATCH = 1 << 16
 _BARRIERS = frozenset(("barrier", "controlBarrier"))
 
 
 @dataclass(slots=True)
 class _Loop:
-    """The invocations that left a loop, and those that wait for its next round."""
+    """The invocations that have left a loop, and those that wait for its next round."""
 
     left: list[Lanes] = field(default_factory=list)
     waiting: list[Lanes] = field(default_factory=list)
@@ -71,7 +71,7 @@ class _Loop:
 
 @dataclass(slots=True)
 class _Output:
-    """Texts with what sorts them: the invocation, then the order in which it printed them."""
+    """Printed texts with their sort keys: the invocation, then the order of printing."""
 
     entries: list[tuple[int, int, str]] = field(default_factory=list)
 
@@ -99,34 +99,34 @@ def run_kernel(
     Parameters
     ----------
     who
-        How messages call the kernel.
+        The name of the kernel in messages.
     kernel
-        What to run.
+        The kernel.
     arguments
-        The members of the argument block by name, each an array of one row.
+        The members of the argument block by name, each as an array of one row.
     buffers
-        Memory by the position of the resource.
+        Memory by the index of the resource.
     images
-        Images likewise.
+        Images by the index of the resource.
     groups, local_size
-        Workgroups of the grid, and invocations of a workgroup, along each axis.
+        The number of workgroups, and of invocations in a workgroup, along each axis.
     subgroup_size
-        Invocations of a subgroup, a power of two up to 128.
+        Invocations in a subgroup, a power of two up to 128.
     checks
-        What is an error; None for indices out of range.
+        The checks to make. None: bounds of indices and asserts.
     races
-        Whether unordered accesses to one element are an error.
+        Whether unordered accesses to an element are errors.
 
     Raises
     ------
     IndexError
-        An index lies outside its buffer, shared array, image, vector or matrix.
+        An index is out of range for its buffer, shared array, image, vector or matrix.
     FloatingPointError
         A NaN was stored.
     RuntimeError
-        A barrier is reached by some invocations of a workgroup only; a loop took too many rounds; or a race.
+        Some invocations of a workgroup miss a barrier, a loop takes too many rounds, or there is a race.
     NotImplementedError
-        The kernel has GLSL given as text.
+        The kernel contains raw GLSL, or something else that is not supported.
     """
     if subgroup_size < 1 or subgroup_size > 128 or subgroup_size & (subgroup_size - 1):
         raise ArgumentValueError(f"subgroup_size: expected a power of two up to 128, got {subgroup_size!r}")
@@ -155,7 +155,7 @@ def run_kernel(
 
 
 class _Runner:
-    """Runs all statements for one batch of workgroups."""
+    """Runs the statements for one batch of workgroups."""
 
     def __init__(self, batch: Batch, output: _Output) -> None:
         self.batch = batch
@@ -170,7 +170,7 @@ class _Runner:
             extent = batch.program.arguments[limit.name]
             inside = np.all(batch.builtin(Builtin.GLOBAL_INVOCATION_ID) < extent, axis=1)
             everyone, _ = everyone.split(inside)
-        # invocations beyond the execution size have ended and hold up no barrier
+        # invocations beyond the execution size have ended, and barriers do not wait for them
         self.present = np.bincount(batch.group[everyone.index], minlength=batch.group_count)
         self.run_block(batch.program.kernel.body, everyone)
         if batch.program.races is not None:
@@ -181,7 +181,7 @@ class _Runner:
         return self.batch.evaluate(expr, lanes)
 
     def run_block(self, block: Block, lanes: Lanes) -> Lanes:
-        """Run a block and return the invocations that get to its end."""
+        """Run a block, and return the invocations that reach its end."""
         for statement in block:
             if not len(lanes):
                 break
@@ -407,7 +407,7 @@ def _select_lanes(lanes: Lanes) -> Any:
 
 
 def _merge_lanes(parts: list[Lanes], before: Lanes) -> Lanes:
-    """Join invocations that went different ways; `before` are all of those there may be."""
+    """Merge invocations that took different paths; `before` are the invocations before they diverged."""
     parts = [part for part in parts if len(part)]
     if sum(len(part) for part in parts) == len(before):
         return before

@@ -1,4 +1,4 @@
-"""GLSL's functions without effects, on NumPy rows, each in the precision of its operands."""
+"""GLSL functions without side effects on NumPy rows, in the precision of their operands."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,10 +14,7 @@ Rule = Callable[..., Array]
 
 
 def call_function(name: str, kind: DType, args: Sequence[Array], loc: Loc | None) -> Array:
-    """Call a GLSL function whose result is of type `kind`.
-
-    Raises UnsupportedError for one that is not known here.
-    """
+    """Call a GLSL function whose result has type `kind`. Raises UnsupportedError for unknown functions."""
     rule = _RULES.get(name)
     if rule is None:
         raise located(UnsupportedError, f"interpret: the GLSL function {name} is not known here", loc)
@@ -32,7 +29,7 @@ def _align_operands(rule: Rule) -> Rule:
 
 
 def _keep_first_type(rule: Rule) -> Rule:
-    """Keep the type of the first operand, where constants would widen it."""
+    """Convert the result to the type of the first operand, which constants may widen."""
 
     def apply(*args: Array) -> Array:
         args = align(*args)
@@ -126,7 +123,7 @@ def _refract(incident: Array, normal: Array, ratio: Array) -> Array:
 
 
 def _inverse(matrix: Array) -> Array:
-    # the inverse of the transposed matrix is the transposed inverse, so columns stay columns
+    # the inverse of the transpose is the transposed inverse, so columns stay columns
     with np.errstate(all="ignore"):
         singular = np.linalg.det(matrix.astype(np.float64)) == 0
         safe = np.where(singular[:, None, None], np.eye(matrix.shape[1]), matrix)

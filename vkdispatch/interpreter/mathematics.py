@@ -1,4 +1,4 @@
-"""Functions of mathematics that GLSL lacks, by NumPy and Python's `math`; computed in float64."""
+"""Mathematical functions that GLSL lacks, computed in float64 with NumPy and the host functions."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What kernels print: one text for each invocation."""
+"""Printed texts of kernels, one for each invocation."""
 
 import numpy as np
 

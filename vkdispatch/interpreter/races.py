@@ -1,7 +1,7 @@
-"""Finds accesses whose order nothing settles: what lock-step execution would otherwise hide.
+"""Detection of unordered accesses, which lockstep execution would hide.
 
-Of every component of memory it remembers who wrote it last and who read it since, and how many barriers that
-workgroup had passed by then.
+For each component of memory, the detector stores the last writer, the readers since then, and the number of
+barriers that their workgroups had passed.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _NOBODY = -1
 
 @dataclass(eq=False, slots=True)
 class _Shadow:
-    """Who touched each component: the last writer, the lowest and highest of the readers since, and when."""
+    """For each component: the last writer, the lowest and highest reader since, and their epochs."""
 
     writer: Array
     written: Array
@@ -30,17 +30,17 @@ class _Shadow:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Access:
-    """Some invocations at memory.
+    """An access of some invocations to memory.
 
     Attributes
     ----------
     cells, index
-        The memory, and where in it.
+        The memory, and the index of the components.
     number, group, epoch
-        Of each invocation: its number, counted workgroup by workgroup, its workgroup, and how many barriers
-        that has passed.
+        For each invocation: its number, counted workgroup by workgroup, its workgroup, and the number of
+        barriers that the workgroup has passed.
     loc
-        The user's line.
+        The line of the user's source.
     """
 
     cells: Cells
@@ -51,12 +51,12 @@ class Access:
     loc: Loc | None
 
     def add_axes(self, value: Array) -> Array:
-        """Give a number for each invocation the axes of what it touches."""
+        """Reshape a number for each invocation to the axes of the components that it accesses."""
         return value.reshape(-1, *(1,) * (self.cells.data.ndim - len(self.index)))
 
 
 class RaceDetector:
-    """Watches over one run of a kernel. Accesses by atomics are ordered and not watched."""
+    """Detects races in one run of a kernel. Atomic accesses are ordered and not recorded."""
 
     def __init__(self, who: str, groups: Extent, local_size: Extent) -> None:
         self._who = who
@@ -66,7 +66,7 @@ class RaceDetector:
         self._shadows: dict[Cells, _Shadow] = {}
 
     def forget(self, cells: Cells) -> None:
-        """Drop what is known of memory that is gone."""
+        """Forget memory that no longer exists."""
         self._shadows.pop(cells, None)
 
     def _shadow(self, cells: Cells) -> _Shadow:
@@ -76,7 +76,7 @@ class RaceDetector:
         return self._shadows[cells]
 
     def read(self, access: Access) -> None:
-        """Note a read. Raises UsageError where another invocation wrote with no barrier between."""
+        """Record a read. Raises UsageError after an unordered write of another invocation."""
         shadow, index = self._shadow(access.cells), access.index
         bad = ~self._ordered(shadow.writer, shadow.written, access)
         self._require_order(access, bad, shadow.writer, "written", "read")
@@ -91,9 +91,9 @@ class RaceDetector:
         shadow.read[index] = access.add_axes(access.epoch)
 
     def write(self, access: Access, value: Array | None) -> None:
-        """Note a write that is about to happen; None as the value is one that depends on what is there.
+        """Record a write before it happens. `value` is None if it depends on the previous value.
 
-        Raises UsageError where another invocation wrote something else, or read, with no barrier between.
+        Raises UsageError after an unordered read, or write of another value, by another invocation.
         """
         if not len(access.number):
             return
@@ -110,7 +110,7 @@ class RaceDetector:
         number = access.add_axes(access.number)
         shadow.writer[index] = number
         shadow.written[index] = access.add_axes(access.epoch)
-        # of several invocations at one component one stands there now; the others wrote the same or clash
+        # of several writers of a component one is recorded; the others must write the same value
         rivals = shadow.writer[index] != number
         if new is not None and rivals.any():
             trial = np.zeros_like(cells.data)
@@ -119,7 +119,7 @@ class RaceDetector:
         self._require_order(access, rivals, shadow.writer, "written", "written")
 
     def _ordered(self, who: Array, when: Array, access: Access) -> Array:
-        """Whether what somebody did comes before what invocations do now."""
+        """Return whether earlier accesses are ordered before the present one."""
         who, when = who[access.index], when[access.index]
         same_group = who // self._local == access.add_axes(access.group)
         past = same_group & (when < access.add_axes(access.epoch))

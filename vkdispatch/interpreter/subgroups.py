@@ -24,16 +24,16 @@ _UFUNCS: dict[str, np.ufunc] = {
 
 @dataclass(frozen=True)
 class Subgroups:
-    """The active invocations, by subgroup.
+    """The active invocations of subgroups.
 
     Attributes
     ----------
     size
-        Invocations of a whole subgroup.
+        Invocations in a full subgroup.
     slot
-        For each active invocation, its number in a table of all subgroups, `size` in a row.
+        For each active invocation, its index in a table of all subgroups with rows of `size`.
     count
-        Subgroups there are.
+        The number of subgroups.
     """
 
     size: int
@@ -42,29 +42,29 @@ class Subgroups:
 
     @property
     def lane(self) -> Array:
-        """Position in its subgroup of each active invocation."""
+        """The position of each active invocation in its subgroup."""
         return self.slot % self.size
 
     @cached_property
     def active(self) -> Array:
-        """Table of who is active."""
+        """A table of the active lanes."""
         table = np.zeros(self.count * self.size, np.bool_)
         table[self.slot] = True
         return table.reshape(self.count, self.size)
 
     def table(self, value: Array, rest: Any) -> Array:
-        """Lay out a value by subgroup, with `rest` where no invocation is active."""
+        """Return a table of a value by subgroup, with `rest` for inactive lanes."""
         table = np.full((self.count * self.size, *value.shape[1:]), rest, value.dtype)
         table[self.slot] = value
         return table.reshape(self.count, self.size, *value.shape[1:])
 
     def rows(self, table: Array) -> Array:
-        """Take each active invocation's own entry of a table."""
+        """Return the entry of a table for each active invocation."""
         flat: Array = table.reshape(self.count * self.size, *table.shape[2:])[self.slot]
         return flat
 
     def gather(self, value: Array, lane: Array) -> Array:
-        """Return the value that another lane of the same subgroup has; 0 where that one is not active."""
+        """Return the value of another lane of the same subgroup; 0 if that lane is inactive."""
         inside = (lane >= 0) & (lane < self.size)
         source = self.slot // self.size * self.size + np.where(inside, lane, 0)
         table = self.table(value, 0)
@@ -74,7 +74,7 @@ class Subgroups:
 
 
 def run_subgroup_function(name: str, groups: Subgroups, args: Sequence[Array], loc: Loc | None) -> Array:
-    """Call a GLSL subgroup function. Raises UnsupportedError for one that is not known here."""
+    """Call a GLSL subgroup function. Raises UnsupportedError for unknown functions."""
     rows = len(groups.slot)
     values = [broadcast_rows(arg, rows) for arg in args]
     short = name.removeprefix("subgroup")
@@ -138,7 +138,7 @@ _FAMILIES: dict[str, Callable[..., Array]] = {
 
 
 def _find_first(groups: Subgroups) -> Array:
-    """Lowest active lane of each invocation's subgroup."""
+    """Return the lowest active lane of each invocation's subgroup."""
     lowest: Array = groups.active.argmax(axis=1)[groups.slot // groups.size]
     return lowest
 
@@ -205,7 +205,7 @@ def _ballot(groups: Subgroups, value: Array) -> Array:
 
 
 def _select_bits(groups: Subgroups, words: Array, rule: Callable[[Array, Array], Array]) -> Array:
-    """Bits of ballots that stand for lanes chosen by their number and one's own."""
+    """Return the bits of ballots for the lanes that `rule(lane, own lane)` selects."""
     numbers = np.arange(128)
     return _unpack_bits(words) & (numbers < groups.size) & rule(numbers, groups.lane[:, None])
 
@@ -234,7 +234,7 @@ def _extract(groups: Subgroups, words: Array, number: Array) -> Array:
 
 
 def make_lane_mask(lane: Array, size: int, rule: Callable[[Array, Array], Array]) -> Array:
-    """Return four words whose bits say for which lanes `rule(number, own lane)` holds."""
+    """Return four words with a bit for each lane for which `rule(lane, own lane)` holds."""
     numbers = np.arange(128)
     return _pack_words((numbers < size) & rule(numbers, lane[:, None]))
 

@@ -1,4 +1,4 @@
-"""GPU values as NumPy arrays: one row for each invocation, or a single row where all of them agree.
+"""GPU values as NumPy arrays: one row for each invocation, or a single row for all of them.
 
 A scalar is a row, a vector or complex number a row of components, a matrix a row of columns of components.
 """
@@ -25,13 +25,13 @@ Extent = tuple[int, int, int]
 
 
 def host_dtype(kind: DType) -> np.dtype[Any]:
-    """NumPy dtype of one component."""
+    """Return the NumPy dtype of one component."""
     scalar = component_type(kind)
     return np.dtype(np.bool_ if scalar is bool_ else to_numpy_dtype(scalar))
 
 
 def value_shape(kind: DType) -> tuple[int, ...]:
-    """Shape of one value as components: () of scalars, (2,) of complex numbers, (N, N) of matrices."""
+    """Return the shape of one value: () for scalars, (2,) for complex numbers, (N, N) for matrices."""
     if is_scalar(kind):
         return ()
     if is_matrix(kind):
@@ -44,37 +44,37 @@ def value_shape(kind: DType) -> tuple[int, ...]:
 
 
 def make_uniform(value: Any, kind: DType) -> Array:
-    """Return one value as the single row that all invocations share."""
+    """Return a value as a single row for all invocations."""
     return np.asarray(value, host_dtype(kind)).reshape((1, *value_shape(kind)))
 
 
 def broadcast_rows(value: Array, rows: int) -> Array:
-    """Return a value with a row for each of so many invocations; not to be written to."""
+    """Return a value with one row for each of `rows` invocations. Do not modify."""
     return value if len(value) == rows else np.broadcast_to(value, (rows, *value.shape[1:]))
 
 
 def align(*values: Array) -> tuple[Array, ...]:
-    """Give scalars the axes of the vectors and matrices beside them."""
+    """Add axes to scalars that are combined with vectors or matrices."""
     most = max(value.ndim for value in values)
     return tuple(value.reshape(value.shape + (1,) * (most - value.ndim)) for value in values)
 
 
 def convert(value: Array, target: np.dtype[Any]) -> Array:
-    """Convert components as GLSL's constructors do: integers wrap around, floats lose their fraction."""
+    """Convert components like GLSL constructors: integers wrap around, floats are truncated to integers."""
     if value.dtype == target:
         return value
     if target.kind == "b":
         result: Array = value != 0
         return result
     if value.dtype.kind == "f" and target.kind in "iu":
-        # through the widest integer, so that what does not fit wraps around on every machine
+        # via the widest integer, so that overflow wraps around on every machine
         wide = np.uint64 if target == np.uint64 else np.int64
         return value.astype(wide).astype(target)
     return value.astype(target)
 
 
 def construct(kind: DType, kinds: Sequence[DType], values: Sequence[Array]) -> Array:
-    """Build a value of type `kind` as GLSL's constructor does."""
+    """Construct a value of type `kind` like the GLSL constructor."""
     target, shape = host_dtype(kind), value_shape(kind)
     if is_array(kind):
         return np.zeros((1, *shape), target)
@@ -114,10 +114,10 @@ def _matrix_from_one(shape: tuple[int, ...], source: DType, value: Array) -> Arr
 
 
 def as_unsigned(value: Array) -> Array:
-    """Return the bits of integers as unsigned numbers."""
+    """Reinterpret integers as unsigned numbers."""
     return value if value.dtype.kind == "u" else value.view(np.dtype(f"u{value.dtype.itemsize}"))
 
 
 def reinterpret(value: Array, target: np.dtype[Any]) -> Array:
-    """Return the same bits as another type of the same size."""
+    """Reinterpret bits as another type of the same size."""
     return np.ascontiguousarray(value).view(target)
