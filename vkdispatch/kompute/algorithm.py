@@ -26,7 +26,7 @@ NO_CONSTANTS: Array = np.zeros(0, np.float32)
 class Algorithm(Opaque):
     """A kernel bound to memory: SPIR-V, GLSL or a traced kernel, with workgroups and constants.
 
-    Without memory or code it is empty: `is_init()` is False, and it can only be given to OpMult or `rebuild`.
+    Without memory or code an algorithm is empty: `is_init()` is False, only OpMult and `rebuild` accept it.
     """
 
     __slots__ = (
@@ -44,26 +44,26 @@ class Algorithm(Opaque):
     _made_by = "kp.Manager.algorithm"
     _context: Context
     _memories: tuple[Memory, ...]
-    _bound: list[tuple[Memory, Any]]  # each with the native memory that was bound
+    _bound: list[tuple[Memory, Any]]  # each with its native memory at the time of binding
     _code: Any  # SPIR-V bytes, GLSL text, or a vd.ShaderFunction
     _built: "Dispatchable | None"
     _push: Array
     _spec: Any
     _workgroup: Groups
-    _requested_workgroup: Groups  # as given, where zeros mean the size of the first memory
+    _requested_workgroup: Groups  # the argument, in which zeros mean the size of the first memory object
 
     def get_mem_objects(self) -> list[Memory]:
-        """Return the tensors and images that it is bound to."""
+        """Return the tensors and images that the algorithm is bound to."""
         return list(self._memories)
 
     get_tensors = get_mem_objects
 
     def is_init(self) -> bool:
-        """Whether it can be dispatched: it has memory and code, and was not destroyed."""
+        """Whether the algorithm can be dispatched: it has memory and code, and was not destroyed."""
         return self._built is not None
 
     def destroy(self) -> None:
-        """Free the pipeline as soon as the device is done with it. Idempotent."""
+        """Free the pipeline once the device no longer uses it. Idempotent."""
         self._built = None
         log.debug("algorithm destroyed")
 
@@ -75,14 +75,14 @@ class Algorithm(Opaque):
         spec_consts: Any = (),
         push_consts: Any = (),
     ) -> None:
-        """Bind it to other memory, code and constants; what was recorded before stays as it is.
+        """Bind the algorithm to other memory, code and constants. Recorded dispatches do not change.
 
-        Raises as `kp.Manager.algorithm`.
+        Raises the errors of `kp.Manager.algorithm`.
         """
         self._set_up(self._context, tensors, spirv, workgroup, spec_consts, push_consts)
 
     def set_workgroup(self, workgroup: Sequence[int]) -> None:
-        """Have what is recorded from now on dispatch as many workgroups; raises as `kp.Manager.algorithm`."""
+        """Set the workgroups of dispatches recorded from now on. Raises as `kp.Manager.algorithm`."""
         requested = _parse_workgroup(workgroup)
         groups = _count_workgroups(requested, self._memories)
         if self._built is not None:
@@ -90,27 +90,27 @@ class Algorithm(Opaque):
         self._workgroup, self._requested_workgroup = groups, requested
 
     def get_workgroup(self) -> Groups:
-        """Return how many workgroups a dispatch has."""
+        """Return the number of workgroups along x, y and z."""
         return self._workgroup
 
     def set_push_consts(self, push_consts: Any) -> None:
-        """Set the push constants of dispatches that have none of their own.
+        """Set the default push constants of dispatches.
 
         Raises
         ------
         TypeError, RuntimeError
-            As `kp.Manager.algorithm`; or they take other bytes than those before.
+            As `kp.Manager.algorithm`, or their size in bytes differs from before.
         """
         self._push = self._parse_push_consts(push_consts)
 
     set_push_constants = set_push_consts
 
     def get_push_consts(self) -> Array:
-        """Return the push constants of dispatches that have none of their own."""
+        """Return the default push constants of dispatches."""
         return self._push.copy()
 
     def get_spec_consts(self) -> Array:
-        """Return the specialization constants as they were given."""
+        """Return the specialization constants that were given."""
         return np.array(self._spec)
 
     def _set_up(
@@ -122,7 +122,7 @@ class Algorithm(Opaque):
         spec_consts: Any,
         push_consts: Any,
     ) -> None:
-        """Build, then take over: where that raises, nothing has changed."""
+        """Build the algorithm. If that raises, nothing changes."""
         memories = parse_memories(context, "tensors", tensors)
         counts = _parse_workgroup(workgroup)
         groups = _count_workgroups(counts, memories)
@@ -152,9 +152,9 @@ class Algorithm(Opaque):
             )
 
     def _require_built(self) -> "Dispatchable":
-        """Return what is dispatched.
+        """Return the pipeline to dispatch.
 
-        Raises RuntimeError where there is nothing, or its memory was destroyed.
+        Raises RuntimeError if the algorithm is empty or its memory was destroyed.
         """
         built = self._built
         if built is None:
@@ -169,7 +169,7 @@ class Algorithm(Opaque):
         return built
 
     def _rebind(self) -> "Dispatchable":
-        """Bind the memory anew. Raises RuntimeError where the code does not fit it any more."""
+        """Bind rebuilt memory. Raises RuntimeError if the code no longer fits it."""
         push = self._push
         self._set_up(self._context, self._memories, self._code, self._requested_workgroup, self._spec, push)
         built = self._built
@@ -177,7 +177,7 @@ class Algorithm(Opaque):
         return built
 
     def _parse_push_consts(self, given: Any) -> Array:
-        """Return push constants of as many bytes as were given at first; none: the current ones."""
+        """Return push constants of the original size in bytes. An empty argument means the current ones."""
         declared = self._built.push_types if self._built is not None else frozenset()
         found = parse_constants("push_consts", given, declared)
         if found.size == 0:
@@ -212,9 +212,9 @@ def parse_memories(context: Context, argument: str, given: object) -> tuple[Memo
     Raises
     ------
     TypeError
-        Something else is given.
+        An item is not a memory object.
     RuntimeError
-        One was destroyed, or lies on another device.
+        One was destroyed, or belongs to another device.
     """
     if isinstance(given, Memory):  # a ListTensor can be iterated
         raise ArgumentTypeError(f"{argument}: expected a list of tensors and images, got {given!r}")
@@ -229,7 +229,7 @@ def parse_memories(context: Context, argument: str, given: object) -> tuple[Memo
 
 
 def _parse_workgroup(given: object) -> Groups:
-    """Return three counts. Raises TypeError for anything else."""
+    """Return three workgroup counts. Raises TypeError for anything else."""
     try:
         if isinstance(given, (str, bytes)):
             raise TypeError
@@ -242,7 +242,7 @@ def _parse_workgroup(given: object) -> Groups:
 
 
 def _count_workgroups(counts: Groups, memories: Sequence[Memory]) -> Groups:
-    """Return workgroups along x, y and z: with 0 along x, one for each element of the first memory."""
+    """Return workgroups along x, y and z. With x = 0, one for each element of the first memory object."""
     x, y, z = counts
     if x == 0:
         return (len(memories[0]) if memories else 0, 1, 1)

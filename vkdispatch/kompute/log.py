@@ -16,7 +16,7 @@ _known: "logging.Logger | None" = None
 
 
 def logger() -> "logging.Logger":
-    """Return the logger, and see to it, as Kompute does, that what it lets through is seen."""
+    """Return the logger, configured to print its messages, as in Kompute."""
     import logging
 
     if logging.getLevelName(TRACE) == f"Level {TRACE}":
@@ -26,7 +26,7 @@ def logger() -> "logging.Logger":
 
 
 def configure() -> None:
-    """Do so now, if the program has imported `logging`; else when the first line is logged."""
+    """Configure the logger if the program has imported `logging`; else the first message does."""
     if "logging" in sys.modules:
         logger()
 
@@ -58,7 +58,7 @@ def log_level(level: int) -> None:
 
 
 def _update_lowest() -> None:
-    """Note which level is let through."""
+    """Update `lowest` to the level of the logger."""
     global lowest, _known
     if _known is None:
         # Without the module there is nobody who could have asked for lines below the level of a warning.

@@ -1,4 +1,4 @@
-"""The object that all others of Kompute are made by."""
+"""The Manager, which makes all other objects of Kompute."""
 
 import contextlib
 import operator
@@ -44,7 +44,7 @@ _T = TypeVar("_T")
 
 
 class _Resources:
-    """What a Manager answers for, apart from it: it has to be freed where the Manager is gone."""
+    """The objects of a Manager, kept apart from it so that its finalizer can free them."""
 
     def __init__(self, context: Context, is_own: bool) -> None:
         self.context = context
@@ -53,12 +53,12 @@ class _Resources:
         self.named: dict[str, Sequence] = {}
 
     def free(self) -> None:
-        """Destroy sequences, then algorithms, then memory, then the context if nobody else has it."""
+        """Destroy sequences, algorithms, memory, and then the context if the Manager owns it."""
         objects = sorted(self.objects, key=_order_key)
         log.debug("manager destroyed: number of its objects %d", len(objects))
         self.objects = weakref.WeakSet()
         self.named = {}
-        with contextlib.ExitStack() as ends:  # all of them, whatever one says of work that failed
+        with contextlib.ExitStack() as ends:  # all of them, even if one raises an error of failed work
             if self.is_own:
                 ends.callback(self.context.close)
             for made in reversed(objects):
@@ -69,15 +69,15 @@ _ORDER = ("Sequence", "Algorithm", "Tensor", "Image")
 
 
 def _order_key(made: object) -> int:
-    """Return a place in the order of what is destroyed, by names: not every class has been loaded."""
+    """Return the sort key for destruction, by class names, as not every class has been imported."""
     return next(_ORDER.index(kind.__name__) for kind in type(made).__mro__ if kind.__name__ in _ORDER)
 
 
 class Manager(NamedEvaluations):
-    """Makes tensors, images, algorithms and sequences on a device; they end with it.
+    """Makes tensors, images, algorithms and sequences on a device, and destroys them when it is destroyed.
 
-    Managers of the same device and default queues share one context, which is `vd.get_context()` where that
-    is on the same device: their tensors can be used together, and by native kernels.
+    Managers of the same device with default queues share a context, which is `vd.get_context()` if that is on
+    the same device. Their tensors can be used together, and by native kernels.
     """
 
     __slots__ = ("__weakref__", "_finalizer", "_owned")
@@ -90,27 +90,26 @@ class Manager(NamedEvaluations):
         *,
         context: Context | None = None,
     ) -> None:
-        """Take a device.
+        """Open a device.
 
         Parameters
         ----------
         device
-            Index of the device, as `list_devices` has them.
+            Index of the device in `list_devices`.
         family_queue_indices
-            The queue family of each queue; the position in this list is the `queue_index` of `sequence`. None
-            given: one queue of the first family that can compute.
+            The queue family of each queue; positions in this list are the `queue_index` of `sequence`. Empty:
+            one queue of the first family that supports compute.
         desired_extensions
-            Names of device extensions. Those that the device lacks are logged as an error, and left out.
+            Names of device extensions. Extensions that the device lacks are logged as errors and ignored.
         context
-            A context of vkdispatch to be used, as it is: with its devices and queues. It outlives the
-            Manager.
+            A vkdispatch context to use, with its devices and queues. The Manager does not close it.
 
         Raises
         ------
         TypeError
-            An argument is of the wrong type.
+            An argument has the wrong type.
         RuntimeError
-            There is no such device or queue family, or no Vulkan driver.
+            The device, the queue family or a Vulkan driver does not exist.
         """
         index = _parse_index("device", device)
         families = _parse_indices("family_queue_indices", family_queue_indices)
@@ -131,7 +130,7 @@ class Manager(NamedEvaluations):
         log.debug("manager made: number of queues %d, %s context", context.queue_count, kind)
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        """Refuse to be pickled or copied: one Manager answers for its objects. Raises TypeError."""
+        """Raise TypeError: a Manager cannot be pickled or copied."""
         raise ArgumentTypeError("kp.Manager cannot be pickled or copied: it is about a device")
 
     # -- memory
@@ -148,17 +147,17 @@ class Manager(NamedEvaluations):
         Parameters
         ----------
         data
-            What NumPy can turn into float32, flattened in C order; or a `vd.Buffer` of float32, whose memory
-            the tensor then is, without a copy.
+            Anything that NumPy converts to float32, flattened in C order; or a `vd.Buffer` of float32, whose
+            memory the tensor shares.
         memory_type
-            Where it lies. `tensor_type` is the older name of the same.
+            The type of memory. `tensor_type` is the older name of this argument.
 
         Raises
         ------
         TypeError
-            `data` are no numbers, or `memory_type` is none.
+            `data` are not numbers, or `memory_type` is invalid.
         RuntimeError
-            `data` is empty, or there is no memory left.
+            `data` is empty, or the device is out of memory.
         """
         kind = parse_memory_type(memory_type if tensor_type is None else tensor_type)
         if _is_buffer(data):
@@ -179,16 +178,16 @@ class Manager(NamedEvaluations):
         ----------
         data
             An array of float32, float64, bool, or integers of 8 to 32 bits, flattened in C order; or a
-            `vd.Buffer` of such elements, whose memory the tensor then is, without a copy.
+            `vd.Buffer` of such elements, whose memory the tensor shares.
         memory_type
-            Where it lies. `tensor_type` is the older name of the same.
+            The type of memory. `tensor_type` is the older name of this argument.
 
         Raises
         ------
         TypeError
-            `data` is no array, or `memory_type` is none.
+            `data` is not an array, or `memory_type` is invalid.
         RuntimeError
-            The dtype is another one, `data` is empty, or there is no memory left.
+            The dtype is another one, `data` is empty, or the device is out of memory.
         """
         kind = parse_memory_type(memory_type if tensor_type is None else tensor_type)
         if _is_buffer(data):
@@ -199,7 +198,7 @@ class Manager(NamedEvaluations):
     def empty_tensor(
         self, size: int, dtype: Any = np.float32, memory_type: MemoryTypes = _DEVICE_TYPE
     ) -> Tensor:
-        """Make a tensor of so many elements, its values undefined on the device and zero in the host's view.
+        """Make a tensor of `size` elements, undefined on the device and zero in the host's view.
 
         Raises
         ------
@@ -242,19 +241,19 @@ class Manager(NamedEvaluations):
         Parameters
         ----------
         data
-            What NumPy can turn into float32: rows of `width` texels of `num_channels` values. What lies
-            beyond the `width * height * num_channels` first ones is ignored.
+            Anything that NumPy converts to float32: rows of `width` texels of `num_channels` values. Values
+            beyond the first `width * height * num_channels` are ignored.
         num_channels
             1, 2 or 4.
         memory_type
-            Where it lies.
+            The type of memory.
 
         Raises
         ------
         TypeError
-            `data` are no numbers, or another argument is of the wrong type.
+            `data` are not numbers, or another argument has the wrong type.
         RuntimeError
-            A size is 0, `data` has too few elements, or the device has no such images.
+            A size is 0, `data` has too few elements, or the device does not support such images.
         """
         kind = parse_memory_type(memory_type if tensor_type is None else tensor_type)
         return self._make_image(parse_floats("data", data), width, height, num_channels, kind)
@@ -299,29 +298,29 @@ class Manager(NamedEvaluations):
             Tensors and images; number i is at binding i of descriptor set 0. A traced kernel's buffers get
             them in order.
         spirv
-            The bytes of a SPIR-V module with the entry point "main", GLSL text, or a kernel of `vd.shader`.
+            A SPIR-V module with the entry point "main" as bytes, GLSL text, or a kernel of `vd.shader`.
         workgroup
-            Workgroups along x, y and z. With 0 along x: one for each element of the first memory object (a
-            traced kernel's own size, where it has one).
+            Workgroups along x, y and z. With x = 0: one for each element of the first memory object, or the
+            size of a traced kernel that has one.
         spec_consts
             Specialization constants 0, 1, ...
         push_consts
-            Push constants, from byte 0 on: a traced kernel's numbers, in order. Their size in bytes cannot
-            change later; what the code declares beyond them is zero.
+            Push constants from byte 0 on, or the numbers of a traced kernel, in order. Their size in bytes is
+            fixed; further constants that the code declares are zero.
 
-            Arrays of float32, int32 and uint32 keep their dtype. Other numbers become float32, unless the
-            code declares nothing but another type there, which they then become.
+            Arrays of float32, int32 and uint32 keep their dtype. Other numbers become float32, or the type of
+            all of the code's push constants if that is another one.
 
         Returns
         -------
-        The algorithm: an empty one, for OpMult or `rebuild`, where there are no tensors or no code.
+        The algorithm. Without tensors or code it is empty, for OpMult or `rebuild`.
 
         Raises
         ------
         TypeError
-            An argument is of the wrong type.
+            An argument has the wrong type.
         RuntimeError
-            The code is broken, or does not fit the memory, the constants or the device.
+            The code is invalid, or does not match the memory, the constants or the device.
         """
         from vkdispatch.kompute.algorithm import make_algorithm
 
@@ -335,16 +334,16 @@ class Manager(NamedEvaluations):
         Parameters
         ----------
         queue_index
-            Which of the Manager's queues it runs on.
+            The queue of the Manager that the sequence runs on.
         total_timestamps
-            How many operations it can time at most; 0: none.
+            The largest number of operations that it can time.
 
         Raises
         ------
         TypeError
-            An argument is no int of 0 or more.
+            An argument is not an int of 0 or more.
         RuntimeError
-            There is no such queue, or the device has no timestamps.
+            The queue does not exist, or the device does not support timestamps.
         """
         return self._make_sequence(queue_index, total_timestamps)
 
@@ -367,21 +366,21 @@ class Manager(NamedEvaluations):
         owners.add(made)
         return made
 
-    # -- as before 0.7
+    # -- the interface before 0.7
 
     def build_tensor(self, data: Any, tensorType: MemoryTypes = _DEVICE_TYPE) -> ListTensor:  # noqa: N803
-        """Make a `kp.Tensor(data)` and give it device memory with its data; raises as it."""
+        """Make a `kp.Tensor(data)` with device memory. Raises the errors of `kp.Tensor`."""
         made = ListTensor(data, parse_memory_type(tensorType, "tensorType"))
         self.eval_tensor_create_def([made])
         return made
 
     def create_sequence(self, name: str = "", queueIndex: int = 0) -> "Sequence":  # noqa: N803
-        """Make a sequence, and keep it under its name if it has one that no other sequence has.
+        """Make a sequence, and register it by name if the name is new and not empty.
 
         Raises
         ------
         TypeError, RuntimeError
-            `name` is no text; or as `sequence`.
+            `name` is not a string, or as `sequence`.
         """
         if not isinstance(name, str):
             raise ArgumentTypeError(f"name: expected text, got {name!r}")
@@ -391,11 +390,11 @@ class Manager(NamedEvaluations):
         return made
 
     def get_create_sequence(self, name: str) -> "Sequence":
-        """Return the sequence of a name, which is made if there is none; raises as `create_sequence`."""
+        """Return the sequence of a name, made if it does not exist. Raises as `create_sequence`."""
         return self._require_alive().named.get(name) or self.create_sequence(name)
 
     def _make_named_sequence(self, queue_index: int = 0) -> "Sequence":
-        """Return a new sequence, of the generation in use."""
+        """Make a sequence of the generation in use."""
         if not generations.is_before_0_7():
             return self.sequence(queue_index)
         from vkdispatch.kompute.named_sequence import NamedSequence
@@ -403,9 +402,9 @@ class Manager(NamedEvaluations):
         return self._make_sequence(queue_index, 0, NamedSequence)
 
     def eval_await(self, sequenceName: str, waitFor: int | None = None) -> None:  # noqa: N803
-        """Wait for the sequence of a name, if it is running, `waitFor` nanoseconds at most.
+        """Wait for a named sequence, if it is running, for at most `waitFor` nanoseconds.
 
-        Raises RuntimeError if there is none.
+        Raises RuntimeError if it does not exist.
         """
         sequence = self._require_alive().named.get(sequenceName)
         if sequence is None:
@@ -414,16 +413,16 @@ class Manager(NamedEvaluations):
             sequence.eval_await(waitFor)
 
     def eval_await_def(self, waitFor: int | None = None) -> None:  # noqa: N803
-        """Wait for what the last `eval_async_..._def` started, if it runs.
+        """Wait for the last `eval_async_..._def`, if it is running.
 
         Raises RuntimeError if there was no `eval_..._def`.
         """
         self.eval_await("", waitFor)
 
     def _evaluate(self, name: str | None, op: "OpBase", *, waits: bool) -> None:
-        """Run an operation in the sequence of a name, or with None in a new one.
+        """Run an operation in a named sequence, or with None in a new one.
 
-        `eval_await_def` waits for the new one. If the operation raises an error, no new sequence is kept.
+        `eval_await_def` waits for the new sequence, which is kept unless the operation raises an error.
         """
         named = self._require_alive().named
         sequence = (None if name is None else named.get(name)) or self._make_named_sequence()
@@ -432,7 +431,7 @@ class Manager(NamedEvaluations):
         else:
             sequence.eval_async(op)
         if name is None and waits:
-            named.setdefault("", sequence)  # what was started before is still to be waited for
+            named.setdefault("", sequence)  # an earlier sequence may still be running
         else:
             named[name or ""] = sequence
 
@@ -442,12 +441,12 @@ class Manager(NamedEvaluations):
     # -- devices
 
     def list_devices(self) -> list[dict[str, Any]]:
-        """Return what `get_device_properties` tells, for each device of the machine."""
+        """Return the properties of each device of the machine, as `get_device_properties`."""
         self._require_alive()
         return [_describe_device(info) for info in _list_devices()]
 
     def get_device_properties(self) -> dict[str, Any]:
-        """Return name and limits of the device.
+        """Return the name and limits of the device.
 
         The keys are device_name, max_work_group_count, max_work_group_invocations, max_work_group_size and
         timestamps_supported.
@@ -461,22 +460,22 @@ class Manager(NamedEvaluations):
 
     @property
     def context(self) -> Context:
-        """The context that all is made in."""
+        """The context of the Manager."""
         return self._require_context()
 
     @property
     def timestamp_period(self) -> float:
-        """Nanoseconds of a tick of `kp.Sequence.get_timestamps`; 0 where there are no timestamps."""
+        """Nanoseconds per tick of `kp.Sequence.get_timestamps`; 0 without support for timestamps."""
         return self._require_context().device_infos[0].timestamp_period
 
-    # -- the end
+    # -- destruction
 
     def clear(self) -> None:
-        """Forget objects that nobody holds; they are forgotten by themselves, too."""
+        """Drop unused objects. This happens automatically, too."""
         self._require_alive()
 
     def destroy(self) -> None:
-        """Destroy all that this Manager made: sequences, algorithms, memory. Idempotent."""
+        """Destroy all sequences, algorithms and memory of this Manager. Idempotent."""
         if hasattr(self, "_finalizer"):
             self._owned = None
             self._finalizer()
@@ -484,7 +483,7 @@ class Manager(NamedEvaluations):
     def _require_alive(self) -> _Resources:
         owned: _Resources | None = getattr(
             self, "_owned", None
-        )  # a class of one's own may have forgotten super().__init__()
+        )  # a derived class may not have called super().__init__()
         if owned is None:
             raise KomputeError("this kp.Manager was destroyed, or never initialized; make a new one")
         return owned
@@ -503,7 +502,7 @@ class Manager(NamedEvaluations):
 
 
 def _is_buffer(data: object) -> bool:
-    """Whether it is a `vd.Buffer`, whose class need not be loaded for that."""
+    """Whether an object is a `vd.Buffer`, without importing that class."""
     return any(kind.__module__ == "vkdispatch.base.buffer" for kind in type(data).__mro__)
 
 
@@ -530,12 +529,12 @@ def _parse_names(argument: str, given: object) -> list[str]:
 
 
 def _list_devices() -> list[DeviceInfo]:
-    """Return all devices in Vulkan's order. Raises RuntimeError where there is no driver."""
+    """Return all devices in Vulkan's order. Raises RuntimeError if there is no driver."""
     return sorted(get_devices(), key=lambda info: info.dev_index)
 
 
 def _choose_context(index: int, families: list[int], extensions: list[str]) -> tuple[Context, bool]:
-    """Return a context on a device, and whether it is nobody else's."""
+    """Return a context on a device, and whether the Manager owns it."""
     devices = _list_devices()
     if index >= len(devices):
         raise KomputeError(f"device: expected 0 to {len(devices) - 1}, got {index}")

@@ -1,4 +1,4 @@
-"""What a sequence records: copies between host and device, copies on the device, dispatches, barriers."""
+"""Operations of sequences: copies, dispatches and barriers."""
 
 import weakref
 from collections.abc import Sequence
@@ -44,16 +44,16 @@ class OpBase:
         raise ArgumentTypeError(f"kp.{type(self).__name__} cannot be pickled: it is about a device")
 
     def init(self) -> None:
-        """Make ready what `record` needs."""
+        """Prepare for `record`."""
 
     def record(self, commands: "Commands") -> None:
-        """Record what the device is to do: `commands.dispatch`, `copy_to_host` and others."""
+        """Record commands of the device: `commands.dispatch`, `copy_to_host` and others."""
 
     def pre_eval(self) -> None:
-        """Do what is to be done on the host before the device starts."""
+        """Run on the host before the device starts."""
 
     def post_eval(self) -> None:
-        """Do what is to be done on the host once the device has finished."""
+        """Run on the host after the device has finished."""
 
 
 class _OnMemory(OpBase):
@@ -91,7 +91,7 @@ def _parse_memories(memories: object, who: str) -> tuple[Memory, ...]:
 
 
 def _require_attribute(op: OpBase, name: str) -> Any:
-    """Return what an operation was made with. Raises RuntimeError where a derived class left that out."""
+    """Return an attribute set by `__init__`. Raises RuntimeError if a derived class did not call it."""
     try:
         return getattr(op, name)
     except AttributeError:
@@ -112,7 +112,7 @@ class OpSyncDevice(_OnMemory):
 
 
 class OpSyncLocal(_OnMemory):
-    """Copies what the device has of tensors and images of type `device` to the host's view."""
+    """Copies tensors and images of type `device` from the device to the host's view."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Operations recorded in order, and evaluated as one."""
+"""Sequences of recorded operations."""
 
 import operator
 import weakref
@@ -23,8 +23,8 @@ _LONGEST = 1 << 63  # nanoseconds
 class Sequence(NamedRecords, Opaque):
     """Operations recorded in order, to be evaluated any number of times on one queue.
 
-    Recording after an evaluation starts anew: what is evaluated next is what was recorded since. The
-    operations recorded before are still held, for `rerecord` and `get_timestamps`, until `clear`.
+    Recording after an evaluation starts a new recording, which the next evaluation runs. The sequence keeps
+    earlier operations for `rerecord` and `get_timestamps` until `clear`.
     """
 
     __slots__ = (
@@ -246,7 +246,7 @@ class Sequence(NamedRecords, Opaque):
     # -- evaluation
 
     def eval(self: _S, op: OpBase | None = None) -> _S:
-        """Run what was recorded, and wait for it; Python's other threads go on meanwhile.
+        """Run the recorded operations, and wait. Other Python threads can run meanwhile.
 
         Parameters
         ----------
@@ -311,20 +311,20 @@ class Sequence(NamedRecords, Opaque):
         return self
 
     def eval_await(self: _S, wait_for: int | None = None) -> _S:
-        """Wait for what runs, and do what its operations have to do on the host.
+        """Wait for the running evaluation, and run the `post_eval` of its operations.
 
         Parameters
         ----------
         wait_for
-            Nanoseconds to wait at most; None: for as long as it takes. When they have passed, the sequence is
-            still running: `is_running()` tells.
+            Nanoseconds to wait at most. None: no limit. `is_running()` tells whether the sequence
+            is still running afterwards.
 
         Raises
         ------
         TypeError
-            `wait_for` is no int of 0 or more.
+            `wait_for` is not an int of 0 or more.
         VkDispatchError
-            What ran failed, and is over.
+            The evaluation failed.
         """
         self._require()
         if wait_for is not None and (not hasattr(wait_for, "__index__") or operator.index(wait_for) < 0):
@@ -349,7 +349,7 @@ class Sequence(NamedRecords, Opaque):
     # -- state
 
     def is_init(self) -> bool:
-        """Whether it can be used: it was not destroyed, nor was its Manager."""
+        """Whether the sequence can be used: neither it nor its Manager was destroyed."""
         return self._initialized
 
     def is_recording(self) -> bool:
@@ -359,7 +359,7 @@ class Sequence(NamedRecords, Opaque):
     is_rec = is_recording
 
     def is_running(self) -> bool:
-        """Whether it was evaluated asynchronously and not waited for."""
+        """Whether an asynchronous evaluation has not been waited for."""
         return self._running is not None
 
     def get_timestamps(self) -> list[int]:
@@ -385,7 +385,7 @@ class Sequence(NamedRecords, Opaque):
         return stamps + [0] * (count - len(stamps))
 
     def destroy(self) -> None:
-        """Wait for what runs, and forget all, whether or not that fails or is interrupted. Idempotent."""
+        """Wait for a running evaluation, and drop all operations even if that fails. Idempotent."""
         if not self._initialized:
             return
         try:

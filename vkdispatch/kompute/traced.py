@@ -118,11 +118,11 @@ class TracedDispatch:
         return made
 
     def repeat(self, count: int) -> None:
-        """Return None: what traced kernels can do in one dispatch, `vd.CommandGraph.optimize` finds out."""
+        """Return None: `vd.CommandGraph.optimize` merges dispatches of traced kernels."""
 
 
 def _parse_integer(value: float, kind: dtype.DType) -> int:
-    """Return a number of push constants as an integer. Raises RuntimeError where it is none."""
+    """Return a push constant as an integer. Raises RuntimeError if it is not one."""
     if not math.isfinite(value) or value != int(value):
         raise KomputeError(f"push_consts: {value!r} is no integer; the kernel declares {kind.name}")
     return int(value)

@@ -1,4 +1,4 @@
-"""Accel: an order, its arguments and the section that is run."""
+"""Accel: an order with its arguments, and the section that runs."""
 
 import sys
 import threading
@@ -32,7 +32,7 @@ from vkdispatch.orders.order import parse_commands
 from vkdispatch.orders.output import Output
 from vkdispatch.orders.runs import Run, Runs, parse_timeout
 
-_OFF = -1.0  # a tolerance that nothing has
+_OFF = -1.0  # stands for no verification
 
 RunIds = int | Sequence[int] | None
 
@@ -65,7 +65,7 @@ class _Request:
 
 
 class Accel:
-    """A task that is handed to an accelerator: inputs, an order, outputs.
+    """A task for an accelerator: inputs, an order, outputs.
 
     Parameters
     ----------
@@ -141,11 +141,11 @@ class Accel:
         self._runs = Runs()
         self._separate_runs: list[
             tuple[Run, Sequence[Argument]]
-        ] = []  # runs with other arrays, while they go on
+        ] = []  # unfinished runs with arrays of their own
         self._separate_ids: set[int] = set()
         self._lock = threading.RLock()
         self._placement: Placement | None = None
-        self._is_fetched = True  # the outputs have what is in the placement
+        self._is_fetched = True  # whether the outputs have the results in the placement
         self._device = 0
         log_info(f"{order.label}: {self._program.model}, by {self._program.description}")
         if self._debugging is not None:
@@ -158,7 +158,7 @@ class Accel:
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
-        """What was tried and could not be built, in order."""
+        """The sections that could not be built, in order."""
         return tuple(self._builder.attempts)
 
     @property
@@ -204,7 +204,7 @@ class Accel:
         outputs: Sequence[object] | None = None,
         graph: CommandGraph | None = None,
     ) -> int:
-        """Start the order, and return at once.
+        """Start the order, and return immediately.
 
         Parameters
         ----------
@@ -289,7 +289,7 @@ class Accel:
         self._runs.wait(self._runs.parse_ids(run_id), parse_timeout(timeout))
 
     def isbusy(self) -> bool:
-        """Whether any run is not over yet."""
+        """Whether any run has not finished."""
         return self._runs.is_busy()
 
     def stop(self, run_id: RunIds = None, output: object = True, timeout: float | None = None) -> None:
@@ -345,7 +345,7 @@ class Accel:
             raise error
 
     def swap(self, kind: str | Sequence[str]) -> None:
-        """Go on in another programming model: the runs to come are made by that section.
+        """Switch to another programming model for the runs that follow.
 
         It is built while runs go on. Where the arguments have to be elsewhere for it, the runs given so far
         are waited for and the data is taken along; between two models of the host it stays where it is.
@@ -375,7 +375,7 @@ class Accel:
                 self._verified = self._builder.build_others(program)
 
     def race(self, *workers: Workers, repeats: int = 3, device: int = 0) -> dict[str, float]:
-        """Time every section that can be built here, and go on with the fastest.
+        """Time every section that can be built here, and switch to the fastest.
 
         A class of one model, such as `CppAccel`, stays with that. Each section runs on the given inputs and
         on copies of the outputs, which stay as they are.
@@ -436,7 +436,7 @@ class Accel:
         return f"<Accel of {self.order!r}: {self.model}, {state}>"
 
     def _find_builder(self, arguments: Sequence[Argument]) -> Builder:
-        """Return what builds sections for arguments of these types."""
+        """Return the builder of sections for arguments of these types."""
         key = tuple((each.parameter.code, each.parameter.ndim) for each in arguments)
         found = self._builders.get(key)
         if found is None:
@@ -463,7 +463,7 @@ class Accel:
         )
 
     def _submit(self, request: "_Request") -> Run:
-        """Have a run made, and return it."""
+        """Submit a run, and return it."""
         program, placement, grid = request.program, request.placement, request.grid
         device, channel = request.device, request.channel
 
@@ -541,11 +541,11 @@ class Accel:
             self._finish_runs()
 
     def _drop_finished_runs(self) -> None:
-        """Let go of the arrays of runs that are over."""
+        """Drop finished runs and their arrays."""
         self._separate_runs = [(run, theirs) for run, theirs in self._separate_runs if not run.is_over]
 
     def _place(self, program: Program, device: int) -> Placement:
-        """Return the arguments where this program can use them."""
+        """Return a placement of the arguments that this program can use."""
         if self._placement is not None and not (
             device == self._device and program.serves(self._placement, device)
         ):
@@ -567,7 +567,7 @@ class Accel:
         return make_targets(self._arguments, given)
 
     def _call_output(self, run_id: Any, output: object, force: object, timeout: Any) -> object:
-        """Wait for runs, bring what is there, and return it: `output` as a method."""
+        """Wait for runs, copy results back, and return the outputs: `output` as a method."""
         again, seconds = _parse_flag(force, "force"), parse_timeout(timeout)
         ids = self._runs.parse_ids(run_id)
         targets = () if output is None else self._make_targets(ids, output)
@@ -580,7 +580,7 @@ class Accel:
         return None if apart else _list_outputs(self._arguments)
 
     def _finish_and_fetch(self) -> None:
-        """Wait for all runs, and bring their results: `output` as an attribute."""
+        """Wait for all runs, and copy their results back: `output` as an attribute."""
         with self._lock:
             error = self._runs.finish(None, None)
             if error is None:
@@ -589,7 +589,7 @@ class Accel:
             raise error
 
     def _fetch(self, again: bool = False) -> None:
-        """Bring outputs back, if they have changed since."""
+        """Copy outputs back if they have changed."""
         if self._placement is None or (self._is_fetched and not again):
             return
         still = self._runs.is_busy()
@@ -599,7 +599,7 @@ class Accel:
         self._is_fetched = not still
 
     def _finish_runs(self) -> None:
-        """Wait for all runs, and bring outputs back. Raises what a run raised."""
+        """Wait for all runs, and copy outputs back. Raises the error of a run."""
         error = self._runs.finish(None, None)
         try:
             self._release()
@@ -609,14 +609,14 @@ class Accel:
             raise error
 
     def _release(self) -> None:
-        """Bring outputs back, and give up the accelerator's memory."""
+        """Copy outputs back, and free the accelerator's memory."""
         placement = self._placement
         if placement is None:
             return
         try:
             self._fetch()
         except KeyboardInterrupt:
-            raise  # the outputs are still there: the next call brings them
+            raise  # the outputs are still in place: the next call copies them
         except BaseException:
             self._placement = None
             placement.close()
@@ -626,7 +626,7 @@ class Accel:
 
 
 def _list_outputs(arguments: Sequence[Argument]) -> object:
-    """Return the output as it was given, or a tuple of the outputs."""
+    """Return the output that was given, or a tuple of the outputs."""
     values = tuple(each.given for each in arguments if each.parameter.output)
     return values[0] if len(values) == 1 else values
 
@@ -634,7 +634,7 @@ def _list_outputs(arguments: Sequence[Argument]) -> object:
 def _wrap_results(
     work: Callable[[int], None], arguments: Sequence[Argument], placement: Placement
 ) -> Callable[[int], None]:
-    """Return work that brings its results by itself, and gives up its memory."""
+    """Wrap work so that it copies its results back and frees its memory."""
 
     def complete(run_id: int) -> None:
         try:
