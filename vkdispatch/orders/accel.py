@@ -129,9 +129,9 @@ class Accel:
         self._builders: dict[object, Builder] = {}
         self._builder = self._find_builder(self._arguments)
         self._tolerance = _parse_tolerance(verify)
-        kind = self._choose_kind(kind)
+        chosen = self._choose_kind(kind)
         self._program: Program = (
-            self._builder.build_first() if kind is None else self._builder.build_chosen(kind)
+            self._builder.build_first() if chosen is None else self._builder.build_chosen(chosen)
         )
         self._verifies = self._tolerance != _OFF
         self._verified = self._builder.build_others(self._program) if self._verifies else ()
@@ -452,7 +452,7 @@ class Accel:
         program = builder.build_chosen(self.model)
         return program, builder.build_others(program) if self._verifies else ()
 
-    def _choose_kind(self, kind: Any) -> Any:
+    def _choose_kind(self, kind: object) -> object:
         """Return `kind`, or what stands for it in a class of one model. Raises ValueError for another one."""
         if self.name is None:
             return kind
@@ -566,7 +566,7 @@ class Accel:
             )
         return make_targets(self._arguments, given)
 
-    def _call_output(self, run_id: Any, output: object, force: object, timeout: Any) -> object:
+    def _call_output(self, run_id: object, output: object, force: object, timeout: object) -> object:
         """Wait for runs, copy results back, and return the outputs: `output` as a method."""
         again, seconds = _parse_flag(force, "force"), parse_timeout(timeout)
         ids = self._runs.parse_ids(run_id)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from vkdispatch.base.dtype import bool_
+from vkdispatch.base.dtype import DType, bool_
 from vkdispatch.base.record import field, record, replace
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.analysis import nodes
@@ -105,7 +105,7 @@ def emit_single_round(recorder: Recorder, statements: list[Statement]) -> None:
         emit_all(recorder, shorter)
 
 
-def make_register(tracer: Tracer, name: str | None, kind: Any) -> Expr:
+def make_register(tracer: Tracer, name: str | None, kind: DType) -> Expr:
     """Make a register without declaring it."""
     recorder = tracer.recorder
     return Expr(Op.REGISTER, kind, (), Register(recorder.claim_name(name), kind, local=True), here())
@@ -183,7 +183,7 @@ def unlock_components(value: Any) -> Any:
     return ShaderVariable(value.expr) if shared else value
 
 
-def _kind_of_either(first: Any, second: Any) -> Kind | None:
+def _kind_of_either(first: object, second: object) -> Kind | None:
     """Return the type of the value that is bound."""
     return kind_of(second if first is UNBOUND else first)
 
@@ -205,7 +205,7 @@ def _meet_or_explain(
     return join_values(tracer, name, kind, before, one, other), ""
 
 
-def join_kinds(first: Any, second: Any) -> tuple[Kind | None, str]:
+def join_kinds(first: object, second: object) -> tuple[Kind | None, str]:
     """Return the common type of two values, or None and the reason."""
     kinds = (kind_of(first), kind_of(second))
     for value, kind in zip((first, second), kinds, strict=True):
@@ -245,7 +245,7 @@ def join_values(
     return rebuild(kind, iter(parts))
 
 
-def _is_unchanged(value: Any, way: Way) -> bool:
+def _is_unchanged(value: object, way: Way) -> bool:
     """Whether a value from before an if is unchanged at the end of a branch."""
     if not is_gpu(value) or isinstance(value, LocalValue):
         return True

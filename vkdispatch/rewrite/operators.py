@@ -32,6 +32,7 @@ from vkdispatch.rewrite.state import State
 from vkdispatch.rewrite.tracing import Tracer, need_tracer, tracer
 from vkdispatch.rewrite.values import (
     UNBOUND,
+    Kind,
     are_same,
     as_expr,
     describe,
@@ -193,7 +194,7 @@ def _select_value(active: Tracer, state: State, condition: Expr, one: Way, other
     return rebuild(kind, iter(parts))
 
 
-def _find_common_kind(first: Any, second: Any) -> Any:
+def _find_common_kind(first: object, second: object) -> Kind:
     kind, why = join_kinds(first, second)
     if kind is None:
         raise located(
@@ -379,7 +380,7 @@ def _bool(*args: Any) -> Any:
     return ShaderVariable(truth(args[0])) if len(args) == 1 and is_gpu(args[0]) else builtins.bool(*args)
 
 
-def _convert_scalar(value: ShaderVariable, kind: Any, what: str) -> ShaderVariable:
+def _convert_scalar(value: ShaderVariable, kind: dt.DType, what: str) -> ShaderVariable:
     if not is_scalar(value.var_type):
         raise located(ArgumentTypeError, f"{what}: expected a scalar, got {value.var_type.name}")
     return ShaderVariable(ex.cast(value._value(), kind))
