@@ -18,11 +18,7 @@ from vkdispatch.codegen.abbreviations import Buff, Const, c64, f16, f32, f64, i3
 from vkdispatch.glsl.writer import write_kernel
 from vkdispatch.interpreter.execution import run_kernel
 from vkdispatch.interpreter.memory import Cells
-from vkdispatch.interpreter.program import Checked
-from vkdispatch.ir import Argument, Expr, Kernel, Op, Return, Storage, Store, walk
-from vkdispatch.passes.elementwise import decided, decisions, elementwise
-from vkdispatch.passes.fuse import Fused, fuse
-from vkdispatch.passes.places import Part, is_kept_in_registers
+from vkdispatch.interpreter.program import Checks
 
 from .tracing import compile_glsl, trace
 
@@ -269,7 +265,7 @@ def run(kernel: Kernel, arrays: Sequence[Array], count: int) -> None:
         groups=(-(-count // 8), 1, 1),
         local_size=(8, 1, 1),
         subgroup_size=8,
-        checks=Checked(True, False, 10000, True),
+        checks=Checks(True, False, 10000, True),
         races=True,
     )
 

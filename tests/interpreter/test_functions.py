@@ -33,9 +33,9 @@ from vkdispatch.codegen.abbreviations import (
     v3,
     v4,
 )
-from vkdispatch.interpreter.arithmetic import binary, compare
-from vkdispatch.interpreter.functions import call
-from vkdispatch.interpreter.values import Array, construct, host_dtype, uniform
+from vkdispatch.interpreter.arithmetic import apply_binary, apply_comparison
+from vkdispatch.interpreter.functions import call_function
+from vkdispatch.interpreter.values import Array, construct, host_dtype, make_uniform
 
 # Domain, then Python's own function.
 _OF_ONE: dict[str, tuple[float, float, Callable[[float], float]]] = {
@@ -77,7 +77,7 @@ def test_functions_of_one_value(name: str, kind: DType) -> None:
     shape = (30, *kind.true_numpy_shape)
     values = np.random.default_rng(1).uniform(low, high, shape).astype(host)
     values.flat[0], values.flat[1] = max(low, 0.5), min(max(low, 1), high)
-    result = call(name, kind, [values], None)
+    result = call_function(name, kind, [values], None)
     assert result.dtype == host
     expected = [rule(float(x)) for x in values.flat]
     tolerance = 4 * float(np.finfo(host).eps)
@@ -105,7 +105,7 @@ def test_functions_of_more_values(name: str, kind: DType) -> None:
     generator = np.random.default_rng(2)
     values = [generator.uniform(0.5, 4, (20, *kind.true_numpy_shape)).astype(host) for _ in range(count)]
     expected = [rule(*(float(x) for x in row)) for row in zip(*(v.flat for v in values), strict=True)]
-    result = call(name, kind, values, None)
+    result = call_function(name, kind, values, None)
     assert result.dtype == host
     np.testing.assert_allclose(result.ravel(), expected, rtol=8 * float(np.finfo(host).eps), atol=1e-6)
 
@@ -113,17 +113,17 @@ def test_functions_of_more_values(name: str, kind: DType) -> None:
 def test_edges_of_functions() -> None:
     def one(name: str, *numbers: float) -> float:
         with np.errstate(all="ignore"):
-            return float(call(name, f32, [uniform(number, f32) for number in numbers], None)[0])
+            return float(call_function(name, f32, [make_uniform(number, f32) for number in numbers], None)[0])
 
     assert [one("smoothstep", 1, 3, x) for x in (0, 1, 2, 3, 4)] == [0, 0, 0.5, 1, 1]
     assert [one("roundEven", x) for x in (0.5, 1.5, -2.5)] == [0, 2, -2]
     assert math.isnan(one("sqrt", -1))
     assert one("log", 0) == -math.inf
-    assert bool(call("isnan", dt.bool_, [uniform(math.nan, f32)], None)[0])
-    assert bool(call("isinf", dt.bool_, [uniform(-math.inf, f32)], None)[0])
-    assert call("ldexp", f32, [uniform(0.75, f32), uniform(4, i32)], None).tolist() == [12]
+    assert bool(call_function("isnan", dt.bool_, [make_uniform(math.nan, f32)], None)[0])
+    assert bool(call_function("isinf", dt.bool_, [make_uniform(-math.inf, f32)], None)[0])
+    assert call_function("ldexp", f32, [make_uniform(0.75, f32), make_uniform(4, i32)], None).tolist() == [12]
     with pytest.raises(UnsupportedError, match="nonsense"):
-        call("nonsense", f32, [], None)
+        call_function("nonsense", f32, [], None)
 
 
 def test_geometry() -> None:
@@ -131,25 +131,27 @@ def test_geometry() -> None:
     a, b, n = (generator.uniform(-2, 2, (9, 3)).astype(np.float32) for _ in range(3))
     n = n / np.linalg.norm(n, axis=1, keepdims=True)
     close = {"rtol": 1e-5, "atol": 1e-5}
-    np.testing.assert_allclose(call("dot", f32, [a, b], None), np.einsum("ni,ni->n", a, b), **close)
-    np.testing.assert_allclose(call("cross", v3, [a, b], None), np.cross(a, b), **close)
-    np.testing.assert_allclose(call("length", f32, [a], None), np.linalg.norm(a, axis=1), **close)
-    np.testing.assert_allclose(call("distance", f32, [a, b], None), np.linalg.norm(a - b, axis=1), **close)
-    unit = call("normalize", v3, [a], None)
+    np.testing.assert_allclose(call_function("dot", f32, [a, b], None), np.einsum("ni,ni->n", a, b), **close)
+    np.testing.assert_allclose(call_function("cross", v3, [a, b], None), np.cross(a, b), **close)
+    np.testing.assert_allclose(call_function("length", f32, [a], None), np.linalg.norm(a, axis=1), **close)
+    np.testing.assert_allclose(
+        call_function("distance", f32, [a, b], None), np.linalg.norm(a - b, axis=1), **close
+    )
+    unit = call_function("normalize", v3, [a], None)
     np.testing.assert_allclose(np.linalg.norm(unit, axis=1), 1, **close)
     np.testing.assert_allclose(np.cross(unit, a), 0, **close)
-    mirrored = call("reflect", v3, [a, n], None)
+    mirrored = call_function("reflect", v3, [a, n], None)
     np.testing.assert_allclose(np.einsum("ni,ni->n", mirrored, n), -np.einsum("ni,ni->n", a, n), **close)
-    flipped = call("faceforward", v3, [a, b, n], None)
+    flipped = call_function("faceforward", v3, [a, b, n], None)
     signs = np.where(np.einsum("ni,ni->n", n, b) < 0, 1, -1)
     np.testing.assert_allclose(flipped, a * signs[:, None], **close)
     # Snell's law, and total reflection
     down = np.array([[math.sin(0.5), -math.cos(0.5), 0]], np.float32)
     up = np.array([[0, 1, 0]], np.float32)
-    bent = call("refract", v3, [down, up, uniform(0.75, f32)], None)
+    bent = call_function("refract", v3, [down, up, make_uniform(0.75, f32)], None)
     np.testing.assert_allclose(bent[0, 0], 0.75 * math.sin(0.5), rtol=1e-5)
     with np.errstate(invalid="ignore"):
-        assert not call("refract", v3, [down, up, uniform(5, f32)], None).any()
+        assert not call_function("refract", v3, [down, up, make_uniform(5, f32)], None).any()
 
 
 @pytest.mark.parametrize("kind", [m2, m3, m4], ids=lambda kind: kind.name)
@@ -158,14 +160,16 @@ def test_matrices(kind: DType) -> None:
     columns = np.random.default_rng(4).uniform(-2, 2, (7, size, size)).astype(np.float32)
     rows = columns.swapaxes(1, 2)
     close = {"rtol": 1e-3, "atol": 1e-4}
-    np.testing.assert_allclose(call("determinant", f32, [columns], None), np.linalg.det(rows), **close)
-    inverse = call("inverse", kind, [columns], None).swapaxes(1, 2)
+    np.testing.assert_allclose(
+        call_function("determinant", f32, [columns], None), np.linalg.det(rows), **close
+    )
+    inverse = call_function("inverse", kind, [columns], None).swapaxes(1, 2)
     np.testing.assert_allclose(inverse @ rows, np.broadcast_to(np.eye(size), (7, size, size)), **close)
     vector = dt.to_vector(f32, size)
-    outer = call("outerProduct", kind, [columns[:, 0], columns[:, 1]], None)
+    outer = call_function("outerProduct", kind, [columns[:, 0], columns[:, 1]], None)
     np.testing.assert_allclose(outer.swapaxes(1, 2), np.einsum("ni,nj->nij", columns[:, 0], columns[:, 1]))
-    assert binary("*", (kind, vector), columns, columns[:, 0]).shape == (7, size)
-    assert np.array_equal(call("matrixCompMult", kind, [columns, columns], None), columns * columns)
+    assert apply_binary("*", (kind, vector), columns, columns[:, 0]).shape == (7, size)
+    assert np.array_equal(call_function("matrixCompMult", kind, [columns, columns], None), columns * columns)
 
 
 def _bits(value: int, count: int = 32) -> str:
@@ -179,22 +183,22 @@ _INTEGERS = [0, 1, 2, 3, 0x80000000, 0xFFFFFFFF, 0x12345678, 0xF0F0F0F0, 1 << 16
 def test_bits(kind: DType) -> None:
     values = np.array(_INTEGERS, np.uint32).astype(host_dtype(kind))
     numbers = values.tolist()
-    assert call("bitCount", i32, [values], None).tolist() == [_bits(n).count("1") for n in numbers]
-    assert call("findLSB", i32, [values], None).tolist() == [
+    assert call_function("bitCount", i32, [values], None).tolist() == [_bits(n).count("1") for n in numbers]
+    assert call_function("findLSB", i32, [values], None).tolist() == [
         31 - _bits(n).rfind("1") if n else -1 for n in numbers
     ]
     highest = [31 - _bits(n if n >= 0 else ~n).find("1") if n not in (0, -1) else -1 for n in numbers]
-    assert call("findMSB", i32, [values], None).tolist() == highest
-    turned = call("bitfieldReverse", kind, [values], None)
+    assert call_function("findMSB", i32, [values], None).tolist() == highest
+    turned = call_function("bitfieldReverse", kind, [values], None)
     assert [_bits(int(n)) for n in turned] == [_bits(n)[::-1] for n in numbers]
     for offset, count in ((0, 0), (0, 32), (5, 7), (31, 1), (24, 8)):
-        place = [uniform(offset, i32), uniform(count, i32)]
-        taken = call("bitfieldExtract", kind, [values, *place], None)
+        place = [make_uniform(offset, i32), make_uniform(count, i32)]
+        taken = call_function("bitfieldExtract", kind, [values, *place], None)
         for n, found in zip(numbers, taken.tolist(), strict=True):
             text = _bits(n)[32 - offset - count : 32 - offset]
             fill = text[0] if kind is i32 and text else "0"
             assert _bits(found) == text.rjust(32, fill)
-        put = call("bitfieldInsert", kind, [values, values[::-1], *place], None)
+        put = call_function("bitfieldInsert", kind, [values, values[::-1], *place], None)
         for n, other, found in zip(numbers, numbers[::-1], put.tolist(), strict=True):
             field = _bits(other)[32 - count :] if count else ""
             assert _bits(found) == _bits(n)[: 32 - offset - count] + field + _bits(n)[32 - offset :]
@@ -237,7 +241,7 @@ def test_the_same_bits(cast: tuple[str, DType, DType, str, str]) -> None:
     if before == "H":
         rows = [[0], [0x3C00], [0xFBFF]]
     values = np.array(rows, host_dtype(source)).reshape(3, *source.true_numpy_shape)
-    result = call(name, target, [values], None).reshape(3, -1)
+    result = call_function(name, target, [values], None).reshape(3, -1)
     for row, found in zip(values.reshape(3, -1).tolist(), result.tolist(), strict=True):
         packed = struct.pack(f"<{before}", *row)
         assert struct.pack(f"<{after}", *found) == packed
@@ -246,15 +250,15 @@ def test_the_same_bits(cast: tuple[str, DType, DType, str, str]) -> None:
 def test_normalized_packing() -> None:
     values = np.array([[0, 1, 0.5, -1], [-2, 2, 0.25, -0.5]], np.float32)
     for name, low, scale, code in (("Unorm4x8", 0, 255, "B"), ("Snorm4x8", -1, 127, "b")):
-        packed = call(f"pack{name}", u32, [values], None)
+        packed = call_function(f"pack{name}", u32, [values], None)
         for row, word in zip(values.tolist(), packed.tolist(), strict=True):
             whole = [round(min(max(x, low), 1) * scale) for x in row]
             assert struct.unpack(f"<4{code}", struct.pack("<I", word)) == tuple(whole)
-        back = call(f"unpack{name}", v4, [packed], None)
+        back = call_function(f"unpack{name}", v4, [packed], None)
         np.testing.assert_allclose(back, np.clip(values, low, 1), atol=0.5 / scale + 1e-6)
     for name, scale in (("Unorm2x16", 65535), ("Snorm2x16", 32767)):
-        packed = call(f"pack{name}", u32, [values[:, :2]], None)
-        back = call(f"unpack{name}", v2, [packed], None)
+        packed = call_function(f"pack{name}", u32, [values[:, :2]], None)
+        back = call_function(f"unpack{name}", v2, [packed], None)
         np.testing.assert_allclose(
             back, np.clip(values[:, :2], 0 if name[0] == "U" else -1, 1), atol=1 / scale
         )
@@ -264,18 +268,20 @@ def test_integer_division() -> None:
     numbers = [-8, -7, -1, 0, 1, 7, 8]
     a = np.repeat(np.array(numbers, np.int32), 2)
     b = np.tile(np.array([3, -3], np.int32), len(numbers))
-    quotient = binary("/", (i32, i32), a, b).tolist()
+    quotient = apply_binary("/", (i32, i32), a, b).tolist()
     assert quotient == [math.trunc(x / y) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
     with np.errstate(all="ignore"):
         # no right answer, and no crash
-        binary("/", (i32, i32), a, np.zeros(1, np.int32))
-        binary("%", (i32, i32), a, np.zeros(1, np.int32))
-        binary("/", (i32, i32), np.array([-(2**31)], np.int32), np.array([-1], np.int32))
+        apply_binary("/", (i32, i32), a, np.zeros(1, np.int32))
+        apply_binary("%", (i32, i32), a, np.zeros(1, np.int32))
+        apply_binary("/", (i32, i32), np.array([-(2**31)], np.int32), np.array([-1], np.int32))
 
 
 def test_constructors() -> None:
     def made(kind: DType, *parts: tuple[DType, Any]) -> Array:
-        return construct(kind, [each for each, _ in parts], [uniform(value, each) for each, value in parts])
+        return construct(
+            kind, [each for each, _ in parts], [make_uniform(value, each) for each, value in parts]
+        )
 
     assert made(v3, (f32, 2)).tolist() == [[2, 2, 2]]
     assert made(v2, (v3, [1, 2, 3])).tolist() == [[1, 2]]
@@ -294,5 +300,5 @@ def test_constructors() -> None:
 def test_comparisons_of_whole_values() -> None:
     a = np.array([[1, 2], [1, 3], [np.nan, 0]], np.float32)
     b = np.array([[1, 2], [1, 2], [np.nan, 0]], np.float32)
-    assert compare("==", a, b).tolist() == [True, False, False]
-    assert compare("!=", a, b).tolist() == [False, True, True]
+    assert apply_comparison("==", a, b).tolist() == [True, False, False]
+    assert apply_comparison("!=", a, b).tolist() == [False, True, True]

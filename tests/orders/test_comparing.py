@@ -11,7 +11,7 @@ from tests.orders.here import available, other_model
 from tests.orders.tasks import ADD, ADD_3D, NATIVE
 from vkdispatch.base.logging import LogLevel, set_log_level
 from vkdispatch.orders import Accel, Order, OrderBuildError, OrderMismatchError, OrderRunError
-from vkdispatch.orders.comparing import tolerance_of
+from vkdispatch.orders.comparing import find_tolerance
 
 COUNT = """
 set_argnames("x", ("y", "log"))
@@ -194,9 +194,9 @@ def test_numbers_that_are_none(value: str, theirs: str, in_fortran: str, agree: 
 
 
 def test_tolerances() -> None:
-    assert tolerance_of(np.dtype("i8")) == tolerance_of(np.dtype("?")) == 0
-    assert tolerance_of(np.dtype("f8")) == tolerance_of(np.dtype("c16")) == 2.0**-26
-    assert tolerance_of(np.dtype("f4")) == tolerance_of(np.dtype("c8")) == pytest.approx(2.0**-11.5)
+    assert find_tolerance(np.dtype("i8")) == find_tolerance(np.dtype("?")) == 0
+    assert find_tolerance(np.dtype("f8")) == find_tolerance(np.dtype("c16")) == 2.0**-26
+    assert find_tolerance(np.dtype("f4")) == find_tolerance(np.dtype("c8")) == pytest.approx(2.0**-11.5)
 
 
 def test_large_integers_are_compared_as_they_are(other: str) -> None:

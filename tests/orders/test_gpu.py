@@ -227,7 +227,7 @@ def _nvcc() -> Compiler:
 def test_nvcc_compiles_what_is_written_for_cuda() -> None:
     compiler, model = _nvcc(), TABLE["cuda"]
     assert isinstance(model, NativeModel)
-    flags = model.flags_of(compiler)
+    flags = model.find_flags(compiler)
     assert compile_library(compiler, flags, model.source(_task(EVERYTHING)))[:4] == b"\x7fELF"
     if available("cuda"):
         return  # and is run, by the tests above

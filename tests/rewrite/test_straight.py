@@ -199,8 +199,8 @@ def test_a_function_alone_is_what_the_file_says(monkeypatch: pytest.MonkeyPatch,
     module = {"__name__": "made", "math": __import__("math")}
     codes = functions_of(TEXT, str(file))
     assert {code.co_name for code in codes} == {"method", "inner", "deep", "lines", "é"}
-    alone = [source._alone(code, TEXT.splitlines(keepends=True), module) for code in codes]
-    monkeypatch.setattr(source, "_alone", lambda *_: None)
+    alone = [source._find_by_lines(code, TEXT.splitlines(keepends=True), module) for code in codes]
+    monkeypatch.setattr(source, "_find_by_lines", lambda *_: None)
     for code, found in zip(codes, alone, strict=True):
         expected = source.find_source(code, module)
         assert found is not None, code.co_name
@@ -213,6 +213,6 @@ def test_a_function_alone_is_what_the_file_says(monkeypatch: pytest.MonkeyPatch,
 
 def test_lines_that_say_something_else_are_not_taken() -> None:
     (code,) = functions_of("def f(x):\n    return x + 1\n", "nowhere.py")
-    assert source._alone(code, ["def f(x):\n", "    return x + 2\n"], {}) is None
-    assert source._alone(code, ["def f(x):\n"], {}) is None
-    assert source._alone(code, ["x = 1\n", "    return x + 1\n"], {}) is None
+    assert source._find_by_lines(code, ["def f(x):\n", "    return x + 2\n"], {}) is None
+    assert source._find_by_lines(code, ["def f(x):\n"], {}) is None
+    assert source._find_by_lines(code, ["x = 1\n", "    return x + 1\n"], {}) is None

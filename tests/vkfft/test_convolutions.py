@@ -34,7 +34,7 @@ def test_convolve(shape: tuple[int, ...]) -> None:
             assert distance(buffer.read(0), truth) < CLOSE
 
 
-def test_a_convolution_is_what_it_says() -> None:
+def test_circular_convolution_by_definition() -> None:
     image, kernel = complexes((4, 6)), complexes((4, 6), seed=1)
     direct = np.zeros((4, 6), complex)
     for y in range(4):
@@ -55,7 +55,7 @@ def test_one_kernel_for_all_images() -> None:
 
 
 @pytest.mark.parametrize("kernels", [1, 3])
-def test_batches_larger_than_what_is_bound_at_once(monkeypatch: pytest.MonkeyPatch, kernels: int) -> None:
+def test_batches_larger_than_the_binding_limit(monkeypatch: pytest.MonkeyPatch, kernels: int) -> None:
     images, kernel = complexes((3, 6, 8)), complexes((kernels, 6, 8), seed=1)
     buffer, ready = vd.asbuffer(images), vd.asbuffer(kernel)
     monkeypatch.setattr(buffer.context, "max_storage_buffer_range", images[0].nbytes)
@@ -67,14 +67,14 @@ def test_batches_larger_than_what_is_bound_at_once(monkeypatch: pytest.MonkeyPat
     assert distance(buffer.read(0), convolved(images, kernel)) < CLOSE
 
 
-def test_the_kernels_shape() -> None:
+def test_shape_argument_of_the_kernel() -> None:
     kernel = complexes((48,))
     buffer = vd.asbuffer(kernel)
     vkfft.transpose_kernel2D(buffer, shape=(6, 8))
     assert distance(buffer.read(0).reshape(6, 8), np.fft.fft2(kernel.reshape(6, 8))) < CLOSE
 
 
-def test_padding_takes_elements_for_zeros() -> None:
+def test_padding_treats_elements_as_zeros() -> None:
     images, kernel = complexes((2, 8, 12)), complexes((2, 8, 12), seed=1)
     ready = vd.asbuffer(kernel)
     vkfft.transpose_kernel2D(ready)
@@ -138,7 +138,7 @@ def test_conjugates_and_real_images() -> None:
 
 @pytest.mark.parametrize("shape", [(6, 8), (3, 5, 7)])
 @pytest.mark.parametrize("kind", [np.complex64, np.float32, np.int32])
-def test_images_from_elsewhere(shape: tuple[int, ...], kind: Any) -> None:
+def test_separate_input_images(shape: tuple[int, ...], kind: Any) -> None:
     image, kernel = (10 * complexes(shape)), complexes(shape, seed=1)
     given = image.astype(np.complex64) if kind is np.complex64 else image.real.astype(kind)
     ready, source = vd.asbuffer(kernel), vd.asbuffer(given)
@@ -159,7 +159,7 @@ def test_images_from_elsewhere(shape: tuple[int, ...], kind: Any) -> None:
     assert distance(alone.read(0), truth) < CLOSE
 
 
-def test_images_from_the_buffer_itself() -> None:
+def test_input_buffer_is_the_buffer_itself() -> None:
     image, kernel = complexes((6, 8)), complexes((6, 8), seed=1)
     buffer, ready = vd.asbuffer(image), vd.asbuffer(kernel)
     vkfft.transpose_kernel2D(ready)
@@ -167,7 +167,7 @@ def test_images_from_the_buffer_itself() -> None:
     assert distance(buffer.read(0), convolved(image, kernel)) < CLOSE
 
 
-def test_errors_of_images_from_elsewhere() -> None:
+def test_errors_of_separate_input_images() -> None:
     source, ready = vd.asbuffer(complexes((6, 8))), vd.asbuffer(complexes((6, 8), seed=1))
     for buffer, given, message in (
         (vd.Buffer((5, 8), vd.complex64), source, "buffer: 48 elements"),

@@ -14,7 +14,7 @@ import vkdispatch.codegen as vc
 from vkdispatch import vkfft
 from vkdispatch.codegen.abbreviations import Buff, c64
 from vkdispatch.vkfft import VkFFTPlan, cache
-from vkdispatch.vkfft.program import written_bindings
+from vkdispatch.vkfft.program import find_written_bindings
 
 from .data import complexes, distance, reals
 
@@ -26,7 +26,7 @@ def double(a: Buff[c64]) -> None:
     a[vc.global_invocation_id().x] *= 2.0
 
 
-def test_a_graph_with_kernels_between() -> None:
+def test_graph_with_kernels_between_transforms() -> None:
     signal = complexes((3, 30))
     buffer, graph = vd.asbuffer(signal), vd.CommandGraph()
     vkfft.fft(buffer, graph=graph)
@@ -112,7 +112,7 @@ def test_padding(shape: tuple[int, ...], padding: Any) -> None:
     assert distance(buffer.read(0)[zeroed != 0], signal[zeroed != 0]) < CLOSE
 
 
-def test_padded_reals() -> None:
+def test_padding_of_real_transforms() -> None:
     signal = reals((6, 20))
     signal[4:] = 0
     signal[:, 11:] = 0
@@ -136,17 +136,17 @@ def test_the_cache_is_bounded_and_cleared(monkeypatch: pytest.MonkeyPatch) -> No
     vkfft.fft(buffer)
     vkfft.fft(buffer, axis=-1)
     vkfft.fft(vd.asbuffer(complexes((12,))))
-    assert cache.cached_programs() == 1
+    assert cache.count_cached_programs() == 1
     vkfft.ifft(buffer)
-    assert cache.cached_programs() == 2
+    assert cache.count_cached_programs() == 2
     monkeypatch.setattr(cache, "MOST_PROGRAMS", 2)
     vkfft.fft(buffer, buffer_shape=(3, 4))
-    assert cache.cached_programs() == 2
+    assert cache.count_cached_programs() == 2
     vkfft.clear_plan_cache()
-    assert cache.cached_programs() == 0
+    assert cache.count_cached_programs() == 0
 
 
-def test_a_plan_outlives_the_context(run_python: Callable[..., Any]) -> None:
+def test_plan_outlives_its_context(run_python: Callable[..., Any]) -> None:
     code = """
 import numpy as np, vkdispatch as vd
 from vkdispatch.base.context import destroy_context
@@ -191,7 +191,7 @@ def test_threads_share_plans() -> None:
     assert failures == []
 
 
-def test_a_language_with_commas(run_python: Callable[..., Any]) -> None:
+def test_locale_with_decimal_commas(run_python: Callable[..., Any]) -> None:
     code = """
 import locale
 for name in ("de_DE.UTF-8", "fr_FR.UTF-8", "C"):
@@ -208,12 +208,12 @@ print("fine")
     assert done.stdout == "fine\n", done.stderr
 
 
-def test_which_bindings_a_kernel_writes() -> None:
+def test_find_written_bindings() -> None:
     (source,) = VkFFTPlan(8).get_src()
-    assert written_bindings(source) == {1}
+    assert find_written_bindings(source) == {1}
 
 
-def test_what_is_refused() -> None:
+def test_errors() -> None:
     buffer = vd.asbuffer(complexes((4, 6)))
     for bad, error in (
         (lambda: vkfft.fft(complexes((4,))), TypeError),

@@ -17,7 +17,7 @@ CLOSE = 6e-7
 
 # One pass, several passes, factors of 2, 3, 5, 7, 13, Rader's and Bluestein's algorithms.
 @pytest.mark.parametrize("length", [1, 2, 9, 13, 17, 30, 47, 64, 182, 1021, 1155, 16384])
-def test_lengths_there_and_back(length: int) -> None:
+def test_lengths_forward_and_inverse(length: int) -> None:
     signal = complexes((2, length))
     buffer = vd.asbuffer(signal)
     vkfft.fft(buffer)
@@ -58,7 +58,7 @@ def test_axes(shape: tuple[int, ...], axes: Any) -> None:
     assert distance(apart.read(0), np.fft.ifftn(signal, axes=axes)) < CLOSE
 
 
-def test_named_by_dimension() -> None:
+def test_functions_of_two_and_three_axes() -> None:
     signal = complexes((4, 6, 5))
     buffer = vd.asbuffer(signal)
     vkfft.fft2(buffer)
@@ -71,7 +71,7 @@ def test_named_by_dimension() -> None:
     assert distance(buffer.read(0), signal) < CLOSE
 
 
-def test_the_shape_in_which_a_buffer_is_seen() -> None:
+def test_buffer_shape_argument() -> None:
     signal = complexes((24,))
     buffer = vd.asbuffer(signal)
     vkfft.fft(buffer, buffer_shape=(4, 6), axis=0)
@@ -79,7 +79,7 @@ def test_the_shape_in_which_a_buffer_is_seen() -> None:
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 16, 17, 30, 67, 4096])
-def test_reals_there_and_back(length: int) -> None:
+def test_real_lengths_forward_and_inverse(length: int) -> None:
     signal = reals((3, length))
     buffer = vd.asrfftbuffer(signal)
     vkfft.rfft(buffer)
@@ -91,7 +91,7 @@ def test_reals_there_and_back(length: int) -> None:
     assert distance(buffer.read_real(0), signal * length) < CLOSE
 
 
-def test_reals_of_several_dimensions() -> None:
+def test_real_transforms_of_several_axes() -> None:
     signal = reals((4, 6, 9))
     buffer = vd.asrfftbuffer(signal)
     for forward, back, axes in (
@@ -109,7 +109,7 @@ def test_reals_of_several_dimensions() -> None:
 
 
 @pytest.mark.parametrize("shape", [(34,), (5, 7), (3, 2, 8), (16384,)])
-def test_reals_out_of_place(shape: tuple[int, ...]) -> None:
+def test_real_transforms_of_a_separate_input(shape: tuple[int, ...]) -> None:
     signal = reals(shape)
     truth = np.fft.rfft(signal)
     for source in (vd.asbuffer(signal), vd.asrfftbuffer(signal)):

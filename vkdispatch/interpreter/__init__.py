@@ -1,1 +1,1 @@
-"""The second executor: runs the intermediate representation of a kernel with NumPy, without a device."""
+"""An interpreter of the intermediate representation of kernels, with NumPy and without a device."""

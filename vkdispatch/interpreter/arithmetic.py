@@ -1,29 +1,29 @@
-"""Operators of GLSL on NumPy rows, each in the precision of its operands."""
+"""Operators of GLSL on NumPy rows, in the precision of their operands."""
 
 from collections.abc import Callable
 
 import numpy as np
 
 from vkdispatch.base.dtype import DType, is_matrix, is_vector
-from vkdispatch.interpreter.values import Array, aligned
+from vkdispatch.interpreter.values import Array, align
 
 
-def truncated_quotient(a: Array, b: Array) -> Array:
-    """Quotient of integers, towards zero; of a division by zero some number."""
-    # the remainder has the sign of `a`, so that this division is exact
+def divide_truncated(a: Array, b: Array) -> Array:
+    """Return the quotient of integers, rounded towards zero. A division by zero gives an arbitrary number."""
+    # the remainder has the sign of `a`, so this division is exact
     result: Array = np.floor_divide(a - np.fmod(a, b), b)
     return result
 
 
-def _quotient(a: Array, b: Array) -> Array:
-    return np.divide(a, b) if a.dtype.kind == "f" else truncated_quotient(a, b)
+def _divide(a: Array, b: Array) -> Array:
+    return np.divide(a, b) if a.dtype.kind == "f" else divide_truncated(a, b)
 
 
 _ARITHMETIC: dict[str, Callable[[Array, Array], Array]] = {
     "+": np.add,
     "-": np.subtract,
     "*": np.multiply,
-    "/": _quotient,
+    "/": _divide,
     # SPIR-V's OpSMod, which GLSL's % becomes: the sign of the divisor
     "%": np.mod,
     "&": np.bitwise_and,
@@ -42,19 +42,19 @@ _COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
 }
 
 
-def binary(symbol: str, kinds: tuple[DType, DType], a: Array, b: Array) -> Array:
+def apply_binary(symbol: str, kinds: tuple[DType, DType], a: Array, b: Array) -> Array:
     """Compute `a symbol b`."""
     if symbol == "*" and any(is_matrix(kind) for kind in kinds):
-        product = _matrix_product(kinds, a, b)
+        product = _multiply_matrices(kinds, a, b)
         if product is not None:
             return product
     if symbol in ("<<", ">>"):
         b = b.astype(a.dtype)
-    a, b = aligned(a, b)
+    a, b = align(a, b)
     return _ARITHMETIC[symbol](a, b)
 
 
-def _matrix_product(kinds: tuple[DType, DType], a: Array, b: Array) -> Array | None:
+def _multiply_matrices(kinds: tuple[DType, DType], a: Array, b: Array) -> Array | None:
     # a row holds columns, so what NumPy sees is the transposed matrix
     left, right = kinds
     product: Array | None = None
@@ -67,15 +67,15 @@ def _matrix_product(kinds: tuple[DType, DType], a: Array, b: Array) -> Array | N
     return product
 
 
-def unary(symbol: str, a: Array) -> Array:
+def apply_unary(symbol: str, a: Array) -> Array:
     """Compute `symbol a`."""
     if symbol == "-":
         return np.negative(a)
     return np.logical_not(a) if a.dtype.kind == "b" else np.invert(a)
 
 
-def compare(symbol: str, a: Array, b: Array) -> Array:
-    """Compare scalars; whole vectors and matrices are equal if all their components are."""
+def apply_comparison(symbol: str, a: Array, b: Array) -> Array:
+    """Compare scalars. Vectors and matrices are equal if all components are."""
     result = _COMPARISONS[symbol](a, b)
     if result.ndim == 1:
         return result

@@ -1,4 +1,4 @@
-"""Atomic operations: one invocation after another, in order, each getting the value before its own."""
+"""Atomic operations: in order of the invocations, each of which gets the previous value."""
 
 from collections.abc import Sequence
 
@@ -6,8 +6,7 @@ import numpy as np
 
 from vkdispatch.base.errors import UnsupportedError
 from vkdispatch.interpreter.memory import Place
-from vkdispatch.interpreter.values import Array, spread
-from vkdispatch.ir.location import Loc, located
+from vkdispatch.interpreter.values import Array, broadcast_rows
 
 _UFUNCS: dict[str, np.ufunc] = {
     "atomicAdd": np.add,
@@ -19,10 +18,12 @@ _UFUNCS: dict[str, np.ufunc] = {
 }
 
 
-def atomic(function: str, place: Place, operands: Sequence[Array], rows: int, loc: Loc | None) -> Array:
-    """Run an atomic for `rows` invocations and return what each found; 0 where the place does not exist."""
+def run_atomic_function(
+    function: str, place: Place, operands: Sequence[Array], rows: int, loc: Loc | None
+) -> Array:
+    """Run an atomic for `rows` invocations, and return the previous values; 0 out of bounds."""
     cells = place.cells
-    values = [place.kept(spread(operand, rows)) for operand in operands]
+    values = [place.select_rows(broadcast_rows(operand, rows)) for operand in operands]
     result = np.zeros(rows, cells.data.dtype if not values else values[0].dtype)
     if function.startswith("atomicLoad"):
         result[slice(None) if place.rows is None else place.rows] = cells.load(place.index)
@@ -73,7 +74,7 @@ def _by_turns(
     values: Sequence[Array],
     found: Array,
 ) -> None:
-    """Let the first invocation at each element go, then the second ones, and so on."""
+    """Apply the first invocation at each element, then the second ones, and so on."""
     by_turn = np.argsort(turns, kind="stable")
     bounds = np.searchsorted(turns[by_turn], np.arange(int(turns.max()) + 2))
     for start, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):

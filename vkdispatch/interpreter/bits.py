@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from vkdispatch.interpreter.values import Array, aligned, bits_of, unsigned
+from vkdispatch.interpreter.values import Array, align, as_unsigned, reinterpret
 
 Rule = Callable[..., Array]
 
 _LITTLE = "<"
-# Of every octet. NumPy counts ones by itself only since 2.0.
+# The number of ones in each byte. `np.bitwise_count` needs NumPy 2.0.
 _ONES = np.array([n.bit_count() for n in range(256)], np.uint8)
 
 
@@ -18,16 +18,16 @@ def _width(value: Array) -> int:
 
 
 def bit_count(value: Array) -> Array:
-    """Count of ones."""
+    """Return the number of one bits."""
     octets = np.ascontiguousarray(value).view(np.uint8).reshape(*value.shape, value.dtype.itemsize)
     ones: Array = _ONES[octets].sum(axis=-1, dtype=np.int32)
     return ones
 
 
 def find_msb(value: Array) -> Array:
-    """Position of the highest one, of a negative number of the highest zero; -1 where there is none."""
-    bits = unsigned(np.where(value < 0, ~value, value))
-    # smear the highest one downwards, then count
+    """Return the position of the highest one bit, or for negative numbers zero bit; -1 if there is none."""
+    bits = as_unsigned(np.where(value < 0, ~value, value))
+    # set all bits below the highest one, then count
     shift = 1
     while shift < _width(value):
         bits = bits | (bits >> bits.dtype.type(shift))
@@ -36,15 +36,15 @@ def find_msb(value: Array) -> Array:
 
 
 def find_lsb(value: Array) -> Array:
-    """Position of the lowest one; -1 where there is none."""
-    bits = unsigned(value)
+    """Return the position of the lowest one bit; -1 if there is none."""
+    bits = as_unsigned(value)
     lowest = bits & (~bits + bits.dtype.type(1))
     return np.where(bits == 0, -1, bit_count(lowest - bits.dtype.type(1))).astype(np.int32)
 
 
 def bitfield_reverse(value: Array) -> Array:
-    """Bits in the opposite order."""
-    bits = unsigned(value)
+    """Return the bits in reverse order."""
+    bits = as_unsigned(value)
     result = np.zeros_like(bits)
     one = bits.dtype.type(1)
     for _ in range(_width(value)):
@@ -60,10 +60,10 @@ def _field_mask(count: Array) -> Array:
 
 
 def bitfield_extract(value: Array, offset: Array, count: Array) -> Array:
-    """`count` bits from bit `offset` on; signed numbers extend the highest of them."""
-    value, offset, count = aligned(value, offset, count)
+    """Return `count` bits from bit `offset` on; signed numbers are sign-extended."""
+    value, offset, count = align(value, offset, count)
     mask = _field_mask(count)
-    field = np.right_shift(unsigned(value).astype(np.uint64), offset.astype(np.uint64)) & mask
+    field = np.right_shift(as_unsigned(value).astype(np.uint64), offset.astype(np.uint64)) & mask
     if value.dtype.kind == "i":
         top = (mask >> np.uint64(1)) + np.uint64(1)
         negative = (field & top != 0) & (count > 0)
@@ -73,31 +73,31 @@ def bitfield_extract(value: Array, offset: Array, count: Array) -> Array:
 
 def bitfield_insert(base: Array, insert: Array, offset: Array, count: Array) -> Array:
     """Return `base` with the lowest `count` bits of `insert` at bit `offset`."""
-    base, insert, offset, count = aligned(base, insert, offset, count)
+    base, insert, offset, count = align(base, insert, offset, count)
     mask = np.left_shift(_field_mask(count), offset.astype(np.uint64))
-    moved = np.left_shift(unsigned(insert).astype(np.uint64), offset.astype(np.uint64))
-    result = (unsigned(base).astype(np.uint64) & ~mask) | (moved & mask)
+    moved = np.left_shift(as_unsigned(insert).astype(np.uint64), offset.astype(np.uint64))
+    result = (as_unsigned(base).astype(np.uint64) & ~mask) | (moved & mask)
     return result.astype(base.dtype)
 
 
-def _cast_to(name: str) -> Rule:
+def _make_cast(name: str) -> Rule:
     target = np.dtype(name)
-    return lambda value: bits_of(value, target)
+    return lambda value: reinterpret(value, target)
 
 
-def _join(target: str) -> Rule:
-    """Rule that joins the components of a vector to one number, the first lowest."""
+def _make_joiner(target: str) -> Rule:
+    """Make the rule that joins the components of a vector to one number, the first lowest."""
     kind = np.dtype(_LITTLE + target)
     return lambda value: np.ascontiguousarray(value).view(kind)[:, 0]
 
 
-def _split(target: str, count: int) -> Rule:
-    """Rule that cuts a number into the components of a vector, the lowest first."""
+def _make_splitter(target: str, count: int) -> Rule:
+    """Make the rule that splits a number into the components of a vector, the lowest first."""
     kind = np.dtype(_LITTLE + target)
     return lambda value: np.ascontiguousarray(value).view(kind).reshape(-1, count)
 
 
-def _packed_norm(target: str, low: float, scale: float) -> Rule:
+def _make_norm_packer(target: str, low: float, scale: float) -> Rule:
     def pack(value: Array) -> Array:
         limited = np.where(value > low, value, np.float32(low))
         limited = np.where(limited < 1, limited, np.float32(1))
@@ -107,7 +107,7 @@ def _packed_norm(target: str, low: float, scale: float) -> Rule:
     return pack
 
 
-def _unpacked_norm(target: str, count: int, scale: float) -> Rule:
+def _make_norm_unpacker(target: str, count: int, scale: float) -> Rule:
     def unpack(value: Array) -> Array:
         whole = np.ascontiguousarray(value).view(np.dtype(target)).reshape(-1, count)
         result: Array = np.maximum(whole.astype(np.float32) / np.float32(scale), np.float32(-1))
@@ -131,46 +131,46 @@ RULES: dict[str, Rule] = {
     "bitfieldReverse": bitfield_reverse,
     "bitfieldExtract": bitfield_extract,
     "bitfieldInsert": bitfield_insert,
-    "floatBitsToInt": _cast_to("i4"),
-    "floatBitsToUint": _cast_to("u4"),
-    "intBitsToFloat": _cast_to("f4"),
-    "uintBitsToFloat": _cast_to("f4"),
-    "doubleBitsToInt64": _cast_to("i8"),
-    "doubleBitsToUint64": _cast_to("u8"),
-    "int64BitsToDouble": _cast_to("f8"),
-    "uint64BitsToDouble": _cast_to("f8"),
-    "float16BitsToInt16": _cast_to("i2"),
-    "float16BitsToUint16": _cast_to("u2"),
-    "halfBitsToInt16": _cast_to("i2"),
-    "halfBitsToUint16": _cast_to("u2"),
-    "int16BitsToFloat16": _cast_to("f2"),
-    "uint16BitsToFloat16": _cast_to("f2"),
-    "int16BitsToHalf": _cast_to("f2"),
-    "uint16BitsToHalf": _cast_to("f2"),
+    "floatBitsToInt": _make_cast("i4"),
+    "floatBitsToUint": _make_cast("u4"),
+    "intBitsToFloat": _make_cast("f4"),
+    "uintBitsToFloat": _make_cast("f4"),
+    "doubleBitsToInt64": _make_cast("i8"),
+    "doubleBitsToUint64": _make_cast("u8"),
+    "int64BitsToDouble": _make_cast("f8"),
+    "uint64BitsToDouble": _make_cast("f8"),
+    "float16BitsToInt16": _make_cast("i2"),
+    "float16BitsToUint16": _make_cast("u2"),
+    "halfBitsToInt16": _make_cast("i2"),
+    "halfBitsToUint16": _make_cast("u2"),
+    "int16BitsToFloat16": _make_cast("f2"),
+    "uint16BitsToFloat16": _make_cast("f2"),
+    "int16BitsToHalf": _make_cast("f2"),
+    "uint16BitsToHalf": _make_cast("f2"),
     "packHalf2x16": _pack_half,
     "unpackHalf2x16": _unpack_half,
-    "packUnorm2x16": _packed_norm("u2", 0, 65535),
-    "packSnorm2x16": _packed_norm("i2", -1, 32767),
-    "packUnorm4x8": _packed_norm("u1", 0, 255),
-    "packSnorm4x8": _packed_norm("i1", -1, 127),
-    "unpackUnorm2x16": _unpacked_norm("u2", 2, 65535),
-    "unpackSnorm2x16": _unpacked_norm("i2", 2, 32767),
-    "unpackUnorm4x8": _unpacked_norm("u1", 4, 255),
-    "unpackSnorm4x8": _unpacked_norm("i1", 4, 127),
-    "packDouble2x32": _join("f8"),
-    "unpackDouble2x32": _split("u4", 2),
-    "packUint2x32": _join("u8"),
-    "unpackUint2x32": _split("u4", 2),
-    "packInt2x32": _join("i8"),
-    "unpackInt2x32": _split("i4", 2),
-    "packFloat2x16": _join("u4"),
-    "unpackFloat2x16": _split("f2", 2),
-    "packUint2x16": _join("u4"),
-    "unpackUint2x16": _split("u2", 2),
-    "packInt2x16": _join("i4"),
-    "unpackInt2x16": _split("i2", 2),
-    "packUint4x16": _join("u8"),
-    "unpackUint4x16": _split("u2", 4),
-    "packInt4x16": _join("i8"),
-    "unpackInt4x16": _split("i2", 4),
+    "packUnorm2x16": _make_norm_packer("u2", 0, 65535),
+    "packSnorm2x16": _make_norm_packer("i2", -1, 32767),
+    "packUnorm4x8": _make_norm_packer("u1", 0, 255),
+    "packSnorm4x8": _make_norm_packer("i1", -1, 127),
+    "unpackUnorm2x16": _make_norm_unpacker("u2", 2, 65535),
+    "unpackSnorm2x16": _make_norm_unpacker("i2", 2, 32767),
+    "unpackUnorm4x8": _make_norm_unpacker("u1", 4, 255),
+    "unpackSnorm4x8": _make_norm_unpacker("i1", 4, 127),
+    "packDouble2x32": _make_joiner("f8"),
+    "unpackDouble2x32": _make_splitter("u4", 2),
+    "packUint2x32": _make_joiner("u8"),
+    "unpackUint2x32": _make_splitter("u4", 2),
+    "packInt2x32": _make_joiner("i8"),
+    "unpackInt2x32": _make_splitter("i4", 2),
+    "packFloat2x16": _make_joiner("u4"),
+    "unpackFloat2x16": _make_splitter("f2", 2),
+    "packUint2x16": _make_joiner("u4"),
+    "unpackUint2x16": _make_splitter("u2", 2),
+    "packInt2x16": _make_joiner("i4"),
+    "unpackInt2x16": _make_splitter("i2", 2),
+    "packUint4x16": _make_joiner("u8"),
+    "unpackUint4x16": _make_splitter("u2", 4),
+    "packInt4x16": _make_joiner("i8"),
+    "unpackInt4x16": _make_splitter("i2", 4),
 }

@@ -30,13 +30,30 @@ from vkdispatch.ir import (
     SharedArray,
     Storage,
 )
-from vkdispatch.ir.location import Loc, located
+from vkdispatch.codegen.location import Loc, located
+from vkdispatch.interpreter import arithmetic
+from vkdispatch.interpreter.atomics import run_atomic_function
+from vkdispatch.interpreter.functions import call_function
+from vkdispatch.interpreter.images import Texels
+from vkdispatch.interpreter.memory import Cells, Index, Place, describe_index, find_outside, signed_index
+from vkdispatch.interpreter.program import Lanes, Program
+from vkdispatch.interpreter.races import Access
+from vkdispatch.interpreter.subgroups import Subgroups, make_lane_mask, run_subgroup_function
+from vkdispatch.interpreter.values import (
+    Array,
+    Extent,
+    broadcast_rows,
+    construct,
+    host_dtype,
+    make_uniform,
+    value_shape,
+)
 
 _Error = TypeVar("_Error", bound=VkDispatchError)
 
 
 class Batch:
-    """Some workgroups that are being run together: which invocations they have, and what those hold."""
+    """Workgroups that run together: their invocations, registers and shared memory."""
 
     def __init__(self, program: Program, first_group: int, group_count: int) -> None:
         x, y, z = program.local_size
@@ -58,14 +75,14 @@ class Batch:
     def _new_shared(self, array: SharedArray) -> Cells:
         kind = host_dtype(array.dtype)
         data = np.empty((self.group_count * array.size, *value_shape(array.dtype)), kind)
-        # it starts undefined: something conspicuous shows a kernel that relies on it
+        # undefined in GLSL: a conspicuous value exposes kernels that rely on it
         data.fill(np.nan if kind.kind == "f" else np.array(0xA5A5A5A5A5A5A5A5, np.uint64).astype(kind))
         return Cells(f"shared buffer {array.name!r}", data, None, array.size)
 
     # -- which invocation this is
 
     def builtin(self, which: Builtin) -> Array:
-        """Return a built-in value for every invocation, or as one row."""
+        """Return a built-in value for each invocation, or one row for all."""
         if which not in self._builtins:
             rule = _BUILTINS.get(which.name)
             if rule is None:
@@ -75,12 +92,12 @@ class Batch:
         return self._builtins[which]
 
     def invocation(self, position: int) -> Extent:
-        """Global id of the invocation at a position of the batch."""
+        """Return the global id of the invocation at a position of the batch."""
         x, y, z = self.builtin(Builtin.GLOBAL_INVOCATION_ID)[position].tolist()
         return (x, y, z)
 
     def flat_ids(self, lanes: Lanes) -> Array:
-        """Numbers of invocations in the whole grid, as memory order has them."""
+        """Return the linear indices of invocations in the whole grid, x fastest."""
         extent = [
             size * count for size, count in zip(self.program.local_size, self.program.groups, strict=True)
         ]
@@ -107,29 +124,29 @@ class Batch:
             stack.pop()
         return known[id(root)]
 
-    def taken(self, value: Array, lanes: Lanes) -> Array:
-        """Return the rows of some invocations of a value that all have."""
+    def select_rows(self, value: Array, lanes: Lanes) -> Array:
+        """Return the rows of a value that belong to some invocations."""
         return value if lanes.whole or len(value) == 1 else value[lanes.index]
 
-    def fault(self, error: type[_Error], message: str, position: int, loc: Loc | None) -> _Error:
-        """Make the error for what an invocation did."""
+    def make_error(self, error: type[_Error], message: str, position: int, loc: Loc | None) -> _Error:
+        """Make the error for an invocation."""
         where = self.invocation(position)
         return located(error, f"{self.program.who}: {message}, in invocation {where}", loc)
 
     def check_nan(self, value: Array, what: str, index: Array | None, lanes: Lanes, loc: Loc | None) -> None:
-        """Raise FloatingPointError where a value to be stored has a NaN."""
+        """Raise FloatingPointError if a value to be stored has a NaN."""
         if not self.program.checks.nan or value.dtype.kind != "f":
             return
         bad = np.isnan(value).reshape(len(value), -1).any(axis=1)
         if bad.any():
             row = int(np.argmax(bad))
             at = "" if index is None else f" at index {int(index[row if len(index) > 1 else 0])}"
-            raise self.fault(NanError, f"NaN stored in {what}{at}", int(lanes.index[row]), loc)
+            raise self.make_error(NanError, f"NaN stored in {what}{at}", int(lanes.index[row]), loc)
 
     # -- places
 
-    def place(self, expr: Expr, lanes: Lanes, loc: Loc | None) -> Place:
-        """Find where each invocation reads or writes. Raises IndexError for an index out of range."""
+    def find_place(self, expr: Expr, lanes: Lanes, loc: Loc | None) -> Place:
+        """Return the place that each invocation accesses. Raises IndexError for an index out of range."""
         selections: list[Expr] = []
         root = expr
         while root.op in (Op.INDEX, Op.COMPONENT):
@@ -138,26 +155,26 @@ class Batch:
         for operand in place_operands(expr):
             self.evaluate(operand, lanes)
         if isinstance(root.value, RawText):
-            raise _raw(root)
+            raise _refuse_raw(root)
         if isinstance(root.value, Register):
             cells, rows, first = self.registers[id(root.value)], None, lanes.index
         else:
-            cells, first, rows = self.elements(root, lanes, loc)
-        parts: list[Array | int] = [spread(first, len(lanes)) if rows is None else first]
+            cells, first, rows = self.find_element(root, lanes, loc)
+        parts: list[Array | int] = [broadcast_rows(first, len(lanes)) if rows is None else first]
         for each in reversed(selections):
             if each.op is Op.COMPONENT:
                 parts.append("xyzw".index(str(each.value)))
                 continue
-            index = spread(self._component_index(each, lanes, loc), len(lanes))
+            index = broadcast_rows(self._component_index(each, lanes, loc), len(lanes))
             parts.append(index if rows is None else index[rows])
         return Place(cells, tuple(parts), rows, isinstance(root.value, Register))
 
-    def elements(self, expr: Expr, lanes: Lanes, loc: Loc | None) -> tuple[Cells, Array, Array | None]:
-        """Return the memory of an ELEMENT, the rows that it means, and which invocations reach one.
+    def find_element(self, expr: Expr, lanes: Lanes, loc: Loc | None) -> tuple[Cells, Array, Array | None]:
+        """Return the memory of an ELEMENT, the indices in it, and the invocations that are in range.
 
-        An index out of range raises IndexError, or is left out where the program does not check.
+        An index out of range raises IndexError, or is omitted if the program does not check bounds.
         """
-        index = self.evaluate(_before_cut(expr.args[0]), lanes)
+        index = self.evaluate(_undo_narrowing(expr.args[0]), lanes)
         if isinstance(expr.value, SharedArray):
             cells = self.shared[id(expr.value)]
         else:
@@ -167,16 +184,16 @@ class Batch:
                 cells = cells.fields[expr.value.path]
         if expr.axes and self.program.checks.bounds:
             self._check_axes(expr, cells, lanes, loc)
-        bad = outside(index, cells.size)
+        bad = find_outside(index, cells.size)
         rows: Array | None = None
         if bad is not None:
             row = int(np.argmax(bad))
             if self.program.checks.bounds:
-                shown = shown_index(index, row)
+                shown = describe_index(index, row)
                 text = f"index {shown} is out of bounds for {cells.what} of {cells.extent}"
-                raise self.fault(BoundsError, text, int(lanes.index[row]), expr.loc or loc)
-            rows = ~spread(bad, len(lanes))
-            index = spread(index, len(lanes))[rows]
+                raise self.make_error(BoundsError, text, int(lanes.index[row]), expr.loc or loc)
+            rows = ~broadcast_rows(bad, len(lanes))
+            index = broadcast_rows(index, len(lanes))[rows]
         flat = index.astype(np.int64)
         if isinstance(expr.value, SharedArray):
             group = self.group[lanes.index]
@@ -184,23 +201,23 @@ class Batch:
         return cells, flat, rows
 
     def _check_axes(self, expr: Expr, cells: Cells, lanes: Lanes, loc: Loc | None) -> None:
-        """Raise IndexError where an index lies outside its own axis."""
+        """Raise IndexError if an index is out of range for its axis."""
         indices = [self.evaluate(index, lanes) for index, _ in expr.axes]
         sizes = [int(self.evaluate(size, lanes)[0]) for _, size in expr.axes]
         for axis, (index, size) in enumerate(zip(indices, sizes, strict=True)):
-            bad = outside(index, size)
+            bad = find_outside(index, size)
             if bad is None:
                 continue
             row = int(np.argmax(bad))
             shown = ", ".join(str(signed_index(each, row)) for each in indices)
             of = f"axis {axis} of {cells.what} of shape {cells.shape or tuple(sizes)}"
             text = f"index ({shown}) is out of bounds for {of}"
-            raise self.fault(BoundsError, text, int(lanes.index[row]), expr.loc or loc)
+            raise self.make_error(BoundsError, text, int(lanes.index[row]), expr.loc or loc)
 
     def _component_index(self, expr: Expr, lanes: Lanes, loc: Loc | None) -> Array:
         base, position = expr.args
         index = self.evaluate(position, lanes)
-        bad = outside(index, base.dtype.child_count)
+        bad = find_outside(index, base.dtype.child_count)
         if bad is None:
             return index.astype(np.int64)
         if self.program.checks.bounds:
@@ -209,21 +226,21 @@ class Batch:
             chosen = f"the columns of a {kind.name}" if is_matrix(kind) else f"a {kind.name}"
             if isinstance(base.value, Register) and is_array(kind):
                 chosen = f"local array {base.value.name!r}"
-            text = f"index {shown_index(index, row)} is out of bounds for {chosen} of {count}"
-            raise self.fault(BoundsError, text, int(lanes.index[row]), expr.loc or loc)
+            text = f"index {describe_index(index, row)} is out of bounds for {chosen} of {count}"
+            raise self.make_error(BoundsError, text, int(lanes.index[row]), expr.loc or loc)
         return np.where(bad, 0, index).astype(np.int64)
 
-    def texels_inside(
+    def check_texels(
         self, texels: Texels, coordinate: Array, level: Array | None, lanes: Lanes, loc: Loc | None
     ) -> Array | None:
-        """Return which texels exist, None for all of them; coordinates and levels have a row for each lane.
+        """Return which texels exist, or None if all do. Coordinates and levels have a row for each lane.
 
-        One that does not raises IndexError where the program checks.
+        Raises IndexError for a missing texel if the program checks bounds.
         """
         sizes = texels.sizes()
         good = np.ones(len(lanes), np.bool_)
         if level is not None:
-            good = self.levels_inside(texels, level, lanes, loc)
+            good = self.check_levels(texels, level, lanes, loc)
             sizes = sizes[np.where(good, level, 0)]
         inside = np.all((coordinate >= 0) & (coordinate < sizes), axis=1)
         if self.program.checks.bounds and not inside.all():
@@ -231,22 +248,24 @@ class Batch:
             numbers = (coordinate[row], sizes[row if level is not None else 0])
             texel, size = (", ".join(map(str, part.tolist())) for part in numbers)
             text = f"texel ({texel}) is out of bounds for {texels.what} of ({size})"
-            raise self.fault(BoundsError, text, int(lanes.index[row]), loc)
+            raise self.make_error(BoundsError, text, int(lanes.index[row]), loc)
         good = good & inside
         return None if good.all() else good
 
-    def levels_inside(self, texels: Texels, level: Array, lanes: Lanes, loc: Loc | None) -> Array:
-        """Return whether an image has mip levels; one that it lacks raises IndexError in checked programs."""
+    def check_levels(self, texels: Texels, level: Array, lanes: Lanes, loc: Loc | None) -> Array:
+        """Return which mip levels exist. Raises IndexError for a missing one if the program checks bounds."""
         count = len(texels.levels)
         good: Array = (level >= 0) & (level < count)
         if self.program.checks.bounds and not good.all():
             row = int(np.argmin(good))
             text = f"mip level {level[row]} is out of bounds for {texels.what} of {count}"
-            raise self.fault(BoundsError, text, int(lanes.index[row]), loc)
+            raise self.make_error(BoundsError, text, int(lanes.index[row]), loc)
         return good
 
-    def access(self, cells: Cells, index: Index, lanes: Lanes, rows: Array | None, loc: Loc | None) -> Access:
-        """Describe who touches what, for the race detector."""
+    def describe_access(
+        self, cells: Cells, index: Index, lanes: Lanes, rows: Array | None, loc: Loc | None
+    ) -> Access:
+        """Describe an access for the race detector."""
         mine = lanes.index if rows is None else lanes.index[rows]
         index = tuple(np.broadcast_to(part, len(mine)) for part in index)
         group = self.group[mine]
@@ -254,20 +273,20 @@ class Batch:
         return Access(cells, index, number, self.first_group + group, self.epoch[group], loc)
 
     def run_atomic(self, expr: Expr, lanes: Lanes, loc: Loc | None) -> Array:
-        """Run an atomic and return what each invocation found."""
+        """Run an atomic, and return the previous values."""
         target, *operands = expr.args
-        place = self.place(target, lanes, loc)
+        place = self.find_place(target, lanes, loc)
         values = [self.evaluate(operand, lanes) for operand in operands]
-        return atomic(str(expr.value), place, values, len(lanes), expr.loc or loc)
+        return run_atomic_function(str(expr.value), place, values, len(lanes), expr.loc or loc)
 
 
-def _before_cut(index: Expr) -> Expr:
-    """Return an index of 64 bits as it was before it became one of 32, which GLSL wants."""
+def _undo_narrowing(index: Expr) -> Expr:
+    """Return a 64-bit index before its conversion to 32 bits, which GLSL needs."""
     wide = index.args[0] if index.op is Op.CONSTRUCT else index
     return wide if wide.dtype in (int64, uint64) else index
 
 
-def _unflattened(flat: Array, extent: Extent) -> Array:
+def _unflatten(flat: Array, extent: Extent) -> Array:
     x, y, _ = extent
     return np.stack([flat % x, flat // x % y, flat // (x * y)], axis=1).astype(np.uint32)
 
@@ -281,15 +300,15 @@ def _lane(batch: Batch) -> Array:
     return batch.position % batch.program.subgroup_size
 
 
-def _mask(rule: Callable[[Array, Array], Array]) -> Callable[[Batch], Array]:
-    return lambda batch: lane_mask(_lane(batch), batch.program.subgroup_size, rule)
+def _make_mask_rule(rule: Callable[[Array, Array], Array]) -> Callable[[Batch], Array]:
+    return lambda batch: make_lane_mask(_lane(batch), batch.program.subgroup_size, rule)
 
 
 # By the names of `Builtin`.
 _BUILTINS: dict[str, Callable[[Batch], Array]] = {
     "LOCAL_INVOCATION_INDEX": lambda batch: batch.position.astype(np.uint32),
-    "LOCAL_INVOCATION_ID": lambda batch: _unflattened(batch.position, batch.program.local_size),
-    "WORKGROUP_ID": lambda batch: _unflattened(batch.first_group + batch.group, batch.program.groups),
+    "LOCAL_INVOCATION_ID": lambda batch: _unflatten(batch.position, batch.program.local_size),
+    "WORKGROUP_ID": lambda batch: _unflatten(batch.first_group + batch.group, batch.program.groups),
     "GLOBAL_INVOCATION_ID": _global_id,
     "WORKGROUP_SIZE": lambda batch: np.array([batch.program.local_size], np.uint32),
     "NUM_WORKGROUPS": lambda batch: np.array([batch.program.groups], np.uint32),
@@ -297,27 +316,27 @@ _BUILTINS: dict[str, Callable[[Batch], Array]] = {
     "SUBGROUP_ID": lambda batch: (batch.position // batch.program.subgroup_size).astype(np.uint32),
     "SUBGROUP_SIZE": lambda batch: np.array([batch.program.subgroup_size], np.uint32),
     "SUBGROUP_INVOCATION_ID": lambda batch: _lane(batch).astype(np.uint32),
-    "SUBGROUP_EQ_MASK": _mask(np.equal),
-    "SUBGROUP_GE_MASK": _mask(np.greater_equal),
-    "SUBGROUP_GT_MASK": _mask(np.greater),
-    "SUBGROUP_LE_MASK": _mask(np.less_equal),
-    "SUBGROUP_LT_MASK": _mask(np.less),
+    "SUBGROUP_EQ_MASK": _make_mask_rule(np.equal),
+    "SUBGROUP_GE_MASK": _make_mask_rule(np.greater_equal),
+    "SUBGROUP_GT_MASK": _make_mask_rule(np.greater),
+    "SUBGROUP_LE_MASK": _make_mask_rule(np.less_equal),
+    "SUBGROUP_LT_MASK": _make_mask_rule(np.less),
 }
 
 
-def _raw(expr: Expr) -> UnsupportedError:
+def _refuse_raw(expr: Expr) -> UnsupportedError:
     return located(UnsupportedError, "interpret: GLSL given as text runs on a device only", expr.loc)
 
 
-# ---- one rule for each kind of expression --------------------------------------------------------
+# ---- rules of the kinds of expressions --------------------------------------------------------
 
 
-def _args(expr: Expr, lanes: Lanes) -> list[Array]:
+def _list_operands(expr: Expr, lanes: Lanes) -> list[Array]:
     return [lanes.known[id(arg)] for arg in expr.args]
 
 
 def _literal(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
-    return uniform(expr.value, expr.dtype)
+    return make_uniform(expr.value, expr.dtype)
 
 
 def _argument(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
@@ -327,23 +346,19 @@ def _argument(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
 
 def _builtin(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
     assert isinstance(expr.value, Builtin)
-    return batch.taken(batch.builtin(expr.value), lanes)
+    return batch.select_rows(batch.builtin(expr.value), lanes)
 
 
 def _register(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
-    return batch.taken(batch.registers[id(expr.value)].data, lanes)
+    return batch.select_rows(batch.registers[id(expr.value)].data, lanes)
 
 
 def _element(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
-    cells, index, rows = batch.elements(expr, lanes, None)
+    cells, index, rows = batch.find_element(expr, lanes, None)
     if batch.program.races is not None:
-        batch.program.races.read(batch.access(cells, (index,), lanes, rows, expr.loc))
+        batch.program.races.read(batch.describe_access(cells, (index,), lanes, rows, expr.loc))
     found = cells.load((index,))
-    if rows is None:
-        return found
-    value = np.zeros((len(lanes), *found.shape[1:]), found.dtype)
-    value[rows] = found
-    return value
+    return _fill_rows(found, rows, len(lanes))
 
 
 def _index(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
@@ -364,27 +379,27 @@ def _swizzle(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
 
 
 def _unary(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
-    return arithmetic.unary(str(expr.value), *_args(expr, lanes))
+    return arithmetic.apply_unary(str(expr.value), *_list_operands(expr, lanes))
 
 
 def _binary(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
     left, right = expr.args
-    return arithmetic.binary(str(expr.value), (left.dtype, right.dtype), *_args(expr, lanes))
+    return arithmetic.apply_binary(str(expr.value), (left.dtype, right.dtype), *_list_operands(expr, lanes))
 
 
 def _compare(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
-    return arithmetic.compare(str(expr.value), *_args(expr, lanes))
+    return arithmetic.apply_comparison(str(expr.value), *_list_operands(expr, lanes))
 
 
 def _logical(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
     both = expr.value == "&&"
     if id(expr) not in batch.program.lazy:
         rule = np.logical_and if both else np.logical_or
-        result, *rest = _args(expr, lanes)
+        result, *rest = _list_operands(expr, lanes)
         for each in rest:
             result = rule(result, each)
         return result
-    result = spread(lanes.known[id(expr.args[0])], len(lanes)).copy()
+    result = broadcast_rows(lanes.known[id(expr.args[0])], len(lanes)).copy()
     for arg in expr.args[1:]:
         open_ = np.flatnonzero(result if both else ~result)
         if not len(open_):
@@ -397,11 +412,11 @@ def _logical(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
 def _select(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
     truth = lanes.known[id(expr.args[0])]
     if id(expr) not in batch.program.lazy:
-        _, chosen, other = _args(expr, lanes)
+        _, chosen, other = _list_operands(expr, lanes)
         return np.where(truth.reshape(len(truth), *(1,) * len(value_shape(expr.dtype))), chosen, other)
     result = np.empty((len(lanes), *value_shape(expr.dtype)), host_dtype(expr.dtype))
     for wanted, arg in ((True, expr.args[1]), (False, expr.args[2])):
-        rows = np.flatnonzero(spread(truth, len(lanes)) == wanted)
+        rows = np.flatnonzero(broadcast_rows(truth, len(lanes)) == wanted)
         if len(rows):
             some = lanes if len(rows) == len(lanes) else Lanes(lanes.index[rows], False)
             result[rows] = batch.evaluate(arg, some)
@@ -410,70 +425,77 @@ def _select(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
 
 def _length(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
     if isinstance(expr.value, SharedArray):
-        return uniform(expr.value.size, expr.dtype)
+        return make_uniform(expr.value.size, expr.dtype)
     assert isinstance(expr.value, Storage)
-    return uniform(batch.program.buffers[expr.value.index].size, expr.dtype)
+    return make_uniform(batch.program.buffers[expr.value.index].size, expr.dtype)
 
 
 def _call(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
-    return call(str(expr.value), expr.dtype, _args(expr, lanes), expr.loc)
+    return call_function(str(expr.value), expr.dtype, _list_operands(expr, lanes), expr.loc)
 
 
 def _subgroup(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
     size = batch.program.subgroup_size
     count = batch.group_count * batch.subgroups_per_group
     groups = Subgroups(size, batch._slot[lanes.index], count)
-    return subgroup(str(expr.value), groups, _args(expr, lanes), expr.loc)
+    return run_subgroup_function(str(expr.value), groups, _list_operands(expr, lanes), expr.loc)
 
 
 def _construct(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
-    return construct(expr.dtype, [arg.dtype for arg in expr.args], _args(expr, lanes))
+    return construct(expr.dtype, [arg.dtype for arg in expr.args], _list_operands(expr, lanes))
 
 
-def _texels(batch: Batch, expr: Expr) -> Texels:
+def _fill_rows(found: Array, rows: Array | None, count: int) -> Array:
+    """Return what some invocations found, with 0 for the others; `rows` is None if all found something."""
+    if rows is None:
+        return found
+    value = np.zeros((count, *found.shape[1:]), found.dtype)
+    value[rows] = found
+    return value
+
+
+def _find_texels(batch: Batch, expr: Expr) -> Texels:
     assert isinstance(expr.value, ImageBinding)
     return batch.program.images[expr.value.index]
 
 
-def _row_of_coordinates(value: Array) -> Array:
+def add_axis(value: Array) -> Array:
+    """Return coordinates with an axis for their components, which one-dimensional images lack."""
     return value[:, None] if value.ndim == 1 else value
 
 
 def _sample(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
-    coordinate, lod = _args(expr, lanes)
+    coordinate, lod = _list_operands(expr, lanes)
     rows = max(len(coordinate), len(lod))
-    return _texels(batch, expr).sample(_row_of_coordinates(spread(coordinate, rows)), spread(lod, rows))
+    coordinate = add_axis(broadcast_rows(coordinate, rows))
+    return _find_texels(batch, expr).sample(coordinate, broadcast_rows(lod, rows))
 
 
 def _image_load(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
-    texels = _texels(batch, expr)
-    coordinate, *levels = (spread(arg, len(lanes)) for arg in _args(expr, lanes))
-    coordinate = _row_of_coordinates(coordinate)
+    texels = _find_texels(batch, expr)
+    coordinate, *levels = (broadcast_rows(arg, len(lanes)) for arg in _list_operands(expr, lanes))
+    coordinate = add_axis(coordinate)
     level = levels[0] if levels else None
-    rows = batch.texels_inside(texels, coordinate, level, lanes, expr.loc)
+    rows = batch.check_texels(texels, coordinate, level, lanes, expr.loc)
     reached = slice(None) if rows is None else rows
     found: Array
     if texels.cells is None:
         assert level is not None
         found = texels.load(coordinate[reached], level[reached])
     else:
-        place = (texels.flat(coordinate[reached]),)
+        place = (texels.flatten_coordinates(coordinate[reached]),)
         if batch.program.races is not None:
-            batch.program.races.read(batch.access(texels.cells, place, lanes, rows, expr.loc))
+            batch.program.races.read(batch.describe_access(texels.cells, place, lanes, rows, expr.loc))
         found = texels.cells.load(place)
-    if rows is None:
-        return found
-    value = np.zeros((len(lanes), *found.shape[1:]), found.dtype)
-    value[rows] = found
-    return value
+    return _fill_rows(found, rows, len(lanes))
 
 
 def _image_size(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
-    texels = _texels(batch, expr)
+    texels = _find_texels(batch, expr)
     sizes = texels.sizes()
     if expr.args:
-        (level,) = _args(expr, lanes)
-        good = batch.levels_inside(texels, spread(level, len(lanes)), lanes, expr.loc)[: len(level)]
+        (level,) = _list_operands(expr, lanes)
+        good = batch.check_levels(texels, broadcast_rows(level, len(lanes)), lanes, expr.loc)[: len(level)]
         sizes = np.where(good[:, None], sizes[np.where(good, level, 0)], 0)
     else:
         sizes = sizes[:1]
@@ -481,15 +503,15 @@ def _image_size(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
 
 
 def _raw_value(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
-    raise _raw(expr)
+    raise _refuse_raw(expr)
 
 
-def _misplaced(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
+def _refuse_unknown(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
     raise located(UnsupportedError, f"interpret: {expr.op.name} is not known here", expr.loc)
 
 
 _RULES: dict[Op, Callable[[Batch, Expr, Lanes], Array]] = {
-    **dict.fromkeys(Op, _misplaced),
+    **dict.fromkeys(Op, _refuse_unknown),
     Op.LITERAL: _literal,
     Op.ARGUMENT: _argument,
     Op.BUILTIN: _builtin,

@@ -1,4 +1,4 @@
-"""Runs a kernel: statements in program order, all active invocations of some workgroups in step."""
+"""Execution of kernels: statements in program order, all active invocations of a batch in lockstep."""
 
 from __future__ import annotations
 
@@ -54,24 +54,32 @@ from vkdispatch.ir import (
     Switch,
     While,
 )
-from vkdispatch.ir.location import located
+from vkdispatch.codegen.location import located
+from vkdispatch.interpreter import arithmetic
+from vkdispatch.interpreter.evaluation import Batch, add_axis
+from vkdispatch.interpreter.images import Texels
+from vkdispatch.interpreter.memory import Cells
+from vkdispatch.interpreter.printing import format_values
+from vkdispatch.interpreter.program import NOBODY, Checks, Lanes, Program, find_lazy_choices
+from vkdispatch.interpreter.races import RaceDetector
+from vkdispatch.interpreter.values import Array, Extent, broadcast_rows, host_dtype, value_shape
 
-# Invocations that run in step: enough to make NumPy's calls pay, few enough for the caches.
+# Invocations of a batch: many enough to amortize NumPy calls, few enough to fit in caches.
 _BATCH = 1 << 16
 _BARRIERS = frozenset(("barrier", "controlBarrier"))
 
 
 @dataclass(slots=True)
 class _Loop:
-    """The invocations that left a loop, and those that wait for its next round."""
+    """The invocations that have left a loop, and those that wait for its next round."""
 
     left: list[Lanes] = field(default_factory=list)
     waiting: list[Lanes] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class _Printed:
-    """Texts with what sorts them: the invocation, then the order in which it printed them."""
+class _Output:
+    """Printed texts with their sort keys: the invocation, then the order of printing."""
 
     entries: list[tuple[int, int, str]] = field(default_factory=list)
 
@@ -91,7 +99,7 @@ def run_kernel(
     groups: Extent,
     local_size: Extent,
     subgroup_size: int = 32,
-    checks: Checked | None = None,
+    checks: Checks | None = None,
     races: bool = False,
 ) -> None:
     """Run a kernel over a grid, writing to the buffers in place.
@@ -99,34 +107,34 @@ def run_kernel(
     Parameters
     ----------
     who
-        How messages call the kernel.
+        The name of the kernel in messages.
     kernel
-        What to run.
+        The kernel.
     arguments
-        The members of the argument block by name, each an array of one row.
+        The members of the argument block by name, each as an array of one row.
     buffers
-        Memory by the position of the resource.
+        Memory by the index of the resource.
     images
-        Images likewise.
+        Images by the index of the resource.
     groups, local_size
-        Workgroups of the grid, and invocations of a workgroup, along each axis.
+        The number of workgroups, and of invocations in a workgroup, along each axis.
     subgroup_size
-        Invocations of a subgroup, a power of two up to 128.
+        Invocations in a subgroup, a power of two up to 128.
     checks
-        What is an error; None for indices out of range.
+        The checks to make. None: bounds of indices and asserts.
     races
-        Whether unordered accesses to one element are an error.
+        Whether unordered accesses to an element are errors.
 
     Raises
     ------
     IndexError
-        An index lies outside its buffer, shared array, image, vector or matrix.
+        An index is out of range for its buffer, shared array, image, vector or matrix.
     FloatingPointError
         A NaN was stored.
     RuntimeError
-        A barrier is reached by some invocations of a workgroup only; a loop took too many rounds; or a race.
+        Some invocations of a workgroup miss a barrier, a loop takes too many rounds, or there is a race.
     NotImplementedError
-        The kernel has GLSL given as text.
+        The kernel contains raw GLSL, or something else that is not supported.
     """
     if subgroup_size < 1 or subgroup_size > 128 or subgroup_size & (subgroup_size - 1):
         raise ArgumentValueError(f"subgroup_size: expected a power of two up to 128, got {subgroup_size!r}")
@@ -139,13 +147,13 @@ def run_kernel(
         groups,
         local_size,
         subgroup_size,
-        checks or Checked(),
+        checks or Checks(),
         RaceDetector(who, groups, local_size) if races else None,
-        lazy_choices(kernel),
+        find_lazy_choices(kernel),
     )
     total = math.prod(groups)
     at_once = max(1, _BATCH // math.prod(local_size))
-    output = _Printed()
+    output = _Output()
     with np.errstate(all="ignore"):
         try:
             for first in range(0, total, at_once):
@@ -155,9 +163,9 @@ def run_kernel(
 
 
 class _Runner:
-    """Runs all statements for one batch of workgroups."""
+    """Runs the statements for one batch of workgroups."""
 
-    def __init__(self, batch: Batch, output: _Printed) -> None:
+    def __init__(self, batch: Batch, output: _Output) -> None:
         self.batch = batch
         self.output = output
         self.loops: list[_Loop] = []
@@ -170,23 +178,23 @@ class _Runner:
             extent = batch.program.arguments[limit.name]
             inside = np.all(batch.builtin(Builtin.GLOBAL_INVOCATION_ID) < extent, axis=1)
             everyone, _ = everyone.split(inside)
-        # invocations beyond the execution size have ended and hold up no barrier
+        # invocations beyond the execution size have ended, and barriers do not wait for them
         self.present = np.bincount(batch.group[everyone.index], minlength=batch.group_count)
-        self.block(batch.program.kernel.body, everyone)
+        self.run_block(batch.program.kernel.body, everyone)
         if batch.program.races is not None:
             for cells in batch.shared.values():
                 batch.program.races.forget(cells)
 
-    def value(self, expr: Expr, lanes: Lanes) -> Array:
+    def evaluate(self, expr: Expr, lanes: Lanes) -> Array:
         return self.batch.evaluate(expr, lanes)
 
-    def block(self, block: Block, lanes: Lanes) -> Lanes:
-        """Run a block and return the invocations that get to its end."""
+    def run_block(self, block: Block, lanes: Lanes) -> Lanes:
+        """Run a block, and return the invocations that reach its end."""
         for statement in block:
             if not len(lanes):
                 break
             lanes.known.clear()
-            lanes = _RUNNERS.get(type(statement), _Runner.unknown)(self, statement, lanes)
+            lanes = _RUNNERS.get(type(statement), _Runner.refuse_unknown)(self, statement, lanes)
         lanes.known.clear()
         return lanes
 
@@ -194,14 +202,14 @@ class _Runner:
 
     def declare(self, statement: Declare, lanes: Lanes) -> Lanes:
         if is_cooperative(statement.register.dtype):
-            return self.matrix(statement, lanes)
+            return self.refuse_matrix(statement, lanes)
         if statement.value.op is Op.ATOMIC:
             value = self.batch.run_atomic(statement.value, lanes, statement.loc)
         else:
-            value = self.value(statement.value, lanes)
+            value = self.evaluate(statement.value, lanes)
         register = self.new_register(statement.register)
         self.batch.check_nan(value, register.what, None, lanes, statement.loc)
-        register.data[_rows(lanes)] = value
+        register.data[_select_lanes(lanes)] = value
         return lanes
 
     def new_register(self, register: Register) -> Cells:
@@ -213,21 +221,21 @@ class _Runner:
 
     def store(self, statement: Store, lanes: Lanes) -> Lanes:
         loc = statement.loc
-        value = self.value(statement.value, lanes)
-        place = self.batch.place(statement.place, lanes, loc)
+        value = self.evaluate(statement.value, lanes)
+        place = self.batch.find_place(statement.place, lanes, loc)
         races = self.batch.program.races
         access = (
             None
             if races is None or place.owned
-            else self.batch.access(place.cells, place.index, lanes, place.rows, loc)
+            else self.batch.describe_access(place.cells, place.index, lanes, place.rows, loc)
         )
         if statement.operator is not None:
             if access is not None and races is not None:
                 races.read(access)
             kinds = (statement.place.dtype, statement.value.dtype)
-            value = arithmetic.binary(statement.operator, kinds, place.load(), place.kept(value))
+            value = arithmetic.apply_binary(statement.operator, kinds, place.load(), place.select_rows(value))
         else:
-            value = place.kept(value)
+            value = place.select_rows(value)
         if self.batch.program.checks.nan:
             reaching = lanes if place.rows is None else Lanes(lanes.index[place.rows], False)
             element = None if place.owned else place.index[0] % place.cells.size
@@ -239,25 +247,24 @@ class _Runner:
 
     def image_store(self, statement: ImageStore, lanes: Lanes) -> Lanes:
         loc, batch = statement.loc, self.batch
-        coordinate = spread(self.value(statement.coordinate, lanes), len(lanes))
-        coordinate = coordinate[:, None] if coordinate.ndim == 1 else coordinate
-        value = self.value(statement.value, lanes)
+        coordinate = add_axis(broadcast_rows(self.evaluate(statement.coordinate, lanes), len(lanes)))
+        value = self.evaluate(statement.value, lanes)
         texels = batch.program.images[statement.image.index]
         assert texels.cells is not None
-        rows = batch.texels_inside(texels, coordinate, None, lanes, loc)
+        rows = batch.check_texels(texels, coordinate, None, lanes, loc)
         if rows is not None:
-            coordinate, value = coordinate[rows], spread(value, len(lanes))[rows]
+            coordinate, value = coordinate[rows], broadcast_rows(value, len(lanes))[rows]
             lanes_there = Lanes(lanes.index[rows], False)
         else:
             lanes_there = lanes
         batch.check_nan(value, texels.what, None, lanes_there, loc)
-        place = (texels.flat(coordinate),)
+        place = (texels.flatten_coordinates(coordinate),)
         if batch.program.races is not None:
-            batch.program.races.write(batch.access(texels.cells, place, lanes, rows, loc), value)
+            batch.program.races.write(batch.describe_access(texels.cells, place, lanes, rows, loc), value)
         texels.cells.store(place, value)
         return lanes
 
-    def effect(self, statement: Effect, lanes: Lanes) -> Lanes:
+    def run_effect(self, statement: Effect, lanes: Lanes) -> Lanes:
         batch = self.batch
         arrived = np.bincount(batch.group[lanes.index], minlength=batch.group_count)
         if statement.function in _BARRIERS:
@@ -278,79 +285,72 @@ class _Runner:
     def print(self, statement: Print, lanes: Lanes) -> Lanes:
         if self.batch.program.kernel.flags & ShaderFlags.NO_PRINTF:
             return lanes
-        values = [self.value(arg, lanes) for arg in statement.args]
-        texts = printed(statement, values, len(lanes))
+        values = [self.evaluate(arg, lanes) for arg in statement.args]
+        texts = format_values(statement, values, len(lanes))
         start = len(self.output.entries)
         numbers = self.batch.flat_ids(lanes).tolist()
         self.output.entries += [(number, start, text) for number, text in zip(numbers, texts, strict=True)]
         return lanes
 
-    def asserted(self, statement: Assert, lanes: Lanes) -> Lanes:
+    def check_assert(self, statement: Assert, lanes: Lanes) -> Lanes:
         if not self.batch.program.checks.asserts:
             return lanes
-        self.block(statement.body, lanes)
+        self.run_block(statement.body, lanes)
         lanes.known.clear()
-        holds = self.value(statement.condition, lanes)
+        holds = self.evaluate(statement.condition, lanes)
         if not holds.all():
             said = f": {statement.message}" if statement.message else ""
             first = int(lanes.index[int(np.argmin(np.broadcast_to(holds, len(lanes))))])
-            raise self.batch.fault(KernelAssertionError, f"assertion failed{said}", first, statement.loc)
+            raise self.batch.make_error(KernelAssertionError, f"assertion failed{said}", first, statement.loc)
         return lanes
 
-    def nothing(self, statement: Statement, lanes: Lanes) -> Lanes:
+    def skip(self, statement: Statement, lanes: Lanes) -> Lanes:
         return lanes
 
-    def unknown(self, statement: Statement, lanes: Lanes) -> Lanes:
-        what = type(statement).__name__
-        raise located(
-            UnsupportedError, f"{self.batch.program.who}: interpret: {what} is not known here", statement.loc
-        )
+    def refuse_unknown(self, statement: Statement, lanes: Lanes) -> Lanes:
+        raise self.make_refusal(statement, f"{type(statement).__name__} is not known here")
 
-    def raw(self, statement: RawStatement, lanes: Lanes) -> Lanes:
-        raise located(
-            UnsupportedError,
-            f"{self.batch.program.who}: interpret: GLSL given as text runs on a device only",
-            statement.loc,
-        )
+    def refuse_raw(self, statement: RawStatement, lanes: Lanes) -> Lanes:
+        raise self.make_refusal(statement, "GLSL given as text runs on a device only")
 
-    def matrix(self, statement: MatrixLoad | MatrixStore | Declare, lanes: Lanes) -> Lanes:
-        raise located(
-            UnsupportedError,
-            f"{self.batch.program.who}: interpret: cooperative matrices live on a device only",
-            statement.loc,
-        )
+    def refuse_matrix(self, statement: MatrixLoad | MatrixStore | Declare, lanes: Lanes) -> Lanes:
+        raise self.make_refusal(statement, "cooperative matrices live on a device only")
+
+    def make_refusal(self, statement: Statement, reason: str) -> UnsupportedError:
+        who = self.batch.program.who
+        return located(UnsupportedError, f"{who}: interpret: {reason}", statement.loc)
 
     # -- control flow
 
-    def scope(self, statement: Scope, lanes: Lanes) -> Lanes:
-        return self.block(statement.body, lanes)
+    def run_scope(self, statement: Scope, lanes: Lanes) -> Lanes:
+        return self.run_block(statement.body, lanes)
 
-    def branch(self, statement: If, lanes: Lanes) -> Lanes:
+    def run_if(self, statement: If, lanes: Lanes) -> Lanes:
         ends: list[Lanes] = []
         rest = lanes
         for condition, body in statement.branches:
             if not len(rest):
                 break
             rest.known.clear()
-            truth = spread(self.value(condition, rest), len(rest))
+            truth = broadcast_rows(self.evaluate(condition, rest), len(rest))
             chosen, rest = rest.split(truth)
-            ends.append(self.block(body, chosen))
+            ends.append(self.run_block(body, chosen))
         if statement.orelse is not None:
-            rest = self.block(statement.orelse, rest)
-        return _merged([*ends, rest], lanes)
+            rest = self.run_block(statement.orelse, rest)
+        return _merge_lanes([*ends, rest], lanes)
 
-    def switch(self, statement: Switch, lanes: Lanes) -> Lanes:
-        value = spread(self.value(statement.value, lanes), len(lanes))
+    def run_switch(self, statement: Switch, lanes: Lanes) -> Lanes:
+        value = broadcast_rows(self.evaluate(statement.value, lanes), len(lanes))
         ends: list[Lanes] = []
         rest = lanes
         for numbers, body in statement.cases:
             truth = np.isin(value, np.array(numbers, np.int64).astype(value.dtype))
             chosen, rest = rest.split(np.asarray(truth))
             value = value[~truth]
-            ends.append(self.block(body, chosen))
+            ends.append(self.run_block(body, chosen))
         if statement.default is not None:
-            rest = self.block(statement.default, rest)
-        return _merged([*ends, rest], lanes)
+            rest = self.run_block(statement.default, rest)
+        return _merge_lanes([*ends, rest], lanes)
 
     def while_loop(self, statement: While, lanes: Lanes) -> Lanes:
         loop = _Loop()
@@ -358,22 +358,22 @@ class _Runner:
         running, most, rounds = lanes, self.batch.program.checks.rounds, 0
         while len(running):
             running.known.clear()
-            truth = spread(self.value(statement.condition, running), len(running))
+            truth = broadcast_rows(self.evaluate(statement.condition, running), len(running))
             running, done = running.split(truth)
             loop.left.append(done)
             if rounds == most and len(running):
                 text = f'a while loop took more than {most} rounds; check="loops=<rounds>" allows more'
-                raise self.batch.fault(LoopLimitError, text, int(running.index[0]), statement.loc)
+                raise self.batch.make_error(LoopLimitError, text, int(running.index[0]), statement.loc)
             rounds += 1
             before = running
-            running = _merged([self.block(statement.body, running), *loop.waiting], before)
+            running = _merge_lanes([self.run_block(statement.body, running), *loop.waiting], before)
             loop.waiting.clear()
         self.loops.pop()
-        return _merged(loop.left, lanes)
+        return _merge_lanes(loop.left, lanes)
 
     def for_loop(self, statement: For, lanes: Lanes) -> Lanes:
         start, stop, step = (
-            spread(self.value(bound, lanes), len(lanes)).astype(np.int64)
+            broadcast_rows(self.evaluate(bound, lanes), len(lanes)).astype(np.int64)
             for bound in (statement.start, statement.stop, statement.step)
         )
         safe = np.where(step == 0, 1, step)
@@ -392,11 +392,11 @@ class _Runner:
             own = of_lane[running.index]
             counter[running.index] = (start[own] + done_rounds * step[own]).astype(counter.dtype)
             before = running
-            running = _merged([self.block(statement.body, running), *loop.waiting], before)
+            running = _merge_lanes([self.run_block(statement.body, running), *loop.waiting], before)
             loop.waiting.clear()
             done_rounds += 1
         self.loops.pop()
-        return _merged(loop.left, lanes)
+        return _merge_lanes(loop.left, lanes)
 
     def leave(self, statement: Break, lanes: Lanes) -> Lanes:
         self.loops[-1].left.append(lanes)
@@ -406,16 +406,16 @@ class _Runner:
         self.loops[-1].waiting.append(lanes)
         return NOBODY
 
-    def end(self, statement: Return, lanes: Lanes) -> Lanes:
+    def return_(self, statement: Return, lanes: Lanes) -> Lanes:
         return NOBODY
 
 
-def _rows(lanes: Lanes) -> Any:
+def _select_lanes(lanes: Lanes) -> Any:
     return slice(None) if lanes.whole else lanes.index
 
 
-def _merged(parts: list[Lanes], before: Lanes) -> Lanes:
-    """Join invocations that went different ways; `before` are all of those there may be."""
+def _merge_lanes(parts: list[Lanes], before: Lanes) -> Lanes:
+    """Merge invocations that took different paths; `before` are the invocations before they diverged."""
     parts = [part for part in parts if len(part)]
     if sum(len(part) for part in parts) == len(before):
         return before
@@ -430,19 +430,19 @@ _RUNNERS: dict[type[Any], Callable[[_Runner, Any, Lanes], Lanes]] = {
     Declare: _Runner.declare,
     Store: _Runner.store,
     ImageStore: _Runner.image_store,
-    MatrixLoad: _Runner.matrix,
-    MatrixStore: _Runner.matrix,
-    If: _Runner.branch,
+    MatrixLoad: _Runner.refuse_matrix,
+    MatrixStore: _Runner.refuse_matrix,
+    If: _Runner.run_if,
     While: _Runner.while_loop,
     For: _Runner.for_loop,
-    Switch: _Runner.switch,
+    Switch: _Runner.run_switch,
     Break: _Runner.leave,
     Continue: _Runner.next_round,
-    Scope: _Runner.scope,
-    Effect: _Runner.effect,
+    Scope: _Runner.run_scope,
+    Effect: _Runner.run_effect,
     Print: _Runner.print,
-    Assert: _Runner.asserted,
-    Return: _Runner.end,
-    Comment: _Runner.nothing,
-    RawStatement: _Runner.raw,
+    Assert: _Runner.check_assert,
+    Return: _Runner.return_,
+    Comment: _Runner.skip,
+    RawStatement: _Runner.refuse_raw,
 }

@@ -1,4 +1,4 @@
-"""GLSL's functions without effects, on NumPy rows, each in the precision of its operands."""
+"""GLSL functions without side effects on NumPy rows, in the precision of their operands."""
 
 from collections.abc import Callable, Sequence
 
@@ -7,50 +7,46 @@ import numpy as np
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import UnsupportedError
 from vkdispatch.interpreter import bits, mathematics
-from vkdispatch.interpreter.values import Array, aligned, converted, host_dtype
-from vkdispatch.ir.location import Loc, located
+from vkdispatch.interpreter.values import Array, align, convert, host_dtype
 
 Rule = Callable[..., Array]
 
 
-def call(name: str, kind: DType, args: Sequence[Array], loc: Loc | None) -> Array:
-    """Call a GLSL function whose result is of type `kind`.
-
-    Raises UnsupportedError for one that is not known here.
-    """
+def call_function(name: str, kind: DType, args: Sequence[Array], loc: Loc | None) -> Array:
+    """Call a GLSL function whose result has type `kind`. Raises UnsupportedError for unknown functions."""
     rule = _RULES.get(name)
     if rule is None:
         raise located(UnsupportedError, f"interpret: the GLSL function {name} is not known here", loc)
-    return converted(rule(*args), host_dtype(kind))
+    return convert(rule(*args), host_dtype(kind))
 
 
 # ---- component by component ----------------------------------------------------------------------
 
 
-def _by_component(rule: Rule) -> Rule:
-    return lambda *args: rule(*aligned(*args))
+def _align_operands(rule: Rule) -> Rule:
+    return lambda *args: rule(*align(*args))
 
 
-def _in_own_precision(rule: Rule) -> Rule:
-    """Keep the type of the first operand, where constants would widen it."""
+def _keep_first_type(rule: Rule) -> Rule:
+    """Convert the result to the type of the first operand, which constants may widen."""
 
     def apply(*args: Array) -> Array:
-        args = aligned(*args)
+        args = align(*args)
         return rule(*args).astype(args[0].dtype, copy=False)
 
     return apply
 
 
-def _smaller(a: Array, b: Array) -> Array:
+def _min(a: Array, b: Array) -> Array:
     return np.where(b < a, b, a)
 
 
-def _larger(a: Array, b: Array) -> Array:
+def _max(a: Array, b: Array) -> Array:
     return np.where(a < b, b, a)
 
 
 def _clamp(value: Array, low: Array, high: Array) -> Array:
-    return _smaller(_larger(value, low), high)
+    return _min(_max(value, low), high)
 
 
 def _mix(a: Array, b: Array, at: Array) -> Array:
@@ -66,22 +62,22 @@ def _smoothstep(low: Array, high: Array, value: Array) -> Array:
     return result
 
 
-def _fused(a: Array, b: Array, c: Array) -> Array:
+def _fma(a: Array, b: Array, c: Array) -> Array:
     wide = np.float32 if a.dtype == np.float16 else np.float64
     return (a.astype(wide) * b + c).astype(a.dtype)
 
 
 def _umul_high(a: Array, b: Array) -> Array:
-    a, b = aligned(a, b)
+    a, b = align(a, b)
     return (a.astype(np.uint64) * b >> np.uint64(32)).astype(np.uint32)
 
 
-def _of_halves(rule: Rule) -> Rule:
-    return lambda a, b: _by_component(rule)(a.astype(np.float16), b.astype(np.float16))
+def _convert_to_half(rule: Rule) -> Rule:
+    return lambda a, b: _align_operands(rule)(a.astype(np.float16), b.astype(np.float16))
 
 
 def _atan(y: Array, x: Array | None = None) -> Array:
-    return np.arctan(y) if x is None else np.arctan2(*aligned(y, x))
+    return np.arctan(y) if x is None else np.arctan2(*align(y, x))
 
 
 # ---- geometry ------------------------------------------------------------------------------------
@@ -101,32 +97,32 @@ def _cross(a: Array, b: Array) -> Array:
     return result
 
 
-def _row(value: Array, beside: Array) -> Array:
+def _add_axes(value: Array, beside: Array) -> Array:
     return value.reshape(value.shape + (1,) * (beside.ndim - value.ndim))
 
 
 def _normalize(value: Array) -> Array:
-    return value / _row(_length(value), value)
+    return value / _add_axes(_length(value), value)
 
 
 def _faceforward(value: Array, incident: Array, reference: Array) -> Array:
-    return np.where(_row(_dot(reference, incident), value) < 0, value, -value)
+    return np.where(_add_axes(_dot(reference, incident), value) < 0, value, -value)
 
 
 def _reflect(incident: Array, normal: Array) -> Array:
-    result: Array = incident - 2 * _row(_dot(normal, incident), normal) * normal
+    result: Array = incident - 2 * _add_axes(_dot(normal, incident), normal) * normal
     return result
 
 
 def _refract(incident: Array, normal: Array, ratio: Array) -> Array:
     along = _dot(normal, incident)
     under = 1 - ratio * ratio * (1 - along * along)
-    bent = _row(ratio, incident) * incident - _row(ratio * along + np.sqrt(under), normal) * normal
-    return np.where(_row(under, incident) < 0, 0, bent)
+    bent = _add_axes(ratio, incident) * incident - _add_axes(ratio * along + np.sqrt(under), normal) * normal
+    return np.where(_add_axes(under, incident) < 0, 0, bent)
 
 
 def _inverse(matrix: Array) -> Array:
-    # the inverse of the transposed matrix is the transposed inverse, so columns stay columns
+    # the inverse of the transpose is the transposed inverse, so columns stay columns
     with np.errstate(all="ignore"):
         singular = np.linalg.det(matrix.astype(np.float64)) == 0
         safe = np.where(singular[:, None, None], np.eye(matrix.shape[1]), matrix)
@@ -140,7 +136,7 @@ def _determinant(matrix: Array) -> Array:
 
 
 def _ldexp(value: Array, exponent: Array) -> Array:
-    value, exponent = aligned(value, exponent)
+    value, exponent = align(value, exponent)
     return np.ldexp(value, exponent.astype(np.int32))
 
 
@@ -163,10 +159,10 @@ _PLAIN: dict[str, Rule] = {
     "trunc": np.trunc,
     "round": np.rint,
     "roundEven": np.rint,
-    "min": _smaller,
-    "max": _larger,
+    "min": _min,
+    "max": _max,
     "clamp": _clamp,
-    "fma": _fused,
+    "fma": _fma,
     "isnan": np.isnan,
     "isinf": np.isinf,
     "sin": np.sin,
@@ -192,10 +188,10 @@ _RULES: dict[str, Rule] = {
     **mathematics.RULES,
     "umul_high": _umul_high,
     "wrapped": lambda value: value,
-    "half_modulo": _of_halves(np.remainder),
-    "half_quotient": _of_halves(np.floor_divide),
-    **{name: _in_own_precision(rule) for name, rule in _ROUNDED.items()},
-    **{name: _by_component(rule) for name, rule in _PLAIN.items()},
+    "half_modulo": _convert_to_half(np.remainder),
+    "half_quotient": _convert_to_half(np.floor_divide),
+    **{name: _keep_first_type(rule) for name, rule in _ROUNDED.items()},
+    **{name: _align_operands(rule) for name, rule in _PLAIN.items()},
     "atan": _atan,
     "ldexp": _ldexp,
     "length": _length,

@@ -1,22 +1,22 @@
-"""Functions of mathematics that GLSL lacks, by NumPy and Python's `math`; computed in float64."""
+"""Mathematical functions that GLSL lacks, computed in float64 with NumPy and the host functions."""
 
 from collections.abc import Callable
 
 import numpy as np
 
-from vkdispatch.codegen import host_functions as host
-from vkdispatch.interpreter.values import Array, aligned
-from vkdispatch.ir.own_functions import DOUBLE, SINGLE
+from vkdispatch.codegen.helpers import DOUBLE, SINGLE
+from vkdispatch.codegen.mathematics import host
+from vkdispatch.interpreter.values import Array, align
 
 Rule = Callable[..., Array]
 
 
-def _each(rule: Callable[[float], float]) -> Rule:
+def _apply_each(rule: Callable[[float], float]) -> Rule:
     return lambda x: np.array([rule(value) for value in x.ravel().tolist()]).reshape(x.shape)
 
 
-def _in_double(rule: Rule) -> Rule:
-    return lambda *args: rule(*(arg.astype(np.float64) for arg in aligned(*args)))
+def _convert_to_double(rule: Rule) -> Rule:
+    return lambda *args: rule(*(arg.astype(np.float64) for arg in align(*args)))
 
 
 _NAMED: dict[str, Rule] = {
@@ -30,8 +30,8 @@ _NAMED: dict[str, Rule] = {
         for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh", "atan2")
     },
     "pow": np.power,
-    **{name: _each(getattr(host, name)) for name in ("erf", "erfc", "gamma", "lgamma")},
+    **{name: _apply_each(getattr(host, name)) for name in ("erf", "erfc", "gamma", "lgamma")},
 }
 RULES: dict[str, Rule] = {
-    prefix + name: _in_double(rule) for name, rule in _NAMED.items() for prefix in (SINGLE, DOUBLE)
+    prefix + name: _convert_to_double(rule) for name, rule in _NAMED.items() for prefix in (SINGLE, DOUBLE)
 }

@@ -1,4 +1,4 @@
-"""Buffers and workgroup memory as NumPy arrays, and where in them a place lies."""
+"""Buffers and workgroup memory as NumPy arrays, and places in them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,22 +14,22 @@ Coder = Callable[[Array], Array]
 
 @dataclass(eq=False, slots=True)
 class Cells:
-    """Elements that several invocations reach.
+    """Memory of elements, shared by several invocations.
 
     Attributes
     ----------
     what
-        How messages call them, such as "buffer 'data'".
+        The name in messages, such as "buffer 'data'".
     data
-        One row for each element, in the type that memory has.
+        One row for each element, in the type of the memory.
     shape
-        Their shape as the user knows it; None for what has only a size.
+        The shape that the user knows; None if there is only a size.
     size
-        How many elements an index may reach.
+        The number of elements that indices may reach.
     decode, encode
-        From what memory holds to what kernels compute with, and back; None where that is the same.
+        Conversion from the type of the memory to that of kernels, and back; None if both are the same.
     fields
-        Of structures: the memory of each field.
+        For structures: the memory of each field.
     """
 
     what: str
@@ -42,36 +42,36 @@ class Cells:
 
     @property
     def extent(self) -> str:
-        """Shape or size, as messages say it."""
+        """The shape or size, for messages."""
         if self.shape is None:
             return str(self.size)
         flat = "" if self.shape == (self.size,) else f" ({self.size} elements)"
         return f"shape {self.shape}{flat}"
 
     def load(self, index: Index) -> Array:
-        """Return the components at an index, as kernels see them."""
+        """Return the components at an index, in the type of kernels."""
         value: Array = self.data[index]
         return value if self.decode is None else self.decode(value)
 
     def store(self, index: Index, value: Array) -> None:
-        """Write components; of several invocations that write one element the last wins."""
+        """Write components. If several invocations write an element, the last one wins."""
         self.data[index] = value if self.encode is None else self.encode(value)
 
 
 @dataclass(eq=False, slots=True)
 class Place:
-    """Where each of some invocations reads or writes.
+    """The places that some invocations access.
 
     Attributes
     ----------
     cells
         The memory; a register is memory of one element for each invocation.
     index
-        What NumPy takes to find the components.
+        The NumPy index of the components.
     rows
-        Which of the invocations reach an element at all; None for all of them.
+        Which of the invocations are in range; None for all of them.
     owned
-        Whether no other invocation can reach it: a register.
+        Whether the place is a register, which no other invocation can access.
     """
 
     cells: Cells
@@ -80,32 +80,32 @@ class Place:
     owned: bool
 
     def load(self) -> Array:
-        """Return the components that are there."""
+        """Return the components."""
         return self.cells.load(self.index)
 
-    def kept(self, value: Array) -> Array:
-        """Return the rows of a value that reach an element."""
+    def select_rows(self, value: Array) -> Array:
+        """Return the rows of a value that are in range."""
         return value if self.rows is None or len(value) == 1 else value[self.rows]
 
     def store(self, value: Array) -> None:
         """Write a value."""
-        self.cells.store(self.index, self.kept(value))
+        self.cells.store(self.index, self.select_rows(value))
 
 
-def shown_index(index: Array, row: int) -> str:
-    """Return an index as the user thinks of it: what wrapped around below zero is shown as negative too."""
+def describe_index(index: Array, row: int) -> str:
+    """Describe an index for messages; one that wrapped around below zero is shown as negative too."""
     number, meant = int(index[row if len(index) > 1 else 0]), signed_index(index, row)
     return str(number) if meant == number else f"{meant} (as {index.dtype.name}: {number})"
 
 
 def signed_index(index: Array, row: int) -> int:
-    """Return an index as a number with a sign: what wrapped around below zero lies there again."""
+    """Return an index as a signed number, negative if it wrapped around below zero."""
     number, bits = int(index[row if len(index) > 1 else 0]), 8 * index.dtype.itemsize
     return number - (1 << bits) if number >= 1 << (bits - 1) else number
 
 
-def outside(index: Array, size: int) -> Array | None:
-    """Return which rows of an index lie outside 0 to size - 1, or None if none does."""
+def find_outside(index: Array, size: int) -> Array | None:
+    """Return which rows of an index are outside 0 to size - 1, or None if there are none."""
     bad: Array = index >= size
     if index.dtype.kind == "i":
         bad = bad | (index < 0)

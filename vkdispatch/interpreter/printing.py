@@ -1,15 +1,15 @@
-"""What kernels print: one text for each invocation."""
+"""Printed texts of kernels, one for each invocation."""
 
 import numpy as np
 
-from vkdispatch.interpreter.values import Array, spread
-from vkdispatch.ir import Print
-from vkdispatch.passes.messages import host_value, message_text
+from vkdispatch.codegen.ir import Print
+from vkdispatch.codegen.messages import host_value, message_text
+from vkdispatch.interpreter.values import Array, broadcast_rows
 
 
-def printed(statement: Print, values: list[Array], rows: int) -> list[str]:
+def format_values(statement: Print, values: list[Array], rows: int) -> list[str]:
     """Format the values that each invocation prints."""
-    columns = [np.asarray(spread(value, rows)).reshape(rows, -1) for value in values]
+    columns = [np.asarray(broadcast_rows(value, rows)).reshape(rows, -1) for value in values]
     texts: list[str] = []
     for row in range(rows):
         shown = [

@@ -1,4 +1,4 @@
-"""A kernel with all that a run of it shares, and which invocations run together."""
+"""A kernel with its arguments, and groups of invocations that run together."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from vkdispatch.analyses.contents import nodes
 from vkdispatch.interpreter.images import Texels
 from vkdispatch.interpreter.memory import Cells
 from vkdispatch.interpreter.races import RaceDetector
-from vkdispatch.interpreter.values import Array
-from vkdispatch.ir import Kernel, Op, expressions_of, walk
+from vkdispatch.interpreter.values import Array, Extent
 
-Extent = tuple[int, int, int]
-# What may fail or differ where it is not chosen, so that a choice must not compute it.
+# Operations that may fail or differ for inactive invocations, which must not evaluate them.
 _CONDITIONAL = frozenset((Op.ELEMENT, Op.INDEX, Op.SUBGROUP, Op.RAW, Op.IMAGE_LOAD, Op.IMAGE_SIZE))
 
 
@@ -22,7 +20,7 @@ _CONDITIONAL = frozenset((Op.ELEMENT, Op.INDEX, Op.SUBGROUP, Op.RAW, Op.IMAGE_LO
 class Lanes:
     """Invocations that run together: their positions in the batch, ascending.
 
-    `known` holds values of expressions until the next statement.
+    `known` caches the values of expressions until the next statement.
     """
 
     index: Array
@@ -45,19 +43,19 @@ NOBODY = Lanes(np.empty(0, np.int64), False)
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """What of a kernel's doings is an error.
+class Checks:
+    """The errors that are checked for.
 
     Attributes
     ----------
     bounds
-        An index out of range; if it is none, reads there give 0 and writes do nothing.
+        Indices out of range. Without this check, reads there give 0 and writes have no effect.
     nan
-        A NaN that is stored, in memory or a register.
+        Stores of NaN, in memory or a register.
     rounds
-        More rounds of a while loop than this; None for any number.
+        The largest number of rounds of a while loop; None: no limit.
     asserts
-        An assert whose condition does not hold.
+        Failed asserts.
     """
 
     bounds: bool = True
@@ -68,22 +66,22 @@ class Checked:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Program:
-    """A kernel with all that a run of it shares.
+    """A kernel with its arguments and settings.
 
     Attributes
     ----------
     who
-        The kernel, as messages call it.
+        The name of the kernel in messages.
     arguments, buffers, images
-        Values of the argument block by name (one row each), and memory by the position of the resource.
+        Values of the argument block by name (one row each), and memory by the index of the resource.
     groups, local_size, subgroup_size
         The grid.
     checks
-        What is an error.
+        The checks to make.
     races
-        What watches over unordered accesses, or None.
+        The detector of unordered accesses, or None.
     lazy
-        Identities of choices whose parts must not be computed for all.
+        Identities of the expressions whose operands are evaluated only for some invocations.
     """
 
     who: str
@@ -94,13 +92,13 @@ class Program:
     groups: Extent
     local_size: Extent
     subgroup_size: int
-    checks: Checked
+    checks: Checks
     races: RaceDetector | None
     lazy: frozenset[int]
 
 
-def lazy_choices(kernel: Kernel) -> frozenset[int]:
-    """Identities of the LOGICAL and SELECT expressions whose later operands must wait for the first."""
+def find_lazy_choices(kernel: Kernel) -> frozenset[int]:
+    """Return the LOGICAL and SELECT expressions, by identity, whose later operands depend on the first."""
     found: set[int] = set()
     for statement in walk(kernel.body):
         for expr in nodes(expressions_of(statement)):

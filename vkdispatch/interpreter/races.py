@@ -1,7 +1,7 @@
-"""Finds accesses whose order nothing settles: what lock-step execution would otherwise hide.
+"""Detection of unordered accesses, which lockstep execution would hide.
 
-Of every component of memory it remembers who wrote it last and who read it since, and how many barriers that
-workgroup had passed by then.
+For each component of memory, the detector stores the last writer, the readers since then, and the number of
+barriers that their workgroups had passed.
 """
 
 from dataclasses import dataclass
@@ -11,16 +11,14 @@ import numpy as np
 
 from vkdispatch.base.errors import UsageError
 from vkdispatch.interpreter.memory import Cells
-from vkdispatch.interpreter.values import Array
-from vkdispatch.ir.location import Loc, located
+from vkdispatch.interpreter.values import Array, Extent
 
-Extent = tuple[int, int, int]
 _NOBODY = -1
 
 
 @dataclass(eq=False, slots=True)
 class _Shadow:
-    """Who touched each component: the last writer, the lowest and highest of the readers since, and when."""
+    """For each component: the last writer, the lowest and highest reader since, and their epochs."""
 
     writer: Array
     written: Array
@@ -31,17 +29,17 @@ class _Shadow:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Access:
-    """Some invocations at memory.
+    """An access of some invocations to memory.
 
     Attributes
     ----------
     cells, index
-        The memory, and where in it.
+        The memory, and the index of the components.
     number, group, epoch
-        Of each invocation: its number, counted workgroup by workgroup, its workgroup, and how many barriers
-        that has passed.
+        For each invocation: its number, counted workgroup by workgroup, its workgroup, and the number of
+        barriers that the workgroup has passed.
     loc
-        The user's line.
+        The line of the user's source.
     """
 
     cells: Cells
@@ -51,13 +49,13 @@ class Access:
     epoch: Array
     loc: Loc | None
 
-    def shaped(self, value: Array) -> Array:
-        """Give a number for each invocation the axes of what it touches."""
+    def add_axes(self, value: Array) -> Array:
+        """Reshape a number for each invocation to the axes of the components that it accesses."""
         return value.reshape(-1, *(1,) * (self.cells.data.ndim - len(self.index)))
 
 
 class RaceDetector:
-    """Watches over one run of a kernel. Accesses by atomics are ordered and not watched."""
+    """Detects races in one run of a kernel. Atomic accesses are ordered and not recorded."""
 
     def __init__(self, who: str, groups: Extent, local_size: Extent) -> None:
         self._who = who
@@ -67,7 +65,7 @@ class RaceDetector:
         self._shadows: dict[Cells, _Shadow] = {}
 
     def forget(self, cells: Cells) -> None:
-        """Drop what is known of memory that is gone."""
+        """Forget memory that no longer exists."""
         self._shadows.pop(cells, None)
 
     def _shadow(self, cells: Cells) -> _Shadow:
@@ -77,57 +75,57 @@ class RaceDetector:
         return self._shadows[cells]
 
     def read(self, access: Access) -> None:
-        """Note a read. Raises UsageError where another invocation wrote with no barrier between."""
+        """Record a read. Raises UsageError after an unordered write of another invocation."""
         shadow, index = self._shadow(access.cells), access.index
         bad = ~self._ordered(shadow.writer, shadow.written, access)
-        self._need(access, bad, shadow.writer, "written", "read")
+        self._require_order(access, bad, shadow.writer, "written", "read")
         lowest, highest = shadow.lowest[index], shadow.highest[index]
         stale = self._ordered(shadow.lowest, shadow.read, access)
         stale = stale & self._ordered(shadow.highest, shadow.read, access)
-        fresh = np.broadcast_to(access.shaped(access.number), lowest.shape)
+        fresh = np.broadcast_to(access.add_axes(access.number), lowest.shape)
         shadow.lowest[index] = np.where(stale, fresh, lowest)
         shadow.highest[index] = np.where(stale, fresh, highest)
         np.minimum.at(shadow.lowest, index, fresh)
         np.maximum.at(shadow.highest, index, fresh)
-        shadow.read[index] = access.shaped(access.epoch)
+        shadow.read[index] = access.add_axes(access.epoch)
 
     def write(self, access: Access, value: Array | None) -> None:
-        """Note a write that is about to happen; None as the value is one that depends on what is there.
+        """Record a write before it happens. `value` is None if it depends on the previous value.
 
-        Raises UsageError where another invocation wrote something else, or read, with no barrier between.
+        Raises UsageError after an unordered read, or write of another value, by another invocation.
         """
         if not len(access.number):
             return
         cells, index = access.cells, access.index
         shadow = self._shadow(cells)
         new = value if value is None or cells.encode is None else cells.encode(value)
-        differs = np.ones(1, np.bool_) if new is None else _differs(cells.data[index], new)
+        differs = np.ones(1, np.bool_) if new is None else _find_differences(cells.data[index], new)
         for who, when, what in (
             (shadow.writer, shadow.written, "written"),
             (shadow.lowest, shadow.read, "read"),
             (shadow.highest, shadow.read, "read"),
         ):
-            self._need(access, differs & ~self._ordered(who, when, access), who, what, "written")
-        number = access.shaped(access.number)
+            self._require_order(access, differs & ~self._ordered(who, when, access), who, what, "written")
+        number = access.add_axes(access.number)
         shadow.writer[index] = number
-        shadow.written[index] = access.shaped(access.epoch)
-        # of several invocations at one component one stands there now; the others wrote the same or clash
+        shadow.written[index] = access.add_axes(access.epoch)
+        # of several writers of a component one is recorded; the others must write the same value
         rivals = shadow.writer[index] != number
         if new is not None and rivals.any():
             trial = np.zeros_like(cells.data)
             trial[index] = new
-            rivals = rivals & _differs(trial[index], new)
-        self._need(access, rivals, shadow.writer, "written", "written")
+            rivals = rivals & _find_differences(trial[index], new)
+        self._require_order(access, rivals, shadow.writer, "written", "written")
 
     def _ordered(self, who: Array, when: Array, access: Access) -> Array:
-        """Whether what somebody did comes before what invocations do now."""
+        """Return whether earlier accesses are ordered before the present one."""
         who, when = who[access.index], when[access.index]
-        same_group = who // self._local == access.shaped(access.group)
-        past = same_group & (when < access.shaped(access.epoch))
-        result: Array = (who == _NOBODY) | (who == access.shaped(access.number)) | past
+        same_group = who // self._local == access.add_axes(access.group)
+        past = same_group & (when < access.add_axes(access.epoch))
+        result: Array = (who == _NOBODY) | (who == access.add_axes(access.number)) | past
         return result
 
-    def _need(self, access: Access, bad: Array, others: Array, what: str, now: str) -> None:
+    def _require_order(self, access: Access, bad: Array, others: Array, what: str, now: str) -> None:
         if not bad.any():
             return
         others = others[access.index]
@@ -153,6 +151,6 @@ class RaceDetector:
         return (axes[0], axes[1], axes[2])
 
 
-def _differs(a: Array, b: Array) -> Array:
+def _find_differences(a: Array, b: Array) -> Array:
     result: Array = (a != b) & ~((a != a) & (b != b))
     return result

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import UnsupportedError
-from vkdispatch.interpreter.values import Array, spread
-from vkdispatch.ir.location import Loc, located
+from vkdispatch.codegen.location import Loc, located
+from vkdispatch.interpreter.values import Array, broadcast_rows
 
 _UFUNCS: dict[str, np.ufunc] = {
     "Add": np.add,
@@ -24,16 +24,16 @@ _UFUNCS: dict[str, np.ufunc] = {
 
 @dataclass(frozen=True)
 class Subgroups:
-    """The active invocations, by subgroup.
+    """The active invocations of subgroups.
 
     Attributes
     ----------
     size
-        Invocations of a whole subgroup.
+        Invocations in a full subgroup.
     slot
-        For each active invocation, its number in a table of all subgroups, `size` in a row.
+        For each active invocation, its index in a table of all subgroups with rows of `size`.
     count
-        Subgroups there are.
+        The number of subgroups.
     """
 
     size: int
@@ -42,29 +42,29 @@ class Subgroups:
 
     @property
     def lane(self) -> Array:
-        """Position in its subgroup of each active invocation."""
+        """The position of each active invocation in its subgroup."""
         return self.slot % self.size
 
     @cached_property
     def active(self) -> Array:
-        """Table of who is active."""
+        """A table of the active lanes."""
         table = np.zeros(self.count * self.size, np.bool_)
         table[self.slot] = True
         return table.reshape(self.count, self.size)
 
     def table(self, value: Array, rest: Any) -> Array:
-        """Lay out a value by subgroup, with `rest` where no invocation is active."""
+        """Return a table of a value by subgroup, with `rest` for inactive lanes."""
         table = np.full((self.count * self.size, *value.shape[1:]), rest, value.dtype)
         table[self.slot] = value
         return table.reshape(self.count, self.size, *value.shape[1:])
 
     def rows(self, table: Array) -> Array:
-        """Take each active invocation's own entry of a table."""
+        """Return the entry of a table for each active invocation."""
         flat: Array = table.reshape(self.count * self.size, *table.shape[2:])[self.slot]
         return flat
 
-    def gathered(self, value: Array, lane: Array) -> Array:
-        """Return the value that another lane of the same subgroup has; 0 where that one is not active."""
+    def gather(self, value: Array, lane: Array) -> Array:
+        """Return the value of another lane of the same subgroup; 0 if that lane is inactive."""
         inside = (lane >= 0) & (lane < self.size)
         source = self.slot // self.size * self.size + np.where(inside, lane, 0)
         table = self.table(value, 0)
@@ -73,10 +73,10 @@ class Subgroups:
         return found
 
 
-def subgroup(name: str, groups: Subgroups, args: Sequence[Array], loc: Loc | None) -> Array:
-    """Call a GLSL subgroup function. Raises UnsupportedError for one that is not known here."""
+def run_subgroup_function(name: str, groups: Subgroups, args: Sequence[Array], loc: Loc | None) -> Array:
+    """Call a GLSL subgroup function. Raises UnsupportedError for unknown functions."""
     rows = len(groups.slot)
-    values = [spread(arg, rows) for arg in args]
+    values = [broadcast_rows(arg, rows) for arg in args]
     short = name.removeprefix("subgroup")
     rule = _RULES.get(short)
     if rule is not None:
@@ -91,7 +91,7 @@ def subgroup(name: str, groups: Subgroups, args: Sequence[Array], loc: Loc | Non
 # ---- reductions and scans ------------------------------------------------------------------------
 
 
-def _neutral(ufunc: np.ufunc, kind: np.dtype[Any]) -> Any:
+def _find_neutral(ufunc: np.ufunc, kind: np.dtype[Any]) -> Any:
     if ufunc in (np.minimum, np.maximum):
         if kind.kind == "f":
             return kind.type(np.inf if ufunc is np.minimum else -np.inf)
@@ -103,42 +103,42 @@ def _neutral(ufunc: np.ufunc, kind: np.dtype[Any]) -> Any:
 
 
 def _reduce(groups: Subgroups, ufunc: np.ufunc, value: Array) -> Array:
-    return _clustered(groups, ufunc, value, np.full(1, groups.size))
+    return _reduce_clusters(groups, ufunc, value, np.full(1, groups.size))
 
 
-def _clustered(groups: Subgroups, ufunc: np.ufunc, value: Array, cluster: Array) -> Array:
+def _reduce_clusters(groups: Subgroups, ufunc: np.ufunc, value: Array, cluster: Array) -> Array:
     size = min(int(cluster[0]), groups.size)
-    table = groups.table(value, _neutral(ufunc, value.dtype))
+    table = groups.table(value, _find_neutral(ufunc, value.dtype))
     parts = table.reshape(groups.count, groups.size // size, size, *value.shape[1:])
     result = ufunc.reduce(parts, axis=2, dtype=value.dtype, keepdims=True)
     return groups.rows(np.broadcast_to(result, parts.shape).reshape(table.shape))
 
 
-def _inclusive(groups: Subgroups, ufunc: np.ufunc, value: Array) -> Array:
-    table = groups.table(value, _neutral(ufunc, value.dtype))
+def _scan_inclusive(groups: Subgroups, ufunc: np.ufunc, value: Array) -> Array:
+    table = groups.table(value, _find_neutral(ufunc, value.dtype))
     return groups.rows(ufunc.accumulate(table, axis=1, dtype=value.dtype))
 
 
-def _exclusive(groups: Subgroups, ufunc: np.ufunc, value: Array) -> Array:
-    table = groups.table(value, _neutral(ufunc, value.dtype))
+def _scan_exclusive(groups: Subgroups, ufunc: np.ufunc, value: Array) -> Array:
+    table = groups.table(value, _find_neutral(ufunc, value.dtype))
     scanned = np.roll(ufunc.accumulate(table, axis=1, dtype=value.dtype), 1, axis=1)
-    scanned[:, 0] = _neutral(ufunc, value.dtype)
+    scanned[:, 0] = _find_neutral(ufunc, value.dtype)
     return groups.rows(scanned)
 
 
 _FAMILIES: dict[str, Callable[..., Array]] = {
-    "InclusiveClustered": _clustered,
-    "Inclusive": _inclusive,
-    "Exclusive": _exclusive,
-    "Clustered": _clustered,
+    "InclusiveClustered": _reduce_clusters,
+    "Inclusive": _scan_inclusive,
+    "Exclusive": _scan_exclusive,
+    "Clustered": _reduce_clusters,
     "": _reduce,
 }
 
 # ---- votes, broadcasts, shuffles -----------------------------------------------------------------
 
 
-def _first(groups: Subgroups) -> Array:
-    """Lowest active lane of each invocation's subgroup."""
+def _find_first(groups: Subgroups) -> Array:
+    """Return the lowest active lane of each invocation's subgroup."""
     lowest: Array = groups.active.argmax(axis=1)[groups.slot // groups.size]
     return lowest
 
@@ -157,42 +157,42 @@ def _any(groups: Subgroups, value: Array) -> Array:
 
 
 def _all_equal(groups: Subgroups, value: Array) -> Array:
-    same = value == groups.gathered(value, _first(groups))
+    same = value == groups.gather(value, _find_first(groups))
     return _all(groups, same if same.ndim == 1 else same.all(axis=tuple(range(1, same.ndim))))
 
 
-def _signed(value: Array) -> Array:
+def _as_signed(value: Array) -> Array:
     return value.astype(np.int64)
 
 
 def _shuffle(groups: Subgroups, value: Array, lane: Array) -> Array:
-    return groups.gathered(value, _signed(lane))
+    return groups.gather(value, _as_signed(lane))
 
 
-def _quad(flip: int) -> Callable[..., Array]:
-    return lambda groups, value: groups.gathered(value, groups.lane ^ flip)
+def _make_quad_swap(flip: int) -> Callable[..., Array]:
+    return lambda groups, value: groups.gather(value, groups.lane ^ flip)
 
 
 def _quad_broadcast(groups: Subgroups, value: Array, lane: Array) -> Array:
-    return groups.gathered(value, groups.lane // 4 * 4 + _signed(lane))
+    return groups.gather(value, groups.lane // 4 * 4 + _as_signed(lane))
 
 
 def _rotate(groups: Subgroups, value: Array, delta: Array, cluster: Array | None = None) -> Array:
     size = groups.size if cluster is None else min(int(cluster[0]), groups.size)
     start = groups.lane // size * size
-    return groups.gathered(value, start + (groups.lane - start + _signed(delta)) % size)
+    return groups.gather(value, start + (groups.lane - start + _as_signed(delta)) % size)
 
 
 # ---- ballots -------------------------------------------------------------------------------------
 
 
-def _words(table: Array) -> Array:
+def _pack_words(table: Array) -> Array:
     """Pack booleans, 128 in a row, to four words."""
     packed = np.packbits(table, axis=1, bitorder="little")
     return np.ascontiguousarray(packed).view("<u4")
 
 
-def _bits(words: Array) -> Array:
+def _unpack_bits(words: Array) -> Array:
     """Return the 128 booleans of each row of four words."""
     octets = np.ascontiguousarray(words).view(np.uint8)
     return np.unpackbits(octets, axis=1, bitorder="little").astype(np.bool_)
@@ -201,67 +201,67 @@ def _bits(words: Array) -> Array:
 def _ballot(groups: Subgroups, value: Array) -> Array:
     table = np.zeros((groups.count, 128), np.bool_)
     table[:, : groups.size] = groups.table(value, False)
-    return _vote(groups, _words(table))
+    return _vote(groups, _pack_words(table))
 
 
-def _chosen(groups: Subgroups, words: Array, rule: Callable[[Array, Array], Array]) -> Array:
-    """Bits of ballots that stand for lanes chosen by their number and one's own."""
+def _select_bits(groups: Subgroups, words: Array, rule: Callable[[Array, Array], Array]) -> Array:
+    """Return the bits of ballots for the lanes that `rule(lane, own lane)` selects."""
     numbers = np.arange(128)
-    return _bits(words) & (numbers < groups.size) & rule(numbers, groups.lane[:, None])
+    return _unpack_bits(words) & (numbers < groups.size) & rule(numbers, groups.lane[:, None])
 
 
-def _count(rule: Callable[[Array, Array], Array]) -> Callable[..., Array]:
-    return lambda groups, words: _chosen(groups, words, rule).sum(axis=1).astype(np.uint32)
+def _make_count_rule(rule: Callable[[Array, Array], Array]) -> Callable[..., Array]:
+    return lambda groups, words: _select_bits(groups, words, rule).sum(axis=1).astype(np.uint32)
 
 
-def _everyone(number: Array, lane: Array) -> Array:
+def _accept_all(number: Array, lane: Array) -> Array:
     return number >= 0
 
 
 def _ballot_lsb(groups: Subgroups, words: Array) -> Array:
-    result: Array = _chosen(groups, words, _everyone).argmax(axis=1).astype(np.uint32)
+    result: Array = _select_bits(groups, words, _accept_all).argmax(axis=1).astype(np.uint32)
     return result
 
 
 def _ballot_msb(groups: Subgroups, words: Array) -> Array:
-    result: Array = (127 - _chosen(groups, words, _everyone)[:, ::-1].argmax(axis=1)).astype(np.uint32)
+    result: Array = (127 - _select_bits(groups, words, _accept_all)[:, ::-1].argmax(axis=1)).astype(np.uint32)
     return result
 
 
 def _extract(groups: Subgroups, words: Array, number: Array) -> Array:
-    place = np.clip(_signed(number), 0, 127)[:, None]
-    return np.take_along_axis(_bits(words), place, axis=1)[:, 0]
+    place = np.clip(_as_signed(number), 0, 127)[:, None]
+    return np.take_along_axis(_unpack_bits(words), place, axis=1)[:, 0]
 
 
-def lane_mask(lane: Array, size: int, rule: Callable[[Array, Array], Array]) -> Array:
-    """Return four words whose bits say for which lanes `rule(number, own lane)` holds."""
+def make_lane_mask(lane: Array, size: int, rule: Callable[[Array, Array], Array]) -> Array:
+    """Return four words with a bit for each lane for which `rule(lane, own lane)` holds."""
     numbers = np.arange(128)
-    return _words((numbers < size) & rule(numbers, lane[:, None]))
+    return _pack_words((numbers < size) & rule(numbers, lane[:, None]))
 
 
 _RULES: dict[str, Callable[..., Array]] = {
-    "Elect": lambda groups: groups.lane == _first(groups),
+    "Elect": lambda groups: groups.lane == _find_first(groups),
     "All": _all,
     "Any": _any,
     "AllEqual": _all_equal,
     "Broadcast": _shuffle,
-    "BroadcastFirst": lambda groups, value: groups.gathered(value, _first(groups)),
+    "BroadcastFirst": lambda groups, value: groups.gather(value, _find_first(groups)),
     "Shuffle": _shuffle,
-    "ShuffleXor": lambda groups, value, mask: groups.gathered(value, groups.lane ^ _signed(mask)),
-    "ShuffleUp": lambda groups, value, delta: groups.gathered(value, groups.lane - _signed(delta)),
-    "ShuffleDown": lambda groups, value, delta: groups.gathered(value, groups.lane + _signed(delta)),
+    "ShuffleXor": lambda groups, value, mask: groups.gather(value, groups.lane ^ _as_signed(mask)),
+    "ShuffleUp": lambda groups, value, delta: groups.gather(value, groups.lane - _as_signed(delta)),
+    "ShuffleDown": lambda groups, value, delta: groups.gather(value, groups.lane + _as_signed(delta)),
     "Rotate": _rotate,
     "ClusteredRotate": _rotate,
     "QuadBroadcast": _quad_broadcast,
-    "QuadSwapHorizontal": _quad(1),
-    "QuadSwapVertical": _quad(2),
-    "QuadSwapDiagonal": _quad(3),
+    "QuadSwapHorizontal": _make_quad_swap(1),
+    "QuadSwapVertical": _make_quad_swap(2),
+    "QuadSwapDiagonal": _make_quad_swap(3),
     "Ballot": _ballot,
     "InverseBallot": lambda groups, words: _extract(groups, words, groups.lane),
     "BallotBitExtract": _extract,
-    "BallotBitCount": _count(_everyone),
-    "BallotInclusiveBitCount": _count(np.less_equal),
-    "BallotExclusiveBitCount": _count(np.less),
+    "BallotBitCount": _make_count_rule(_accept_all),
+    "BallotInclusiveBitCount": _make_count_rule(np.less_equal),
+    "BallotExclusiveBitCount": _make_count_rule(np.less),
     "BallotFindLSB": _ballot_lsb,
     "BallotFindMSB": _ballot_msb,
 }

@@ -1,4 +1,4 @@
-"""GPU values as NumPy arrays: one row for each invocation, or a single row where all of them agree.
+"""GPU values as NumPy arrays: one row for each invocation, or a single row for all of them.
 
 A scalar is a row, a vector or complex number a row of components, a matrix a row of columns of components.
 """
@@ -21,16 +21,17 @@ from vkdispatch.base.dtype import (
 )
 
 Array = np.ndarray[Any, Any]
+Extent = tuple[int, int, int]
 
 
 def host_dtype(kind: DType) -> np.dtype[Any]:
-    """NumPy dtype of one component."""
+    """Return the NumPy dtype of one component."""
     scalar = component_type(kind)
     return np.dtype(np.bool_ if scalar is bool_ else to_numpy_dtype(scalar))
 
 
 def value_shape(kind: DType) -> tuple[int, ...]:
-    """Shape of one value as components: () of scalars, (2,) of complex numbers, (N, N) of matrices."""
+    """Return the shape of one value: () for scalars, (2,) for complex numbers, (N, N) for matrices."""
     if is_scalar(kind):
         return ()
     if is_matrix(kind):
@@ -42,45 +43,45 @@ def value_shape(kind: DType) -> tuple[int, ...]:
     return (kind.child_count,)
 
 
-def uniform(value: Any, kind: DType) -> Array:
-    """Return one value as the single row that all invocations share."""
+def make_uniform(value: Any, kind: DType) -> Array:
+    """Return a value as a single row for all invocations."""
     return np.asarray(value, host_dtype(kind)).reshape((1, *value_shape(kind)))
 
 
-def spread(value: Array, rows: int) -> Array:
-    """Return a value with a row for each of so many invocations; not to be written to."""
+def broadcast_rows(value: Array, rows: int) -> Array:
+    """Return a value with one row for each of `rows` invocations. Do not modify."""
     return value if len(value) == rows else np.broadcast_to(value, (rows, *value.shape[1:]))
 
 
-def aligned(*values: Array) -> tuple[Array, ...]:
-    """Give scalars the axes of the vectors and matrices beside them."""
+def align(*values: Array) -> tuple[Array, ...]:
+    """Add axes to scalars that are combined with vectors or matrices."""
     most = max(value.ndim for value in values)
     return tuple(value.reshape(value.shape + (1,) * (most - value.ndim)) for value in values)
 
 
-def converted(value: Array, target: np.dtype[Any]) -> Array:
-    """Convert components as GLSL's constructors do: integers wrap around, floats lose their fraction."""
+def convert(value: Array, target: np.dtype[Any]) -> Array:
+    """Convert components like GLSL constructors: integers wrap around, floats are truncated to integers."""
     if value.dtype == target:
         return value
     if target.kind == "b":
         result: Array = value != 0
         return result
     if value.dtype.kind == "f" and target.kind in "iu":
-        # through the widest integer, so that what does not fit wraps around on every machine
+        # via the widest integer, so that overflow wraps around on every machine
         wide = np.uint64 if target == np.uint64 else np.int64
         return value.astype(wide).astype(target)
     return value.astype(target)
 
 
 def construct(kind: DType, kinds: Sequence[DType], values: Sequence[Array]) -> Array:
-    """Build a value of type `kind` as GLSL's constructor does."""
+    """Construct a value of type `kind` like the GLSL constructor."""
     target, shape = host_dtype(kind), value_shape(kind)
     if is_array(kind):
         return np.zeros((1, *shape), target)
     if len(values) == 1:
-        return _construct_from_one(kind, kinds[0], converted(values[0], target))
+        return _construct_from_one(kind, kinds[0], convert(values[0], target))
     rows = max(len(value) for value in values)
-    parts = [spread(converted(value, target), rows).reshape(rows, -1) for value in values]
+    parts = [broadcast_rows(convert(value, target), rows).reshape(rows, -1) for value in values]
     return np.concatenate(parts, axis=1).reshape(rows, *shape)
 
 
@@ -112,11 +113,11 @@ def _matrix_from_one(shape: tuple[int, ...], source: DType, value: Array) -> Arr
     return value.reshape(rows, *shape)
 
 
-def unsigned(value: Array) -> Array:
-    """Return the bits of integers as unsigned numbers."""
+def as_unsigned(value: Array) -> Array:
+    """Reinterpret integers as unsigned numbers."""
     return value if value.dtype.kind == "u" else value.view(np.dtype(f"u{value.dtype.itemsize}"))
 
 
-def bits_of(value: Array, target: np.dtype[Any]) -> Array:
-    """Return the same bits as another type of the same size."""
+def reinterpret(value: Array, target: np.dtype[Any]) -> Array:
+    """Reinterpret bits as another type of the same size."""
     return np.ascontiguousarray(value).view(target)

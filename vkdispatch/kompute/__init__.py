@@ -5,14 +5,13 @@ disagree. What crashes or races there raises an exception here, or is put in ord
 `vd.Buffer`, an algorithm takes SPIR-V, GLSL or a traced kernel, a sequence is a `vd.CommandGraph`; see the
 page "Programs for Kompute" of the documentation.
 
-The Manager is imported here, as no program does without; another name brings the module that it lives in when
-it is first asked for.
+The Manager is imported here, as every program uses it. Other names import their modules on first access.
 """
 
 import gc
 from importlib import import_module
 
-# A collection in the midst of what follows would look at all that NumPy has made, for a quarter of our time.
+# A garbage collection during the imports would take a quarter of their time.
 _collects = gc.isenabled()
 gc.disable()
 try:
@@ -24,7 +23,7 @@ finally:
 
 __version__ = "0.9.0"
 
-# Where each name lives; `__init__.pyi` says the same to type checkers and editors.
+# The module of each name; `__init__.pyi` has the same for type checkers and editors.
 _NAMES = {
     "algorithm": "Algorithm",
     "enums": "DataTypes MemoryTypes",
@@ -38,14 +37,14 @@ _NAMES = {
     "sequence": "Sequence",
     "shader": "Shader",
 }
-# Names in 0.9.0, and what they are called now.
+# Names of 0.9.0, and their present names.
 _OLDER = {
     "OpTensorCopy": "OpCopy",
     "OpTensorSyncDevice": "OpSyncDevice",
     "OpTensorSyncLocal": "OpSyncLocal",
     "TensorTypes": "MemoryTypes",
 }
-# Members of the enumerations, by their own names: `kp.host`, `kp.float`. They hide built-ins from here on.
+# Members of the enumerations as names of the module: `kp.host`, `kp.float`.
 _MEMBERS = {
     "DataTypes": "bool int uint float double custom short ushort char uchar",
     "MemoryTypes": "device host storage deviceAndHost staging",
@@ -73,4 +72,4 @@ def __dir__() -> list[str]:
     return sorted({*(name for name in globals() if name.startswith("__")), *__all__})
 
 
-log.get_ready()
+log.configure()

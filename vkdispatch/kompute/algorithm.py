@@ -1,7 +1,7 @@
 """A kernel bound to memory, with its workgroups and constants."""
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,7 +9,8 @@ import numpy as np
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.kompute import log
-from vkdispatch.kompute.constants import as_constants, kept
+from vkdispatch.kompute.arguments import require_iterable
+from vkdispatch.kompute.constants import copy_constants, parse_constants
 from vkdispatch.kompute.errors import KomputeError
 from vkdispatch.kompute.memory import Memory
 from vkdispatch.kompute.opaque import Opaque
@@ -25,17 +26,17 @@ NO_CONSTANTS: Array = np.zeros(0, np.float32)
 class Algorithm(Opaque):
     """A kernel bound to memory: SPIR-V, GLSL or a traced kernel, with workgroups and constants.
 
-    Without memory or code it is empty: `is_init()` is False, and it can only be given to OpMult or `rebuild`.
+    Without memory or code an algorithm is empty: `is_init()` is False, only OpMult and `rebuild` accept it.
     """
 
     __slots__ = (
-        "_asked",
         "_bound",
         "_built",
         "_code",
         "_context",
         "_memories",
         "_push",
+        "_requested_workgroup",
         "_spec",
         "_workgroup",
     )
@@ -43,26 +44,26 @@ class Algorithm(Opaque):
     _made_by = "kp.Manager.algorithm"
     _context: Context
     _memories: tuple[Memory, ...]
-    _bound: list[tuple[Memory, Any]]  # each with the native memory that was bound
+    _bound: list[tuple[Memory, Any]]  # each with its native memory at the time of binding
     _code: Any  # SPIR-V bytes, GLSL text, or a vd.ShaderFunction
     _built: "Dispatchable | None"
     _push: Array
     _spec: Any
     _workgroup: Groups
-    _asked: Groups  # as given, where zeros mean the size of the first memory
+    _requested_workgroup: Groups  # the argument, in which zeros mean the size of the first memory object
 
     def get_mem_objects(self) -> list[Memory]:
-        """Return the tensors and images that it is bound to."""
+        """Return the tensors and images that the algorithm is bound to."""
         return list(self._memories)
 
     get_tensors = get_mem_objects
 
     def is_init(self) -> bool:
-        """Whether it can be dispatched: it has memory and code, and was not destroyed."""
+        """Whether the algorithm can be dispatched: it has memory and code, and was not destroyed."""
         return self._built is not None
 
     def destroy(self) -> None:
-        """Free the pipeline as soon as the device is done with it. Idempotent."""
+        """Free the pipeline once the device no longer uses it. Idempotent."""
         self._built = None
         log.debug("algorithm destroyed")
 
@@ -74,42 +75,42 @@ class Algorithm(Opaque):
         spec_consts: Any = (),
         push_consts: Any = (),
     ) -> None:
-        """Bind it to other memory, code and constants; what was recorded before stays as it is.
+        """Bind the algorithm to other memory, code and constants. Recorded dispatches do not change.
 
-        Raises as `kp.Manager.algorithm`.
+        Raises the errors of `kp.Manager.algorithm`.
         """
         self._set_up(self._context, tensors, spirv, workgroup, spec_consts, push_consts)
 
     def set_workgroup(self, workgroup: Sequence[int]) -> None:
-        """Have what is recorded from now on dispatch as many workgroups; raises as `kp.Manager.algorithm`."""
-        asked = _checked_workgroup(workgroup)
-        groups = _groups(asked, self._memories)
+        """Set the workgroups of dispatches recorded from now on. Raises as `kp.Manager.algorithm`."""
+        requested = _parse_workgroup(workgroup)
+        groups = _count_workgroups(requested, self._memories)
         if self._built is not None:
-            self._built = self._built.regrouped(groups)
-        self._workgroup, self._asked = groups, asked
+            self._built = self._built.with_groups(groups)
+        self._workgroup, self._requested_workgroup = groups, requested
 
     def get_workgroup(self) -> Groups:
-        """Return how many workgroups a dispatch has."""
+        """Return the number of workgroups along x, y and z."""
         return self._workgroup
 
     def set_push_consts(self, push_consts: Any) -> None:
-        """Set the push constants of dispatches that have none of their own.
+        """Set the default push constants of dispatches.
 
         Raises
         ------
         TypeError, RuntimeError
-            As `kp.Manager.algorithm`; or they take other bytes than those before.
+            As `kp.Manager.algorithm`, or their size in bytes differs from before.
         """
-        self._push = self._constants(push_consts)
+        self._push = self._parse_push_consts(push_consts)
 
     set_push_constants = set_push_consts
 
     def get_push_consts(self) -> Array:
-        """Return the push constants of dispatches that have none of their own."""
+        """Return the default push constants of dispatches."""
         return self._push.copy()
 
     def get_spec_consts(self) -> Array:
-        """Return the specialization constants as they were given."""
+        """Return the specialization constants that were given."""
         return np.array(self._spec)
 
     def _set_up(
@@ -121,14 +122,14 @@ class Algorithm(Opaque):
         spec_consts: Any,
         push_consts: Any,
     ) -> None:
-        """Build, then take over: where that raises, nothing has changed."""
-        memories = checked_memories(context, "tensors", tensors)
-        counts = _checked_workgroup(workgroup)
-        groups = _groups(counts, memories)
+        """Build the algorithm. If that raises, nothing changes."""
+        memories = parse_memories(context, "tensors", tensors)
+        counts = _parse_workgroup(workgroup)
+        groups = _count_workgroups(counts, memories)
         built: Dispatchable | None = None
-        spec_consts = kept("spec_consts", spec_consts)
-        push_consts = kept("push_consts", push_consts)
-        push = as_constants("push_consts", push_consts, frozenset())
+        spec_consts = copy_constants("spec_consts", spec_consts)
+        push_consts = copy_constants("push_consts", push_consts)
+        push = parse_constants("push_consts", push_consts, frozenset())
         is_code = isinstance(spirv, (bytes, str))
         if not is_code and not hasattr(spirv, "shader_description"):
             raise ArgumentTypeError(
@@ -141,7 +142,7 @@ class Algorithm(Opaque):
             chosen = groups if counts[0] else None
             built, push = build(context, memories, spirv, chosen, spec_consts, push_consts)
         self._context, self._memories, self._code = context, memories, spirv
-        self._workgroup, self._asked = groups, counts
+        self._workgroup, self._requested_workgroup = groups, counts
         self._built, self._push, self._spec = built, push, spec_consts
         self._bound = [(memory, memory._native) for memory in memories]
         if built is not None:
@@ -150,10 +151,10 @@ class Algorithm(Opaque):
                 *(len(memories), groups, push.nbytes),
             )
 
-    def _dispatched(self) -> "Dispatchable":
-        """Return what is dispatched.
+    def _require_built(self) -> "Dispatchable":
+        """Return the pipeline to dispatch.
 
-        Raises RuntimeError where there is nothing, or its memory was destroyed.
+        Raises RuntimeError if the algorithm is empty or its memory was destroyed.
         """
         built = self._built
         if built is None:
@@ -164,21 +165,21 @@ class Algorithm(Opaque):
             if not memory._initialized:
                 memory._require()
             if memory._native is not native:  # the memory was rebuilt
-                return self._rebound()
+                return self._rebind()
         return built
 
-    def _rebound(self) -> "Dispatchable":
-        """Bind the memory anew. Raises RuntimeError where the code does not fit it any more."""
+    def _rebind(self) -> "Dispatchable":
+        """Bind rebuilt memory. Raises RuntimeError if the code no longer fits it."""
         push = self._push
-        self._set_up(self._context, self._memories, self._code, self._asked, self._spec, push)
+        self._set_up(self._context, self._memories, self._code, self._requested_workgroup, self._spec, push)
         built = self._built
         assert built is not None
         return built
 
-    def _constants(self, given: Any) -> Array:
-        """Return push constants of as many bytes as were given at first; none: the current ones."""
+    def _parse_push_consts(self, given: Any) -> Array:
+        """Return push constants of the original size in bytes. An empty argument means the current ones."""
         declared = self._built.push_types if self._built is not None else frozenset()
-        found = as_constants("push_consts", given, declared)
+        found = parse_constants("push_consts", given, declared)
         if found.size == 0:
             return self._push
         if found.nbytes != self._push.nbytes:
@@ -198,19 +199,26 @@ def make_algorithm(
     return made
 
 
-def checked_memories(context: Context, argument: str, given: object) -> tuple[Memory, ...]:
+def check_algorithm(algorithm: object) -> Algorithm:
+    """Return an algorithm. Raises TypeError for anything else."""
+    if not isinstance(algorithm, Algorithm):
+        raise ArgumentTypeError(f"algorithm: expected a kp.Algorithm, got {algorithm!r}")
+    return algorithm
+
+
+def parse_memories(context: Context, argument: str, given: object) -> tuple[Memory, ...]:
     """Return memory objects of a context.
 
     Raises
     ------
     TypeError
-        Something else is given.
+        An item is not a memory object.
     RuntimeError
-        One was destroyed, or lies on another device.
+        One was destroyed, or belongs to another device.
     """
-    if isinstance(given, (Memory, str, bytes)) or not isinstance(given, Iterable):
+    if isinstance(given, Memory):  # a ListTensor can be iterated
         raise ArgumentTypeError(f"{argument}: expected a list of tensors and images, got {given!r}")
-    found = tuple(given)
+    found = tuple(require_iterable(argument, given, "a list of tensors and images"))
     for memory in found:
         if not isinstance(memory, Memory):
             raise ArgumentTypeError(f"{argument}: expected tensors and images, got {memory!r}")
@@ -220,8 +228,8 @@ def checked_memories(context: Context, argument: str, given: object) -> tuple[Me
     return found
 
 
-def _checked_workgroup(given: object) -> Groups:
-    """Return three counts. Raises TypeError for anything else."""
+def _parse_workgroup(given: object) -> Groups:
+    """Return three workgroup counts. Raises TypeError for anything else."""
     try:
         if isinstance(given, (str, bytes)):
             raise TypeError
@@ -233,8 +241,8 @@ def _checked_workgroup(given: object) -> Groups:
     return sizes
 
 
-def _groups(counts: Groups, memories: Sequence[Memory]) -> Groups:
-    """Return workgroups along x, y and z: with 0 along x, one for each element of the first memory."""
+def _count_workgroups(counts: Groups, memories: Sequence[Memory]) -> Groups:
+    """Return workgroups along x, y and z. With x = 0, one for each element of the first memory object."""
     x, y, z = counts
     if x == 0:
         return (len(memories[0]) if memories else 0, 1, 1)

@@ -1,4 +1,4 @@
-"""SPIR-V, GLSL and traced kernels made ready to be dispatched for an algorithm."""
+"""Building of SPIR-V, GLSL and traced kernels for the dispatches of an algorithm."""
 
 from collections.abc import Sequence
 from copy import copy
@@ -12,12 +12,13 @@ from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context
 from vkdispatch.base.device_support import check_features, check_workgroup
 from vkdispatch.base.errors import DeviceLostError, OutOfDeviceMemoryError, VkDispatchError
-from vkdispatch.base.spirv.module import Module, read_module, validate
-from vkdispatch.base.spirv.reflection import Interface, Resource, Type, reflect
-from vkdispatch.base.spirv.repeat import MOST, repeated
-from vkdispatch.base.spirv.type_checks import check_types
-from vkdispatch.execution_pipeline.command_graph import BoundPlan, CommandGraph
-from vkdispatch.kompute.constants import DECLARED, as_constants
+from vkdispatch.base.spirv import Module, read_module, validate
+from vkdispatch.base.spirv_features import check_features, check_workgroup
+from vkdispatch.base.spirv_reflection import Interface, Resource, Type, reflect
+from vkdispatch.base.spirv_repeat import MOST, repeated
+from vkdispatch.base.spirv_types import check_types
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.kompute.constants import DECLARED, parse_constants
 from vkdispatch.kompute.errors import KomputeError
 from vkdispatch.kompute.memory import Image, Memory
 
@@ -28,35 +29,35 @@ _KINDS = {"storage buffer": _STORAGE_BUFFER, "storage image": _STORAGE_IMAGE}
 
 
 class Dispatchable(Protocol):
-    """What an algorithm was built to: it records a dispatch with given push constants."""
+    """A built algorithm, which records dispatches with given push constants."""
 
-    push_types: frozenset[tuple[str, int]]  # kinds and bits of the numbers that it takes
+    push_types: frozenset[tuple[str, int]]  # kinds and bits of its push constants
     images: tuple[Image, ...]  # among the memories
     stored_images: tuple[Image, ...]  # that the kernel stores to
 
     def record(self, graph: CommandGraph, constants: Array) -> None:
         """Append a dispatch to a graph."""
 
-    def regrouped(self, groups: Groups) -> "Dispatchable":
-        """Return the same with other workgroup counts."""
+    def with_groups(self, groups: Groups) -> "Dispatchable":
+        """Return a copy with other workgroup counts."""
 
-    def repeated(self, count: int) -> "Dispatchable | None":
-        """Return one that does in a dispatch what this does in `count`; None where that is not possible."""
+    def repeat(self, count: int) -> "Dispatchable | None":
+        """Return an equivalent of `count` dispatches in one dispatch, or None if that is impossible."""
 
 
-repeated_spirv = lru_cache(maxsize=64)(repeated)
+repeat_spirv = lru_cache(maxsize=64)(repeated)
 
 
 @lru_cache(maxsize=256)
 def read_spirv(code: bytes) -> tuple[Module, Interface]:
-    """Take a module apart, once.
+    """Read a module. The result is cached.
 
     Raises
     ------
     RuntimeError
-        It is no sound SPIR-V for compute with the entry point "main".
+        The code is not a valid SPIR-V compute module with the entry point "main".
     """
-    code = code[: len(code) // 4 * 4]  # as Kompute, which rounds down
+    code = code[: len(code) // 4 * 4]  # rounded down, as in Kompute
     try:
         module = read_module(code)
         check_types(module, "spirv")
@@ -95,25 +96,24 @@ class SpirvDispatch:
         Raises
         ------
         RuntimeError
-            The code is broken, or asks for memory that is not there or of another kind, or the driver
-            refuses.
+            The code is invalid, the memory is missing or has the wrong kind, or the driver rejects the code.
         """
         module, interface = code
         self.spirv = module.words.tobytes()
-        self.specialization = _specialization(interface, spec_consts)
+        self.specialization = _pack_specialization(interface, spec_consts)
         if self.specialization:
-            interface = _specialized(self.spirv, tuple(self.specialization))
-        self.push_types = push_types(interface)
-        self.groups = checked_groups(context, groups)
+            interface = _specialize(self.spirv, tuple(self.specialization))
+        self.push_types = find_push_types(interface)
+        self.groups = check_groups(context, groups)
         try:
             check_features("spirv", interface, context)
             check_workgroup("spirv", interface, context)
         except VkDispatchError as error:
             raise KomputeError(str(error)) from None
-        by_binding = _resources(interface, memories)
+        by_binding = _match_resources(interface, memories)
         kinds = [_STORAGE_IMAGE if isinstance(memory, Image) else _STORAGE_BUFFER for memory in memories]
         declared = interface.push_constants.size if interface.push_constants is not None else 0
-        # The pipeline takes all that the code declares: what was not given is zero.
+        # The pipeline has all push constants that the code declares; missing ones are zero.
         whole = max(push_consts.nbytes, -(-declared // 4) * 4)
         self.padding = bytes(whole - push_consts.nbytes)
         limit = min(info.max_push_constant_size for info in context.device_infos)
@@ -133,7 +133,7 @@ class SpirvDispatch:
                 context=context,
             )
         except (DeviceLostError, OutOfDeviceMemoryError):
-            raise  # which is no fault of the code
+            raise  # not an error of the code
         except VkDispatchError as error:
             raise KomputeError(f"spirv: the driver refuses it: {error}") from None
         used = [by_binding.get(index) for index in range(len(memories))]
@@ -160,18 +160,18 @@ class SpirvDispatch:
         bound = BoundPlan(self.plan, self.bindings)
         graph._append_dispatch(bound, constants.tobytes() + self.padding, self.groups, True)
 
-    def regrouped(self, groups: Groups) -> "SpirvDispatch":
-        """Return the same with other workgroup counts. Raises RuntimeError where they are too many."""
+    def with_groups(self, groups: Groups) -> "SpirvDispatch":
+        """Return a copy with other workgroup counts. Raises RuntimeError if they are too large."""
         made = copy(self)
-        made.groups = checked_groups(self.plan.context, groups)
+        made.groups = check_groups(self.plan.context, groups)
         return made
 
-    def repeated(self, count: int) -> "SpirvDispatch | None":
-        """Return one that does in a dispatch what this does in `count`; None where that is not possible."""
+    def repeat(self, count: int) -> "SpirvDispatch | None":
+        """Return an equivalent of `count` dispatches in one dispatch, or None if that is impossible."""
         context = self.plan.context
-        # A fence between rounds takes as long as a round on a CPU driver, and does nothing for it.
-        loop = repeated_spirv(self.spirv, fence=not all(info.is_cpu() for info in context.device_infos))
-        if loop is None or count > MOST or self.groups[1:] != (1, 1) or self._shares(loop.written):
+        # CPU drivers need no fence between rounds, which would take as long as a round.
+        loop = repeat_spirv(self.spirv, fence=not all(info.is_cpu() for info in context.device_infos))
+        if loop is None or count > MOST or self.groups[1:] != (1, 1) or self._has_shared_memory(loop.written):
             return None
         made = copy(self)
         try:
@@ -186,25 +186,25 @@ class SpirvDispatch:
                 context=context,
             )
         except VkDispatchError:
-            return None  # the driver does not like it: the dispatches stay as they are
+            return None  # the driver rejects it: keep the separate dispatches
         return made
 
-    def _shares(self, written: frozenset[int]) -> bool:
-        """Whether memory at one of these bindings lies at another binding as well."""
-        kept = [binding[0] for binding in self.bindings]
-        return any(kept.count(kept[index]) > 1 for index in written)
+    def _has_shared_memory(self, written: frozenset[int]) -> bool:
+        """Whether the memory of one of these bindings is also bound elsewhere."""
+        copy_constants = [binding[0] for binding in self.bindings]
+        return any(copy_constants.count(copy_constants[index]) > 1 for index in written)
 
 
-def checked_groups(context: Context, groups: Groups) -> Groups:
-    """Return workgroup counts. Raises RuntimeError where the device does not take so many."""
+def check_groups(context: Context, groups: Groups) -> Groups:
+    """Return workgroup counts. Raises RuntimeError if they exceed the limits of the device."""
     limit = context.max_workgroup_count
     if any(count > most for count, most in zip(groups, limit, strict=True)):
         raise KomputeError(f"workgroup: {groups} workgroups; one dispatch on this device takes {limit}")
     return groups
 
 
-def _resources(interface: Interface, memories: Sequence[Memory]) -> dict[int, Resource]:
-    """Return what the code declares by binding. Raises RuntimeError where the memory does not fit that."""
+def _match_resources(interface: Interface, memories: Sequence[Memory]) -> dict[int, Resource]:
+    """Return the declared resources by binding. Raises RuntimeError if the memory does not match."""
     found = {}
     for resource in interface.resources:
         where = f"{resource.name or 'a resource'} (set {resource.set}, binding {resource.binding})"
@@ -221,19 +221,19 @@ def _resources(interface: Interface, memories: Sequence[Memory]) -> dict[int, Re
                 f"spirv: {where} is a {resource.kind}; an algorithm has storage buffers and images"
             )
         if (wanted == _STORAGE_IMAGE) != isinstance(given, Image):
-            raise KomputeError(f"tensors: {where} is a {resource.kind}, a {given._noun()} was given")
+            raise KomputeError(f"tensors: {where} is a {resource.kind}, a {given._class_name()} was given")
         found[resource.binding] = resource
     return found
 
 
 @lru_cache(maxsize=256)
-def _specialized(code: bytes, constants: tuple[tuple[int, bytes], ...]) -> Interface:
-    """Return what a module declares with these constants: sizes of workgroups and arrays may be made of them.
+def _specialize(code: bytes, constants: tuple[tuple[int, bytes], ...]) -> Interface:
+    """Return the interface of a module with these constants, on which sizes may depend.
 
     Raises
     ------
     RuntimeError
-        Something of no size comes out.
+        A size is zero.
     """
     module, interface = read_spirv(code)
     values = {}
@@ -247,33 +247,35 @@ def _specialized(code: bytes, constants: tuple[tuple[int, bytes], ...]) -> Inter
         raise KomputeError(str(error)) from None
 
 
-def push_types(interface: Interface) -> frozenset[tuple[str, int]]:
+def find_push_types(interface: Interface) -> frozenset[tuple[str, int]]:
     """Return the kinds and bits of the numbers in the push constant block."""
     return (
-        frozenset(_scalars(interface.push_constants)) if interface.push_constants is not None else frozenset()
+        frozenset(_list_scalars(interface.push_constants))
+        if interface.push_constants is not None
+        else frozenset()
     )
 
 
-def _scalars(kind: Type) -> list[tuple[str, int]]:
+def _list_scalars(kind: Type) -> list[tuple[str, int]]:
     if kind.kind == "struct":
-        return [scalar for _, _, member in kind.members for scalar in _scalars(member)]
+        return [scalar for _, _, member in kind.members for scalar in _list_scalars(member)]
     if kind.element is not None:
-        return _scalars(kind.element)
+        return _list_scalars(kind.element)
     return [(kind.kind, kind.width)]
 
 
-def _specialization(interface: Interface, values: object) -> list[tuple[int, bytes]]:
-    """Return the bytes of specialization constants 0, 1, ...; those that the code lacks are left out."""
+def _pack_specialization(interface: Interface, values: object) -> list[tuple[int, bytes]]:
+    """Return the bytes of specialization constants 0, 1, ...; constants that the code lacks are omitted."""
     declared = interface.spec_constants
     kinds = frozenset((constant.kind, constant.width) for constant in declared.values())
     packed = []
-    for number, value in enumerate(as_constants("spec_consts", values, kinds)):
+    for number, value in enumerate(parse_constants("spec_consts", values, kinds)):
         constant = declared.get(number)
         if constant is None:
             continue
-        if value.nbytes != max(constant.width, 8) // 8:  # of another width: the value counts
+        if value.nbytes != max(constant.width, 8) // 8:  # another width: convert the value
             kind = frozenset(((constant.kind, constant.width),))
-            value = as_constants("spec_consts", [value.item()], kind)[0]
+            value = parse_constants("spec_consts", [value.item()], kind)[0]
         packed.append((number, value.tobytes()))
     return packed
 
@@ -286,27 +288,27 @@ def build(
     spec_consts: Any,
     push_consts: Any,
 ) -> tuple[Dispatchable, Array]:
-    """Return what an algorithm dispatches, and its push constants.
+    """Build an algorithm; returns the pipeline and the push constants.
 
     Parameters
     ----------
     code
         SPIR-V, GLSL text, or a traced kernel.
     groups
-        Workgroups of a dispatch. None: as a traced kernel says, else one for each element of the first
-        memory.
+        Workgroups of a dispatch. None: the size of a traced kernel, else one for each element of the first
+        memory object.
 
     Raises
     ------
     RuntimeError
-        The code is broken, or does not fit what it is given.
+        The code is invalid, or does not match the arguments.
     """
     if not isinstance(code, (bytes, str)):
-        from vkdispatch.kompute.traced import TracedDispatch  # the language is not loaded before it is used
+        from vkdispatch.kompute.traced import TracedDispatch  # imports the kernel language only if it is used
 
         traced = TracedDispatch(context, memories, code, groups, spec_consts, push_consts)
         return traced, traced.constants
     module = read_spirv(compile_glsl(code, "algorithm") if isinstance(code, str) else code)
-    constants = as_constants("push_consts", push_consts, push_types(module[1]))
+    constants = parse_constants("push_consts", push_consts, find_push_types(module[1]))
     groups = groups or (len(memories[0]), 1, 1)
     return SpirvDispatch(context, memories, module, groups, spec_consts, constants), constants

@@ -1,4 +1,4 @@
-"""What operations record into: dispatches, copies and barriers of a sequence, in order."""
+"""The commands of a sequence: dispatches, copies and barriers, in order."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -8,22 +8,20 @@ import numpy as np
 
 from vkdispatch.base.context import Context
 from vkdispatch.base.environment import read_switch
-from vkdispatch.base.errors import ArgumentTypeError
-from vkdispatch.base.spirv.repeat import MOST
+from vkdispatch.base.spirv_repeat import MOST
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.kompute.algorithm import NO_CONSTANTS, Algorithm
+from vkdispatch.kompute.algorithm import NO_CONSTANTS, Algorithm, check_algorithm
 from vkdispatch.kompute.building import Dispatchable
 from vkdispatch.kompute.errors import KomputeError
 from vkdispatch.kompute.memory import Image, Memory, Tensor
 
 Array = np.ndarray[Any, Any]
-# Dispatches that are run one by one, though they could be one, before they are made one: the pipeline for
-# that takes some 20 ms to be made.
+# Separate dispatches before repeated ones are merged: the pipeline for that takes some 20 ms to build.
 _WORTH_MERGING = 1000
 
 
 class Dispatch:
-    """A dispatch that was recorded, with its push constants."""
+    """A recorded dispatch with its push constants."""
 
     __slots__ = ("built", "constants")
 
@@ -35,8 +33,8 @@ class Dispatch:
         """Record it."""
         self.built.record(graph, self.constants)
 
-    def repeats(self, other: object) -> bool:
-        """Whether it does what another command does."""
+    def is_repeat_of(self, other: object) -> bool:
+        """Whether another command is the same dispatch."""
         return (
             isinstance(other, Dispatch)
             and other.built is self.built
@@ -50,12 +48,12 @@ Step = Callable[[CommandGraph], None]
 class Commands:
     """A sequence's commands while they are recorded: the argument of an operation's `record`.
 
-    Barriers stand wherever two commands need one; the order of the calls is the order of the effects.
+    Barriers are inserted where two commands need one. Effects are in the order of the calls.
 
     Attributes
     ----------
     graph
-        The `vd.CommandGraph` that the commands go into.
+        The `vd.CommandGraph` with the commands.
     """
 
     __slots__ = ("_context", "_idle_repeats", "_own", "_pushed", "_repeats", "_steps", "graph")
@@ -64,29 +62,29 @@ class Commands:
         self._context = context
         self.graph = CommandGraph(context=context)
         self._steps: list[Step] = []
-        self._own = 0  # commands of the graph that the steps have recorded; operations may add others
-        # Algorithms whose push constants dispatches have just changed, and those of before.
+        self._own = 0  # commands that the steps recorded; operations may add others to the graph
+        # Algorithms whose push constants were changed since the last operation, with the previous ones.
         self._pushed: list[tuple[Algorithm, Array]] = []
-        # Dispatches that merging would save at each run; -1: not counted yet.
+        # Dispatches that merging would save in each run; -1: not counted yet.
         self._repeats = -1
-        self._idle_repeats = 0  # that it would have saved so far
+        self._idle_repeats = 0  # dispatches that merging would have saved so far
 
     # -- for operations
 
     def dispatch(self, algorithm: Algorithm, push_consts: Any = NO_CONSTANTS) -> None:
-        """Dispatch an algorithm; `push_consts` become its current ones, none leave those that it has.
+        """Dispatch an algorithm. `push_consts`, if given, become its current ones.
 
         Raises
         ------
         TypeError, RuntimeError
-            The algorithm is empty or its memory is gone, or the push constants do not fit.
+            The algorithm is empty, its memory was destroyed, or the push constants do not match.
         """
-        if not isinstance(algorithm, Algorithm):
-            raise ArgumentTypeError(f"algorithm: expected a kp.Algorithm, got {algorithm!r}")
-        built = algorithm._dispatched()
+        built = check_algorithm(algorithm)._require_built()
         if algorithm._context is not self._context:
             raise KomputeError("algorithm: it belongs to a Manager of another device or queues")
-        constants = algorithm._push if push_consts is NO_CONSTANTS else algorithm._constants(push_consts)
+        constants = (
+            algorithm._push if push_consts is NO_CONSTANTS else algorithm._parse_push_consts(push_consts)
+        )
         for image in built.images:
             if image._follows_host:
                 self._copy_image(image, to_image=True)
@@ -99,26 +97,12 @@ class Commands:
                 self._copy_image(image, to_image=False)
 
     def copy_to_device(self, memory: Memory) -> None:
-        """Copy the host's view of memory of type `device` to the device; nothing for the other types."""
-        self._check(memory)
-        if not memory._is_staged:
-            return
-        if isinstance(memory, Image):
-            self._copy_image(memory, to_image=True)
-        else:
-            block, buffer, size = memory._block, memory._native, memory._byte_size
-            self._add(lambda graph: graph.record_copy(block, buffer, size))
+        """Copy the host's view of memory of type `device` to the device. No effect for other types."""
+        self._copy_view(memory, to_device=True)
 
     def copy_to_host(self, memory: Memory) -> None:
-        """Copy what the device has of memory of type `device` to the host's view; nothing for the others."""
-        self._check(memory)
-        if not memory._is_staged:
-            return
-        if isinstance(memory, Image):
-            self._copy_image(memory, to_image=False)
-        else:
-            block, buffer, size = memory._block, memory._native, memory._byte_size
-            self._add(lambda graph: graph.record_copy(buffer, block, size))
+        """Copy device memory of type `device` to the host's view. No effect for other types."""
+        self._copy_view(memory, to_device=False)
 
     def copy(self, source: Memory, target: Memory) -> None:
         """Copy from one tensor or image to another, on the device.
@@ -126,7 +110,7 @@ class Commands:
         Raises
         ------
         RuntimeError
-            They have other types or numbers of elements.
+            Their types or numbers of elements differ.
         """
         self._check(source)
         self._check(target)
@@ -159,23 +143,34 @@ class Commands:
             self._copy_image(target, to_image=False)
 
     def fill(self, tensor: Tensor, block: Any) -> None:
-        """Copy host memory of as many bytes to a tensor."""
+        """Copy host memory of the same size to a tensor."""
         self._check(tensor)
         buffer, size = tensor._native, tensor._byte_size
         self._add(lambda graph: graph.record_copy(block, buffer, size))
 
     def barrier(self) -> None:
-        """Let all commands so far finish, and be seen, before any that follows."""
+        """Make all preceding commands finish, with visible effects, before any command that follows."""
         self._add(lambda graph: graph.record_barrier())
 
     def timestamp(self) -> None:
-        """Note the device's time when all commands so far are done."""
+        """Record a timestamp when all preceding commands are done."""
         self._add(lambda graph: graph.record_timestamp())
 
     def _check(self, memory: Memory) -> None:
         memory._require()
         if memory._context is not self._context:
             raise KomputeError(f"{memory!r} belongs to a Manager of another device or queues")
+
+    def _copy_view(self, memory: Memory, *, to_device: bool) -> None:
+        self._check(memory)
+        if not memory._is_staged:
+            return
+        if isinstance(memory, Image):
+            self._copy_image(memory, to_image=to_device)
+            return
+        ends = (memory._block, memory._native) if to_device else (memory._native, memory._block)
+        size = memory._byte_size
+        self._add(lambda graph: graph.record_copy(*ends, size))
 
     def _copy_image(self, image: Image, to_image: bool) -> None:
         texels, block = image._native, image._block
@@ -194,11 +189,11 @@ class Commands:
     # -- for sequences
 
     def mark(self) -> tuple[int, int, int, int]:
-        """Return how far the recording has come, for `cut`."""
+        """Return the present position of the recording, for `rewind`."""
         return (self.graph.length, len(self._steps), self._own, len(self._pushed))
 
-    def cut(self, mark: tuple[int, int, int, int] = (0, 0, 0, 0)) -> None:
-        """Take back all that was recorded since `mark`, by operations themselves too."""
+    def rewind(self, mark: tuple[int, int, int, int] = (0, 0, 0, 0)) -> None:
+        """Remove all commands recorded since `mark`, including those that operations added to the graph."""
         length, steps, self._own, pushed = mark
         if self.graph.length > length:
             self.graph.truncate(length)
@@ -207,13 +202,13 @@ class Commands:
             algorithm, before = self._pushed.pop()
             algorithm._push = before
 
-    def settle(self) -> None:
-        """Let the push constants that were set stand, whatever is taken back later."""
+    def keep_push_constants(self) -> None:
+        """Keep the push constants that were set, even if later commands are removed."""
         if self._pushed:
             self._pushed = []
 
     def restart(self) -> None:
-        """Forget all of them."""
+        """Remove all commands."""
         if self._steps or self.graph.length:
             self.graph.reset()
         self._steps = []
@@ -222,9 +217,9 @@ class Commands:
         self._repeats, self._idle_repeats = -1, 0
 
     def evaluate(self, queue: int) -> None:
-        """Run all of it on a queue, and wait."""
+        """Run the commands on a queue, and wait."""
         if self._repeats:
-            self._consider_merging()
+            self._merge_if_worthwhile()
         try:
             self.graph.run(queue)
         except RuntimeError:
@@ -232,12 +227,12 @@ class Commands:
             raise
 
     def submit(self, queue: int) -> int:
-        """Run all of it on a queue; return the number of the batch to be waited for."""
+        """Run the commands on a queue; returns the number of the batch to wait for."""
         if self._repeats:
-            self._consider_merging()
+            self._merge_if_worthwhile()
         try:
             value = self.graph.start(queue)
-            self._context._native.flush(queue, value)  # by this thread: another would have to be woken
+            self._context._native.flush(queue, value)  # in this thread, without waking another one
         except RuntimeError:
             self._require_open()
             raise
@@ -247,8 +242,8 @@ class Commands:
         if self._context.closed:
             raise KomputeError("the context of this sequence was closed; make a new kp.Manager")
 
-    def _consider_merging(self) -> None:
-        """Once it is worth it, make one dispatch of those that repeat one another."""
+    def _merge_if_worthwhile(self) -> None:
+        """Merge repeated dispatches once this pays off."""
         if self._repeats < 0:
             self._repeats = _count_repeats(self._steps)
         self._idle_repeats += self._repeats
@@ -263,23 +258,23 @@ class Commands:
 
 
 def _count_repeats(steps: list[Step]) -> int:
-    """Return how many dispatches merging would save; none for one who wants none."""
+    """Return the number of dispatches that merging would save, or 0 if it is switched off."""
     if len(steps) < 2 or not read_switch("VKDISPATCH_KOMPUTE_MERGE", True):
         return 0
-    return sum(isinstance(step, Dispatch) and step.repeats(before) for before, step in pairwise(steps))
+    return sum(isinstance(step, Dispatch) and step.is_repeat_of(before) for before, step in pairwise(steps))
 
 
 def merge(steps: list[Step]) -> list[Step] | None:
-    """Return the commands with each run of one dispatch as one command; None where no run can be merged."""
+    """Return the commands with repeated dispatches merged, or None if there are none to merge."""
     merged: list[Step] = []
     position = 0
     while position < len(steps):
         step, end = steps[position], position + 1
         if isinstance(step, Dispatch):
-            while end < len(steps) and step.repeats(steps[end]):
+            while end < len(steps) and step.is_repeat_of(steps[end]):
                 end += 1
             if end - position > 1:
-                together = _together(step, end - position)
+                together = _merge_repeats(step, end - position)
                 if together:
                     merged += together
                     position = end
@@ -289,9 +284,9 @@ def merge(steps: list[Step]) -> list[Step] | None:
     return merged if len(merged) < len(steps) else None
 
 
-def _together(step: Dispatch, count: int) -> list[Step]:
-    """Return as few dispatches as do what `count` do; none where that is not possible."""
+def _merge_repeats(step: Dispatch, count: int) -> list[Step]:
+    """Return the fewest dispatches that are equivalent to `count`, or an empty list if that is impossible."""
     rounds = [min(MOST, count - done) for done in range(0, count, MOST)]
-    made = {each: step.built.repeated(each) for each in set(rounds)}
+    made = {each: step.built.repeat(each) for each in set(rounds)}
     ready = [built for each in rounds if (built := made[each]) is not None]
     return [Dispatch(built, step.constants) for built in ready] if len(ready) == len(rounds) else []

@@ -1,18 +1,18 @@
-"""Specialization and push constants: which bytes a value becomes."""
+"""Conversion of specialization and push constants."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError
+from vkdispatch.kompute.arguments import require_iterable
 from vkdispatch.kompute.errors import KomputeError
 
 Array = np.ndarray[Any, Any]
 
-# Arrays of these are taken as they are; of others, and of lists, the values are.
+# Arrays of these dtypes are not converted.
 _AS_THEY_ARE = ("float32", "int32", "uint32")
-# What numbers become where the shader declares this kind, of so many bits.
+# The dtype for each kind and number of bits that shaders declare.
 DECLARED = {
     ("float", 16): "float16",
     ("float", 32): "float32",
@@ -25,25 +25,25 @@ DECLARED = {
 }
 
 
-def as_constants(argument: str, values: object, declared: "frozenset[tuple[str, int]]") -> Array:
-    """Return constants as an array of what their bytes are to be.
+def parse_constants(argument: str, values: object, declared: "frozenset[tuple[str, int]]") -> Array:
+    """Return constants as an array of the dtype that the shader takes.
 
     Parameters
     ----------
     argument
-        How messages call them.
+        The name of the argument, for messages.
     values
-        An array, or numbers in anything that can be iterated. Arrays of float32, int32 and uint32 keep their
-        type. Other numbers become float32: unless all that the shader declares is of another type, which they
-        then become (whole numbers alone become integers).
+        An array or an iterable of numbers. Arrays of float32, int32 and uint32 keep their dtype. Other
+        numbers become float32, or the type of all of the shader's constants if that is another one (only
+        integers become integers).
     declared
-        The types that the shader declares there: kind (float, int or bool) and bits of each. Whether an
-        integer has a sign is left to the values.
+        The types that the shader declares: kind (float, int or bool) and bits. The values determine whether
+        integers are signed.
 
     Raises
     ------
     TypeError
-        `values` are no numbers.
+        `values` are not numbers.
     RuntimeError
         A number does not fit the type that the shader declares.
     """
@@ -63,23 +63,21 @@ def as_constants(argument: str, values: object, declared: "frozenset[tuple[str, 
     raise KomputeError(f"{argument}: {given.tolist()} do not all fit the {wanted} that the shader declares")
 
 
-def kept(argument: str, values: Any) -> Any:
-    """Return constants such that they can be looked at more than once. Raises TypeError for no numbers."""
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise ArgumentTypeError(f"{argument}: expected an array or a list of numbers, got {values!r}")
-    found = values.copy() if isinstance(values, np.ndarray) else list(values)
+def copy_constants(argument: str, values: Any) -> Any:
+    """Return a copy of constants that can be iterated repeatedly. Raises TypeError for no numbers."""
+    numbers = require_iterable(argument, values, "an array or a list of numbers")
+    found = values.copy() if isinstance(values, np.ndarray) else list(numbers)
     _as_array(argument, found)
     return found
 
 
 def _as_array(argument: str, values: object) -> Array:
     """Return numbers as a flat, contiguous array of the dtype that NumPy gives them."""
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise ArgumentTypeError(f"{argument}: expected an array or a list of numbers, got {values!r}")
+    numbers = require_iterable(argument, values, "an array or a list of numbers")
     try:
-        made = np.ascontiguousarray(values if isinstance(values, np.ndarray) else list(values)).ravel()
+        made = np.ascontiguousarray(values if isinstance(values, np.ndarray) else list(numbers)).ravel()
         if made.dtype.kind == "O" and all(isinstance(value, (int, float)) for value in made):
-            made = made.astype(np.float64)  # of more bits than integers of NumPy have
+            made = made.astype(np.float64)  # integers beyond the range of NumPy
     except (ValueError, OverflowError) as error:
         raise ArgumentTypeError(f"{argument}: expected numbers, got {values!r}: {error}") from None
     if made.size == 0:

@@ -38,12 +38,12 @@ class Shader:
     @property
     def cpp_name(self) -> str:
         """What it is called in C++: `opmult_comp_spv` of opmult.comp."""
-        return _identifier(f"{self.path}.spv")
+        return _make_identifier(f"{self.path}.spv")
 
     @property
     def python_name(self) -> str:
         """What it is called in Python: `opmult` of opmult.comp."""
-        name = _identifier(self.path.removesuffix(".comp"))
+        name = _make_identifier(self.path.removesuffix(".comp"))
         return f"{name}_" if iskeyword(name) else name
 
     def words(self) -> tuple[int, ...]:
@@ -51,7 +51,7 @@ class Shader:
         return struct.unpack(f"<{len(self.spirv) // 4}I", self.spirv)
 
 
-def _identifier(text: str) -> str:
+def _make_identifier(text: str) -> str:
     name = re.sub(r"[^0-9A-Za-z_]", "_", text)
     return f"shader_{name}" if name[:1].isdigit() else name
 
@@ -69,7 +69,7 @@ def _is_include(path: Path) -> bool:
     return path.suffix == ".glsl" and not _MAIN.search(path.read_text(encoding="utf-8", errors="replace"))
 
 
-def header(shaders: Iterable[Shader], namespace: str, guard: str) -> str:
+def format_header(shaders: Iterable[Shader], namespace: str, guard: str) -> str:
     """Return a C++ header with shaders.
 
     Of each: `<name>_words`, an array of std::uint32_t; the same bytes as `<name>`, an array of unsigned char;
@@ -81,15 +81,15 @@ def header(shaders: Iterable[Shader], namespace: str, guard: str) -> str:
     for shader in shaders:
         name, words = shader.cpp_name, [f"0x{word:08x}" for word in shader.words()]
         lines += ["", f"// {shader.path}", f"static const std::uint32_t {name}_words[{len(words)}] = {{"]
-        lines += _rows(words, _WORDS_IN_LINE)
+        lines += _format_rows(words, _WORDS_IN_LINE)
         lines += ["};", f"alignas(4) static const unsigned char {name}[{len(shader.spirv)}] = {{"]
-        lines += _rows([f"0x{byte:02x}" for byte in shader.spirv], _BYTES_IN_LINE)
+        lines += _format_rows([f"0x{byte:02x}" for byte in shader.spirv], _BYTES_IN_LINE)
         lines += ["};", f"static const unsigned int {name}_len = {len(shader.spirv)};"]
     lines += ["", *[f"}}  // namespace {space}" for space in reversed(spaces)], "", f"#endif  // {guard}"]
     return "\n".join(lines) + "\n"
 
 
-def python_module(shaders: Iterable[Shader]) -> str:
+def format_python_module(shaders: Iterable[Shader]) -> str:
     """Return a Python module with the SPIR-V of shaders as bytes."""
     lines = ['"""SPIR-V of compute shaders, written by vkdispatch-convert-shaders."""', ""]
     for shader in shaders:
@@ -99,7 +99,7 @@ def python_module(shaders: Iterable[Shader]) -> str:
     return "\n".join(lines)
 
 
-def _rows(items: list[str], count: int) -> list[str]:
+def _format_rows(items: list[str], count: int) -> list[str]:
     return [f"    {', '.join(items[i : i + count])}," for i in range(0, len(items), count)]
 
 
@@ -151,16 +151,19 @@ def _refuse_equal_names(shaders: Iterable[Shader], name_of: Callable[[Shader], s
             )
 
 
-def _headers(
+def _make_headers(
     folder: Path, header_path: str | None, namespace: str, shaders: list[Shader]
 ) -> list[tuple[Path, str]]:
     """Return headers as paths with contents: one for all if `header_path` is a file, else one for each."""
     if header_path and not (header_path.endswith(("/", os.sep)) or Path(header_path).is_dir()):
-        guard = f"KP_{_identifier(Path(header_path).name).upper()}"
-        return [(Path(header_path), header(shaders, namespace, guard))]
+        guard = f"KP_{_make_identifier(Path(header_path).name).upper()}"
+        return [(Path(header_path), format_header(shaders, namespace, guard))]
     target = Path(header_path) if header_path else folder
     return [
-        (target / f"{shader.path}.hpp", header([shader], namespace, f"KP_{shader.cpp_name.upper()}_HPP"))
+        (
+            target / f"{shader.path}.hpp",
+            format_header([shader], namespace, f"KP_{shader.cpp_name.upper()}_HPP"),
+        )
         for shader in shaders
     ]
 
@@ -212,23 +215,23 @@ def convert_shaders(
     if not paths:
         raise click.ClickException(f"{shader_path}: there is no *.comp, and no *.glsl with a main")
 
-    def compiled(path: Path) -> bytes:
+    def compile_one(path: Path) -> bytes:
         if verbose:
             click.echo(f"compiling {path}")
         if shader_binary:
             return compile_with(shader_binary, path, target_env)
         return compile_glsl_file(str(path), _ENVIRONMENTS.index(target_env))
 
-    shaders, failures = compile_all(shader_path, paths, compiled)
+    shaders, failures = compile_all(shader_path, paths, compile_one)
     if failures:
         raise click.ClickException("\n".join(failures))
     _refuse_equal_names(shaders, lambda shader: shader.cpp_name)
     outputs: list[tuple[Path, bytes]] = [(shader_path / f"{s.path}.spv", s.spirv) for s in shaders]
-    headers = _headers(shader_path, header_path, namespace, shaders)
+    headers = _make_headers(shader_path, header_path, namespace, shaders)
     outputs += [(path, text.encode()) for path, text in headers]
     if python_path:
         _refuse_equal_names(shaders, lambda shader: shader.python_name)
-        outputs.append((python_path, python_module(shaders).encode()))
+        outputs.append((python_path, format_python_module(shaders).encode()))
     for path, data in outputs:
         if verbose:
             click.echo(f"writing {path}")

@@ -16,7 +16,7 @@ _known: "logging.Logger | None" = None
 
 
 def logger() -> "logging.Logger":
-    """Return the logger, and see to it, as Kompute does, that what it lets through is seen."""
+    """Return the logger, configured to print its messages, as in Kompute."""
     import logging
 
     if logging.getLevelName(TRACE) == f"Level {TRACE}":
@@ -25,8 +25,8 @@ def logger() -> "logging.Logger":
     return logging.getLogger("kp")
 
 
-def get_ready() -> None:
-    """Do so now, if the program has imported `logging`; else when the first line is logged."""
+def configure() -> None:
+    """Configure the logger if the program has imported `logging`; else the first message does."""
     if "logging" in sys.modules:
         logger()
 
@@ -54,11 +54,11 @@ def log_level(level: int) -> None:
             f"level: expected 0 (trace), 1 (debug), 2 (info), 3 (warnings) or 4 (errors), got {level!r}"
         )
     logger().setLevel(_LEVELS[level])
-    _look()
+    _update_lowest()
 
 
-def _look() -> None:
-    """Note which level is let through."""
+def _update_lowest() -> None:
+    """Update `lowest` to the level of the logger."""
     global lowest, _known
     if _known is None:
         # Without the module there is nobody who could have asked for lines below the level of a warning.
@@ -73,21 +73,21 @@ def _look() -> None:
 
 def trace(message: str, *values: object) -> None:
     """Log at level TRACE."""
-    _look()
+    _update_lowest()
     if lowest <= TRACE:
         logger().log(TRACE, message, *values)
 
 
 def debug(message: str, *values: object) -> None:
     """Log at level DEBUG."""
-    _look()
+    _update_lowest()
     if lowest <= DEBUG:
         logger().debug(message, *values)
 
 
 def info(message: str, *values: object) -> None:
     """Log at level INFO."""
-    _look()
+    _update_lowest()
     if "logging" in sys.modules:
         logger().info(message, *values)
 

@@ -1,4 +1,4 @@
-"""The object that all others of Kompute are made by."""
+"""The Manager, which makes all other objects of Kompute."""
 
 import contextlib
 import operator
@@ -14,22 +14,23 @@ from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.errors import ArgumentTypeError, VkDispatchError
 from vkdispatch.base.init import get_devices
 from vkdispatch.kompute import generations, log
+from vkdispatch.kompute.arguments import require_iterable
 from vkdispatch.kompute.enums import MemoryTypes
 from vkdispatch.kompute.errors import KomputeError
 from vkdispatch.kompute.memory import (
-    _FORMATS,
+    IMAGE_FORMATS,
     TENSOR_TYPES,
     Image,
     ListTensor,
     Tensor,
-    as_floats,
-    as_typed,
-    checked_memory_type,
     make_image,
     make_tensor,
-    tensor_on,
+    make_tensor_on,
+    parse_array,
+    parse_floats,
+    parse_memory_type,
 )
-from vkdispatch.kompute.named_operations import NamedEvaluations, Place
+from vkdispatch.kompute.named_operations import NamedEvaluations, Owner
 
 if TYPE_CHECKING:
     from vkdispatch.kompute.algorithm import Algorithm
@@ -42,8 +43,8 @@ _MOST_QUEUES = 64
 _T = TypeVar("_T")
 
 
-class _Owned:
-    """What a Manager answers for, apart from it: it has to be freed where the Manager is gone."""
+class _Resources:
+    """The objects of a Manager, kept apart from it so that its finalizer can free them."""
 
     def __init__(self, context: Context, is_own: bool) -> None:
         self.context = context
@@ -52,12 +53,12 @@ class _Owned:
         self.named: dict[str, Sequence] = {}
 
     def free(self) -> None:
-        """Destroy sequences, then algorithms, then memory, then the context if nobody else has it."""
-        objects = sorted(self.objects, key=_rank)
+        """Destroy sequences, algorithms, memory, and then the context if the Manager owns it."""
+        objects = sorted(self.objects, key=_order_key)
         log.debug("manager destroyed: number of its objects %d", len(objects))
         self.objects = weakref.WeakSet()
         self.named = {}
-        with contextlib.ExitStack() as ends:  # all of them, whatever one says of work that failed
+        with contextlib.ExitStack() as ends:  # all of them, even if one raises an error of failed work
             if self.is_own:
                 ends.callback(self.context.close)
             for made in reversed(objects):
@@ -67,16 +68,16 @@ class _Owned:
 _ORDER = ("Sequence", "Algorithm", "Tensor", "Image")
 
 
-def _rank(made: object) -> int:
-    """Return a place in the order of what is destroyed, by names: not every class has been loaded."""
+def _order_key(made: object) -> int:
+    """Return the sort key for destruction, by class names, as not every class has been imported."""
     return next(_ORDER.index(kind.__name__) for kind in type(made).__mro__ if kind.__name__ in _ORDER)
 
 
 class Manager(NamedEvaluations):
-    """Makes tensors, images, algorithms and sequences on a device; they end with it.
+    """Makes tensors, images, algorithms and sequences on a device, and destroys them when it is destroyed.
 
-    Managers of the same device and default queues share one context, which is `vd.get_context()` where that
-    is on the same device: their tensors can be used together, and by native kernels.
+    Managers of the same device with default queues share a context, which is `vd.get_context()` if that is on
+    the same device. Their tensors can be used together, and by native kernels.
     """
 
     __slots__ = ("__weakref__", "_finalizer", "_owned")
@@ -89,48 +90,47 @@ class Manager(NamedEvaluations):
         *,
         context: Context | None = None,
     ) -> None:
-        """Take a device.
+        """Open a device.
 
         Parameters
         ----------
         device
-            Index of the device, as `list_devices` has them.
+            Index of the device in `list_devices`.
         family_queue_indices
-            The queue family of each queue; the position in this list is the `queue_index` of `sequence`. None
-            given: one queue of the first family that can compute.
+            The queue family of each queue; positions in this list are the `queue_index` of `sequence`. Empty:
+            one queue of the first family that supports compute.
         desired_extensions
-            Names of device extensions. Those that the device lacks are logged as an error, and left out.
+            Names of device extensions. Extensions that the device lacks are logged as errors and ignored.
         context
-            A context of vkdispatch to be used, as it is: with its devices and queues. It outlives the
-            Manager.
+            A vkdispatch context to use, with its devices and queues. The Manager does not close it.
 
         Raises
         ------
         TypeError
-            An argument is of the wrong type.
+            An argument has the wrong type.
         RuntimeError
-            There is no such device or queue family, or no Vulkan driver.
+            The device, the queue family or a Vulkan driver does not exist.
         """
-        index = _index("device", device)
-        families = _indices("family_queue_indices", family_queue_indices)
-        extensions = _names("desired_extensions", desired_extensions)
+        index = _parse_index("device", device)
+        families = _parse_indices("family_queue_indices", family_queue_indices)
+        extensions = _parse_names("desired_extensions", desired_extensions)
         is_own = False
         if context is None:
-            context, is_own = _context_of(index, families, extensions)
+            context, is_own = _choose_context(index, families, extensions)
         elif not isinstance(context, Context):
             raise ArgumentTypeError(f"context: expected a context such as vd.get_context(), got {context!r}")
         elif context.closed or not context.runs:
             raise KomputeError("context: it was closed, or is the dummy backend's")
         else:
             context.require_usable()
-        self._owned: _Owned | None = _Owned(context, is_own)
+        self._owned: _Resources | None = _Resources(context, is_own)
         self._finalizer = weakref.finalize(self, self._owned.free)
         log.info("using device %d: %s", index, context.device_infos[0].device_name)
         kind = "its own" if is_own else "a shared"
         log.debug("manager made: number of queues %d, %s context", context.queue_count, kind)
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        """Refuse to be pickled or copied: one Manager answers for its objects. Raises TypeError."""
+        """Raise TypeError: a Manager cannot be pickled or copied."""
         raise ArgumentTypeError("kp.Manager cannot be pickled or copied: it is about a device")
 
     # -- memory
@@ -147,23 +147,23 @@ class Manager(NamedEvaluations):
         Parameters
         ----------
         data
-            What NumPy can turn into float32, flattened in C order; or a `vd.Buffer` of float32, whose memory
-            the tensor then is, without a copy.
+            Anything that NumPy converts to float32, flattened in C order; or a `vd.Buffer` of float32, whose
+            memory the tensor shares.
         memory_type
-            Where it lies. `tensor_type` is the older name of the same.
+            The type of memory. `tensor_type` is the older name of this argument.
 
         Raises
         ------
         TypeError
-            `data` are no numbers, or `memory_type` is none.
+            `data` are not numbers, or `memory_type` is invalid.
         RuntimeError
-            `data` is empty, or there is no memory left.
+            `data` is empty, or the device is out of memory.
         """
-        kind = checked_memory_type(memory_type if tensor_type is None else tensor_type)
+        kind = parse_memory_type(memory_type if tensor_type is None else tensor_type)
         if _is_buffer(data):
-            return self._keep(self._tensor_on(data, kind, np.dtype(np.float32)))
-        values = as_floats("data", data)
-        return self._keep(make_tensor(self._context(), values, np.float32, kind))
+            return self._own(self._make_tensor_on(data, kind, np.dtype(np.float32)))
+        values = parse_floats("data", data)
+        return self._own(make_tensor(self._require_context(), values, np.float32, kind))
 
     def tensor_t(
         self,
@@ -178,45 +178,45 @@ class Manager(NamedEvaluations):
         ----------
         data
             An array of float32, float64, bool, or integers of 8 to 32 bits, flattened in C order; or a
-            `vd.Buffer` of such elements, whose memory the tensor then is, without a copy.
+            `vd.Buffer` of such elements, whose memory the tensor shares.
         memory_type
-            Where it lies. `tensor_type` is the older name of the same.
+            The type of memory. `tensor_type` is the older name of this argument.
 
         Raises
         ------
         TypeError
-            `data` is no array, or `memory_type` is none.
+            `data` is not an array, or `memory_type` is invalid.
         RuntimeError
-            The dtype is another one, `data` is empty, or there is no memory left.
+            The dtype is another one, `data` is empty, or the device is out of memory.
         """
-        kind = checked_memory_type(memory_type if tensor_type is None else tensor_type)
+        kind = parse_memory_type(memory_type if tensor_type is None else tensor_type)
         if _is_buffer(data):
-            return self._keep(self._tensor_on(data, kind, None))
-        values = as_typed("data", data, TENSOR_TYPES)
-        return self._keep(make_tensor(self._context(), values, values.dtype, kind))
+            return self._own(self._make_tensor_on(data, kind, None))
+        values = parse_array("data", data, TENSOR_TYPES)
+        return self._own(make_tensor(self._require_context(), values, values.dtype, kind))
 
     def empty_tensor(
         self, size: int, dtype: Any = np.float32, memory_type: MemoryTypes = _DEVICE_TYPE
     ) -> Tensor:
-        """Make a tensor of so many elements, its values undefined on the device and zero in the host's view.
+        """Make a tensor of `size` elements, undefined on the device and zero in the host's view.
 
         Raises
         ------
         TypeError, RuntimeError
             As `tensor_t`.
         """
-        count = _index("size", size)
+        count = _parse_index("size", size)
         try:
             kind = np.dtype(dtype)
         except TypeError as error:
             raise ArgumentTypeError(f"dtype: expected one of {', '.join(TENSOR_TYPES)}: {error}") from None
         if kind.name not in TENSOR_TYPES or not kind.isnative:
             raise KomputeError(f"dtype: expected one of {', '.join(TENSOR_TYPES)}, got {kind}")
-        return self._keep(make_tensor(self._context(), count, kind, checked_memory_type(memory_type)))
+        return self._own(make_tensor(self._require_context(), count, kind, parse_memory_type(memory_type)))
 
-    def _tensor_on(self, buffer: Any, kind: MemoryTypes, wanted: "np.dtype[Any] | None") -> Tensor:
+    def _make_tensor_on(self, buffer: Any, kind: MemoryTypes, wanted: "np.dtype[Any] | None") -> Tensor:
         buffer.require_alive()
-        if buffer.context is not self._context():
+        if buffer.context is not self._require_context():
             raise KomputeError("data: the buffer belongs to another context than this Manager")
         if kind is not MemoryTypes.device:
             raise KomputeError(f"memory_type: a tensor on a vd.Buffer is of type device, not {kind.name}")
@@ -224,7 +224,7 @@ class Manager(NamedEvaluations):
         if name not in TENSOR_TYPES or (wanted is not None and name != wanted.name):
             expected = wanted.name if wanted is not None else ", ".join(TENSOR_TYPES)
             raise KomputeError(f"data: expected a buffer of {expected}, got one of {buffer.var_type.name}")
-        return tensor_on(buffer, np.dtype(name))
+        return make_tensor_on(buffer, np.dtype(name))
 
     def image(
         self,
@@ -241,22 +241,22 @@ class Manager(NamedEvaluations):
         Parameters
         ----------
         data
-            What NumPy can turn into float32: rows of `width` texels of `num_channels` values. What lies
-            beyond the `width * height * num_channels` first ones is ignored.
+            Anything that NumPy converts to float32: rows of `width` texels of `num_channels` values. Values
+            beyond the first `width * height * num_channels` are ignored.
         num_channels
             1, 2 or 4.
         memory_type
-            Where it lies.
+            The type of memory.
 
         Raises
         ------
         TypeError
-            `data` are no numbers, or another argument is of the wrong type.
+            `data` are not numbers, or another argument has the wrong type.
         RuntimeError
-            A size is 0, `data` has too few elements, or the device has no such images.
+            A size is 0, `data` has too few elements, or the device does not support such images.
         """
-        kind = checked_memory_type(memory_type if tensor_type is None else tensor_type)
-        return self._image(as_floats("data", data), width, height, num_channels, kind)
+        kind = parse_memory_type(memory_type if tensor_type is None else tensor_type)
+        return self._make_image(parse_floats("data", data), width, height, num_channels, kind)
 
     def image_t(
         self,
@@ -269,12 +269,16 @@ class Manager(NamedEvaluations):
         tensor_type: MemoryTypes | None = None,
     ) -> Image:
         """Make a storage image of an array's dtype: float32, or integers of 8 to 32 bits. Else as `image`."""
-        kind = checked_memory_type(memory_type if tensor_type is None else tensor_type)
-        return self._image(as_typed("data", data, _FORMATS), width, height, num_channels, kind)
+        kind = parse_memory_type(memory_type if tensor_type is None else tensor_type)
+        return self._make_image(parse_array("data", data, IMAGE_FORMATS), width, height, num_channels, kind)
 
-    def _image(self, data: Any, width: int, height: int, channels: int, kind: MemoryTypes) -> Image:
-        sizes = (_index("width", width), _index("height", height), _index("num_channels", channels))
-        return self._keep(make_image(self._context(), data, *sizes, kind))
+    def _make_image(self, data: Any, width: int, height: int, channels: int, kind: MemoryTypes) -> Image:
+        sizes = (
+            _parse_index("width", width),
+            _parse_index("height", height),
+            _parse_index("num_channels", channels),
+        )
+        return self._own(make_image(self._require_context(), data, *sizes, kind))
 
     # -- what runs
 
@@ -294,34 +298,34 @@ class Manager(NamedEvaluations):
             Tensors and images; number i is at binding i of descriptor set 0. A traced kernel's buffers get
             them in order.
         spirv
-            The bytes of a SPIR-V module with the entry point "main", GLSL text, or a kernel of `vd.shader`.
+            A SPIR-V module with the entry point "main" as bytes, GLSL text, or a kernel of `vd.shader`.
         workgroup
-            Workgroups along x, y and z. With 0 along x: one for each element of the first memory object (a
-            traced kernel's own size, where it has one).
+            Workgroups along x, y and z. With x = 0: one for each element of the first memory object, or the
+            size of a traced kernel that has one.
         spec_consts
             Specialization constants 0, 1, ...
         push_consts
-            Push constants, from byte 0 on: a traced kernel's numbers, in order. Their size in bytes cannot
-            change later; what the code declares beyond them is zero.
+            Push constants from byte 0 on, or the numbers of a traced kernel, in order. Their size in bytes is
+            fixed; further constants that the code declares are zero.
 
-            Arrays of float32, int32 and uint32 keep their dtype. Other numbers become float32, unless the
-            code declares nothing but another type there, which they then become.
+            Arrays of float32, int32 and uint32 keep their dtype. Other numbers become float32, or the type of
+            all of the code's push constants if that is another one.
 
         Returns
         -------
-        The algorithm: an empty one, for OpMult or `rebuild`, where there are no tensors or no code.
+        The algorithm. Without tensors or code it is empty, for OpMult or `rebuild`.
 
         Raises
         ------
         TypeError
-            An argument is of the wrong type.
+            An argument has the wrong type.
         RuntimeError
-            The code is broken, or does not fit the memory, the constants or the device.
+            The code is invalid, or does not match the memory, the constants or the device.
         """
         from vkdispatch.kompute.algorithm import make_algorithm
 
-        return self._keep(
-            make_algorithm(self._context(), tensors, spirv, workgroup, spec_consts, push_consts)
+        return self._own(
+            make_algorithm(self._require_context(), tensors, spirv, workgroup, spec_consts, push_consts)
         )
 
     def sequence(self, queue_index: int = 0, total_timestamps: int = 0) -> "Sequence":
@@ -330,116 +334,119 @@ class Manager(NamedEvaluations):
         Parameters
         ----------
         queue_index
-            Which of the Manager's queues it runs on.
+            The queue of the Manager that the sequence runs on.
         total_timestamps
-            How many operations it can time at most; 0: none.
+            The largest number of operations that it can time.
 
         Raises
         ------
         TypeError
-            An argument is no int of 0 or more.
+            An argument is not an int of 0 or more.
         RuntimeError
-            There is no such queue, or the device has no timestamps.
+            The queue does not exist, or the device does not support timestamps.
         """
-        return self._sequence(queue_index, total_timestamps)
+        return self._make_sequence(queue_index, total_timestamps)
 
-    def _sequence(
+    def _make_sequence(
         self, queue_index: int, total_timestamps: int, kind: "type[Sequence] | None" = None
     ) -> "Sequence":
-        context = self._context()
-        queue, count = _index("queue_index", queue_index), _index("total_timestamps", total_timestamps)
+        context = self._require_context()
+        queue, count = (
+            _parse_index("queue_index", queue_index),
+            _parse_index("total_timestamps", total_timestamps),
+        )
         if queue >= context.queue_count:
             raise KomputeError(f"queue_index: expected 0 to {context.queue_count - 1}, got {queue}")
         if count and not all(info.timestamp_period for info in context.device_infos):
             raise KomputeError("total_timestamps: this device has no timestamps")
         from vkdispatch.kompute.sequence import make_sequence
 
-        owners = self._alive().objects
+        owners = self._require_alive().objects
         made = make_sequence(context, queue, count, owners, kind)
         owners.add(made)
         return made
 
-    # -- as before 0.7
+    # -- the interface before 0.7
 
     def build_tensor(self, data: Any, tensorType: MemoryTypes = _DEVICE_TYPE) -> ListTensor:  # noqa: N803
-        """Make a `kp.Tensor(data)` and give it device memory with its data; raises as it."""
-        made = ListTensor(data, checked_memory_type(tensorType, "tensorType"))
+        """Make a `kp.Tensor(data)` with device memory. Raises the errors of `kp.Tensor`."""
+        made = ListTensor(data, parse_memory_type(tensorType, "tensorType"))
         self.eval_tensor_create_def([made])
         return made
 
     def create_sequence(self, name: str = "", queueIndex: int = 0) -> "Sequence":  # noqa: N803
-        """Make a sequence, and keep it under its name if it has one that no other sequence has.
+        """Make a sequence, and register it by name if the name is new and not empty.
 
         Raises
         ------
         TypeError, RuntimeError
-            `name` is no text; or as `sequence`.
+            `name` is not a string, or as `sequence`.
         """
         if not isinstance(name, str):
             raise ArgumentTypeError(f"name: expected text, got {name!r}")
-        made = self._made_by_name(queueIndex)
+        made = self._make_named_sequence(queueIndex)
         if name:
-            self._alive().named.setdefault(name, made)
+            self._require_alive().named.setdefault(name, made)
         return made
 
     def get_create_sequence(self, name: str) -> "Sequence":
-        """Return the sequence of a name, which is made if there is none; raises as `create_sequence`."""
-        return self._alive().named.get(name) or self.create_sequence(name)
+        """Return the sequence of a name, made if it does not exist. Raises as `create_sequence`."""
+        return self._require_alive().named.get(name) or self.create_sequence(name)
 
-    def _made_by_name(self, queue_index: int = 0) -> "Sequence":
-        """Return a new sequence, of the generation in use."""
+    def _make_named_sequence(self, queue_index: int = 0) -> "Sequence":
+        """Make a sequence of the generation in use."""
         if not generations.is_before_0_7():
             return self.sequence(queue_index)
         from vkdispatch.kompute.named_sequence import NamedSequence
 
-        return self._sequence(queue_index, 0, NamedSequence)
+        return self._make_sequence(queue_index, 0, NamedSequence)
 
     def eval_await(self, sequenceName: str, waitFor: int | None = None) -> None:  # noqa: N803
-        """Wait for the sequence of a name, if it is running, `waitFor` nanoseconds at most.
+        """Wait for a named sequence, if it is running, for at most `waitFor` nanoseconds.
 
-        Raises RuntimeError if there is none.
+        Raises RuntimeError if it does not exist.
         """
-        sequence = self._alive().named.get(sequenceName)
+        sequence = self._require_alive().named.get(sequenceName)
         if sequence is None:
             raise KomputeError(f"sequenceName: there is no sequence {sequenceName!r}")
         if sequence.is_running():
             sequence.eval_await(waitFor)
 
     def eval_await_def(self, waitFor: int | None = None) -> None:  # noqa: N803
-        """Wait for what the last `eval_async_..._def` started, if it runs.
+        """Wait for the last `eval_async_..._def`, if it is running.
 
         Raises RuntimeError if there was no `eval_..._def`.
         """
         self.eval_await("", waitFor)
 
     def _evaluate(self, name: str | None, op: "OpBase", *, waits: bool) -> None:
-        """Run an operation in the sequence of a name, or with None in a new one.
+        """Run an operation in a named sequence, or with None in a new one.
 
-        `eval_await_def` waits for the new one. If the operation raises an error, no new sequence is kept.
+        `eval_await_def` waits for the new sequence, which is kept unless the operation raises an error.
         """
-        named = self._alive().named
-        sequence = (None if name is None else named.get(name)) or self._made_by_name()
+        named = self._require_alive().named
+        sequence = (None if name is None else named.get(name)) or self._make_named_sequence()
         if waits:
             sequence.eval(op)
         else:
             sequence.eval_async(op)
         if name is None and waits:
-            named.setdefault("", sequence)  # what was started before is still to be waited for
+            named.setdefault("", sequence)  # an earlier sequence may still be running
         else:
             named[name or ""] = sequence
 
-    def _place(self) -> Place:
-        return Place(self._context(), self._alive().objects)
+    def _make_owner(self) -> Owner:
+        return Owner(self._require_context(), self._require_alive().objects)
 
     # -- devices
 
     def list_devices(self) -> list[dict[str, Any]]:
-        """Return what `get_device_properties` tells, for each device of the machine."""
-        self._alive()
-        return [_properties(info) for info in _physical_devices()]
+        """Return the properties of each device of the machine, as `get_device_properties`."""
+        self._require_alive()
+        return [_describe_device(info) for info in _list_devices()]
 
     def get_device_properties(self) -> dict[str, Any]:
-        """Return name and limits of the device.
+        """Return the name and limits of the device.
 
         The keys are device_name, max_work_group_count, max_work_group_invocations, max_work_group_size and
         timestamps_supported.
@@ -449,57 +456,57 @@ class Manager(NamedEvaluations):
         RuntimeError
             The Manager was destroyed.
         """
-        return _properties(self._context().device_infos[0])
+        return _describe_device(self._require_context().device_infos[0])
 
     @property
     def context(self) -> Context:
-        """The context that all is made in."""
-        return self._context()
+        """The context of the Manager."""
+        return self._require_context()
 
     @property
     def timestamp_period(self) -> float:
-        """Nanoseconds of a tick of `kp.Sequence.get_timestamps`; 0 where there are no timestamps."""
-        return self._context().device_infos[0].timestamp_period
+        """Nanoseconds per tick of `kp.Sequence.get_timestamps`; 0 without support for timestamps."""
+        return self._require_context().device_infos[0].timestamp_period
 
-    # -- the end
+    # -- destruction
 
     def clear(self) -> None:
-        """Forget objects that nobody holds; they are forgotten by themselves, too."""
-        self._alive()
+        """Drop unused objects. This happens automatically, too."""
+        self._require_alive()
 
     def destroy(self) -> None:
-        """Destroy all that this Manager made: sequences, algorithms, memory. Idempotent."""
+        """Destroy all sequences, algorithms and memory of this Manager. Idempotent."""
         if hasattr(self, "_finalizer"):
             self._owned = None
             self._finalizer()
 
-    def _alive(self) -> _Owned:
-        owned: _Owned | None = getattr(
+    def _require_alive(self) -> _Resources:
+        owned: _Resources | None = getattr(
             self, "_owned", None
-        )  # a class of one's own may have forgotten super().__init__()
+        )  # a derived class may not have called super().__init__()
         if owned is None:
             raise KomputeError("this kp.Manager was destroyed, or never initialized; make a new one")
         return owned
 
-    def _context(self) -> Context:
-        context = self._alive().context
+    def _require_context(self) -> Context:
+        context = self._require_alive().context
         if not context.usable:
             if context.closed:
                 raise KomputeError("the context of this kp.Manager was closed; make a new one")
             context.require_usable()
         return context
 
-    def _keep(self, made: _T) -> _T:
-        self._alive().objects.add(made)
+    def _own(self, made: _T) -> _T:
+        self._require_alive().objects.add(made)
         return made
 
 
 def _is_buffer(data: object) -> bool:
-    """Whether it is a `vd.Buffer`, whose class need not be loaded for that."""
+    """Whether an object is a `vd.Buffer`, without importing that class."""
     return any(kind.__module__ == "vkdispatch.base.buffer" for kind in type(data).__mro__)
 
 
-def _index(argument: str, given: object) -> int:
+def _parse_index(argument: str, given: object) -> int:
     """Return an int of 0 or more. Raises TypeError for anything else."""
     try:
         value = operator.index(given)  # type: ignore[arg-type]
@@ -510,29 +517,25 @@ def _index(argument: str, given: object) -> int:
     return value
 
 
-def _indices(argument: str, given: object) -> list[int]:
-    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
-        raise ArgumentTypeError(f"{argument}: expected a list of ints, got {given!r}")
-    return [_index(argument, item) for item in given]
+def _parse_indices(argument: str, given: object) -> list[int]:
+    return [_parse_index(argument, item) for item in require_iterable(argument, given, "a list of ints")]
 
 
-def _names(argument: str, given: object) -> list[str]:
-    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
-        raise ArgumentTypeError(f"{argument}: expected a list of names, got {given!r}")
-    names = list(given)
+def _parse_names(argument: str, given: object) -> list[str]:
+    names = list(require_iterable(argument, given, "a list of names"))
     if not all(isinstance(name, str) for name in names):
         raise ArgumentTypeError(f"{argument}: expected a list of names, got {names!r}")
     return names
 
 
-def _physical_devices() -> list[DeviceInfo]:
-    """Return all devices in Vulkan's order. Raises RuntimeError where there is no driver."""
+def _list_devices() -> list[DeviceInfo]:
+    """Return all devices in Vulkan's order. Raises RuntimeError if there is no driver."""
     return sorted(get_devices(), key=lambda info: info.dev_index)
 
 
-def _context_of(index: int, families: list[int], extensions: list[str]) -> tuple[Context, bool]:
-    """Return a context on a device, and whether it is nobody else's."""
-    devices = _physical_devices()
+def _choose_context(index: int, families: list[int], extensions: list[str]) -> tuple[Context, bool]:
+    """Return a context on a device, and whether the Manager owns it."""
+    devices = _list_devices()
     if index >= len(devices):
         raise KomputeError(f"device: expected 0 to {len(devices) - 1}, got {index}")
     info = devices[index]
@@ -559,7 +562,7 @@ def _context_of(index: int, families: list[int], extensions: list[str]) -> tuple
         raise KomputeError(f"device: {error}") from error
 
 
-def _properties(info: DeviceInfo) -> dict[str, Any]:
+def _describe_device(info: DeviceInfo) -> dict[str, Any]:
     return {
         "device_name": info.device_name,
         "max_work_group_count": info.max_workgroup_count,

@@ -1,4 +1,4 @@
-"""Tensors and images: device memory, and the view that the host has of it."""
+"""Tensors and images: device memory, and the host's view of it."""
 
 import math
 import operator
@@ -38,7 +38,7 @@ TENSOR_TYPES = {
     "uint8": DataTypes.uchar,
 }
 # VkFormat of 1, 2 and 4 channels.
-_FORMATS = {
+IMAGE_FORMATS = {
     "uint8": (13, 20, 41),
     "int8": (14, 21, 42),
     "uint16": (74, 81, 95),
@@ -85,7 +85,7 @@ class Memory(Opaque):
         self._interface: dict[str, Any] = {}
 
     def _host_block(self, kind: str) -> Any:
-        """Give the host its view, of any values: the memory itself, or a copy that operations bring over."""
+        """Allocate the host's view, uninitialized: the memory itself, or a copy that operations transfer."""
         block: Any = native.HostBlock(self._context._native, 0, self._size * self._dtype.itemsize, kind)
         shown = np.frombuffer(block, self._dtype, self._size)
         self._interface = {
@@ -106,14 +106,13 @@ class Memory(Opaque):
     def data(self) -> Array:
         """Return the host's view: a flat array on the memory that operations copy from and to.
 
-        Writing to it changes the host's side alone, until an OpSyncDevice brings it over; with memory of type
-        `host` or `deviceAndHost` it is the device's memory itself. It stays valid for as long as anybody
-        holds it, also after `destroy`.
+        Writes to it reach the device with the next OpSyncDevice; for memory of type `host` or `deviceAndHost`
+        it is the device's memory itself. The array stays valid after `destroy`.
 
         Raises
         ------
         RuntimeError
-            The memory is of type `storage`, which the host has no view of, or was destroyed.
+            The memory was destroyed, or is of type `storage`, which has no host view.
         """
         self._require_view()
         return np.asarray(self)
@@ -122,8 +121,8 @@ class Memory(Opaque):
         self._require()
         if not self._interface:
             raise KomputeError(
-                f"data: the host has no view of a {self._noun()} of type storage; copy it to one of type "
-                "device with kp.OpCopy"
+                f"data: the host has no view of a {self._class_name()} of type storage; copy it to one of "
+                "type device with kp.OpCopy"
             )
 
     def size(self) -> int:
@@ -134,7 +133,7 @@ class Memory(Opaque):
         return self.size()
 
     def memory_type(self) -> MemoryTypes:
-        """Return where the memory lies."""
+        """Return the type of memory."""
         return self._memory_type
 
     tensor_type = memory_type
@@ -144,27 +143,27 @@ class Memory(Opaque):
         return self._data_type
 
     def is_init(self) -> bool:
-        """Whether it can be used: it was not destroyed, nor was its Manager."""
+        """Whether the object can be used: neither it nor its Manager was destroyed."""
         return self._initialized
 
     def destroy(self) -> None:
-        """Free the device memory as soon as the device is done with it. Idempotent.
+        """Free the device memory once the device no longer uses it. Idempotent.
 
-        Arrays of `data()` keep the host's view alive. The memory of a `vd.Buffer` that a tensor was made on
-        stays that buffer's.
+        Arrays of `data()` keep the host's view alive. A `vd.Buffer` that the tensor was made on keeps its
+        memory.
         """
         if self._initialized:
             self._initialized = False
             if not self._is_borrowed:
                 self._native.destroy()
-            log.debug("%s destroyed: number of elements %d", self._noun(), self._size)
+            log.debug("%s destroyed: number of elements %d", self._class_name(), self._size)
 
     def _require(self) -> None:
-        """Raise RuntimeError where this was destroyed."""
+        """Raise RuntimeError if the object was destroyed."""
         if not self._initialized:
-            raise KomputeError(f"this {self._noun()} was destroyed, or its Manager was; make a new one")
+            raise KomputeError(f"this {self._class_name()} was destroyed, or its Manager was; make a new one")
 
-    def _noun(self) -> str:
+    def _class_name(self) -> str:
         return f"kp.{type(self).__name__}"
 
     @property
@@ -173,24 +172,24 @@ class Memory(Opaque):
 
     @property
     def _is_staged(self) -> bool:
-        """Whether the host's view is a copy."""
+        """Whether the host's view is a copy of the device memory."""
         return self._memory_type is MemoryTypes.device
 
 
-def checked_memory_type(given: object, argument: str = "memory_type") -> MemoryTypes:
+def parse_memory_type(given: object, argument: str = "memory_type") -> MemoryTypes:
     """Return a memory type. Raises TypeError for anything else, numbers included."""
     if not isinstance(given, MemoryTypes):
         raise ArgumentTypeError(f"{argument}: expected a member of kp.MemoryTypes, got {given!r}")
     return given
 
 
-def as_floats(argument: str, data: object) -> Array:
-    """Return what NumPy makes of `data` as flat float32, in C order.
+def parse_floats(argument: str, data: object) -> Array:
+    """Convert `data` with NumPy to flat float32, in C order.
 
     Raises
     ------
     TypeError
-        NumPy makes no numbers of it.
+        NumPy cannot convert it.
     """
     try:
         return np.asarray(data).astype(np.float32).ravel()
@@ -198,23 +197,23 @@ def as_floats(argument: str, data: object) -> Array:
         raise ArgumentTypeError(f"{argument}: expected numbers, got {type(data).__name__}: {error}") from None
 
 
-def as_elements(argument: str, data: object, dtype: "np.dtype[Any]") -> Array:
-    """Return what NumPy makes of `data` as a flat array of a dtype. Raises TypeError for no numbers."""
+def parse_elements(argument: str, data: object, dtype: "np.dtype[Any]") -> Array:
+    """Convert `data` with NumPy to a flat array of a dtype. Raises TypeError unless it has numbers."""
     try:
         return np.asarray(data).ravel().astype(dtype, copy=False)
     except (TypeError, ValueError, OverflowError) as error:
         raise ArgumentTypeError(f"{argument}: expected numbers, got {type(data).__name__}: {error}") from None
 
 
-def as_typed(argument: str, data: object, known: "dict[str, Any]") -> Array:
-    """Return a flat array, in C order, of a dtype that is among those known.
+def parse_array(argument: str, data: object, known: "dict[str, Any]") -> Array:
+    """Return an array as a flat one, in C order, if its dtype is among those known.
 
     Raises
     ------
     TypeError
-        `data` is no array.
+        `data` is not an array.
     RuntimeError
-        It is of another dtype, or of a foreign byte order.
+        The dtype or the byte order is not supported.
     """
     if not isinstance(data, np.ndarray):
         raise ArgumentTypeError(f"{argument}: expected a NumPy array, got {type(data).__name__}")
@@ -273,8 +272,8 @@ class Tensor(Memory):
         self._require()
         if self._is_borrowed:
             raise KomputeError("rebuild: the memory of this kp.Tensor is that of a vd.Buffer")
-        kind = self._memory_type if memory_type is None else checked_memory_type(memory_type)
-        made = make_tensor(self._context, as_elements("data", data, self._dtype), self._dtype, kind)
+        kind = self._memory_type if memory_type is None else parse_memory_type(memory_type)
+        made = make_tensor(self._context, parse_elements("data", data, self._dtype), self._dtype, kind)
         before = self._native
         self._take_over(made)
         before.destroy()
@@ -316,7 +315,7 @@ class Tensor(Memory):
             The tensor has no view, or `data` has another number of elements.
         """
         view = self._host_values()
-        values = as_elements("data", data, view.dtype)
+        values = parse_elements("data", data, view.dtype)
         if values.size != view.size:
             raise KomputeError(f"data: expected {view.size} elements, got {values.size}")
         view[:] = values
@@ -327,17 +326,17 @@ class Tensor(Memory):
         return values
 
     def _host_values(self) -> Array:
-        """Return what the host has, to be read and written."""
+        """Return the host's values, to read and write."""
         return Memory.data(self)
 
 
 def make_tensor(context: Context, data: "Array | int", dtype: Any, memory_type: MemoryTypes) -> Tensor:
-    """Make a tensor of an array of its elements, or of so many without a value.
+    """Make a tensor of an array, or of a number of uninitialized elements.
 
     Raises
     ------
     RuntimeError
-        It would have no elements, or the device has no such memory left.
+        There are no elements, or the device is out of memory.
     """
     size = data if isinstance(data, int) else data.size
     if size == 0:
@@ -365,10 +364,10 @@ def make_tensor(context: Context, data: "Array | int", dtype: Any, memory_type: 
     return made
 
 
-def tensor_on(buffer: Any, kind: "np.dtype[Any]") -> Tensor:
+def make_tensor_on(buffer: Any, kind: "np.dtype[Any]") -> Tensor:
     """Make a tensor of type `device` on the memory of a `vd.Buffer`, without a copy.
 
-    The host's view starts with what the buffer has.
+    The host's view starts as a copy of the buffer.
     """
     made: Tensor = object.__new__(Tensor)
     made._set_up(buffer.context, kind, buffer.mem_size // kind.itemsize, MemoryTypes.device)
@@ -412,10 +411,10 @@ class ListTensor(Tensor):
         RuntimeError
             `data` is empty.
         """
-        values = as_floats("data", data)
+        values = parse_floats("data", data)
         if not values.size:
             raise KomputeError("data: a tensor needs at least one element, got none")
-        self._memory_type = checked_memory_type(tensor_type, "tensor_type")
+        self._memory_type = parse_memory_type(tensor_type, "tensor_type")
         self._data_type, self._dtype, self._size = DataTypes.float, values.dtype, values.size
         self._values = values
         self._gives_list = generations.is_before_0_7()
@@ -425,7 +424,7 @@ class ListTensor(Tensor):
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        """What the host has, for NumPy; read-only while there is no device memory."""
+        """The host's values, for NumPy; read-only without device memory."""
         if self._values is None:
             return self._interface
         values = self._values
@@ -445,15 +444,15 @@ class ListTensor(Tensor):
         return self._host_values().tolist() if self._gives_list else np.asarray(self)
 
     def numpy(self) -> Array:
-        """Return what the host has as a new array."""
+        """Return the host's values as a new array."""
         return self._host_values().copy()
 
     def __getitem__(self, index: int) -> float:
-        """Return an element. Raises IndexError and TypeError as a list."""
+        """Return an element. Raises IndexError and TypeError like a list."""
         return float(self._host_values()[self._index(index)])
 
     def __setitem__(self, index: int, value: float) -> None:
-        """Set an element of what the host has. Raises IndexError and TypeError as a list."""
+        """Set an element of the host's values. Raises IndexError and TypeError like a list."""
         position = self._index(index)
         try:
             self._host_values()[position] = float(value)
@@ -465,7 +464,7 @@ class ListTensor(Tensor):
 
     def __contains__(self, value: object) -> bool:
         """Whether a number, rounded to float32, is among the elements. Raises TypeError for anything else."""
-        return bool((self._host_values() == as_floats("value", value)).any())
+        return bool((self._host_values() == parse_floats("value", value)).any())
 
     def __reversed__(self) -> list[float]:
         return self.vector()[::-1]
@@ -475,7 +474,7 @@ class ListTensor(Tensor):
         return self._size
 
     def map_data_from_host(self) -> None:
-        """Copy what the host has to the device, at once.
+        """Copy the host's values to the device immediately.
 
         Raises RuntimeError without device memory, and where it is of type `storage`.
         """
@@ -485,7 +484,7 @@ class ListTensor(Tensor):
             self._native.write(0, np.asarray(self).view(np.uint8))
 
     def map_data_into_host(self) -> None:
-        """Copy what the device has to the host, at once; raises as `map_data_from_host`."""
+        """Copy the device's values to the host immediately. Raises as `map_data_from_host`."""
         self._require()
         require_transfers([self])
         if self._is_staged:
@@ -495,10 +494,10 @@ class ListTensor(Tensor):
         """Take other data, of any number of elements; as `kp.Tensor.rebuild`."""
         super().rebuild(data, memory_type)
         on_host = self._memory_type is MemoryTypes.storage
-        self._values = as_floats("data", data) if on_host else None
+        self._values = parse_floats("data", data) if on_host else None
 
     def destroy(self) -> None:
-        """Free the device memory as soon as the device is done with it; the values stay. Idempotent."""
+        """Free the device memory once the device no longer uses it. The values stay. Idempotent."""
         if self._initialized and self._values is None:
             self._values = np.array(np.asarray(self))
         super().destroy()
@@ -522,7 +521,7 @@ class ListTensor(Tensor):
                 "manager.eval_tensor_create_def([tensor])"
             )
 
-    def _noun(self) -> str:
+    def _class_name(self) -> str:
         return "kp.Tensor"
 
 
@@ -534,7 +533,7 @@ def require_transfers(tensors: Sequence[Memory]) -> None:
 
 
 def upload_block(context: Context, values: Array) -> Any:
-    """Return host memory with these values, for copies to the device."""
+    """Return host memory with the given values, for copies to the device."""
     block: Any = native.HostBlock(context._native, 0, values.nbytes, "upload")
     np.frombuffer(block, values.dtype)[:] = values
     return block
@@ -566,9 +565,9 @@ class Image(Memory):
 
     @property
     def _follows_host(self) -> bool:
-        """Whether every dispatch has to see what the host wrote, and the host what the dispatch did.
+        """Whether the texels are copied from and to the host's view around every dispatch.
 
-        Texels lie where the device likes; what the host looks at is another block, copied around a dispatch.
+        The host cannot view the memory of texels itself.
         """
         return self._memory_type in _HOST_KINDS
 
@@ -594,7 +593,7 @@ def make_image(
         )
     engine = context._native
     name = data.dtype.name
-    texel = _FORMATS[name][_CHANNELS.index(channels)]
+    texel = IMAGE_FORMATS[name][_CHANNELS.index(channels)]
     if not engine.image_features(texel) & _STORAGE_IMAGE:
         raise KomputeError(
             f"num_channels: this device has no storage images of {channels} channels of {name}"

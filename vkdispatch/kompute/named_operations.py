@@ -19,42 +19,44 @@ _BY_SIZE = (0, 0, 0)
 _SPIRV = (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")
 
 
-class Place(NamedTuple):
+class Owner(NamedTuple):
     """Where an operation is to run, and the set of what ends with the Manager there."""
 
     context: Context
     owners: "weakref.WeakSet[Any]"
 
 
-def tensor_create(place: Place, tensors: Any) -> "OpBase":
+def make_tensor_create(owner: Owner, tensors: Any) -> "OpBase":
     """Return the operation that gives tensors device memory and their data."""
     from vkdispatch.kompute.operations import OpTensorCreate
 
-    return OpTensorCreate(place.context, place.owners, tensors)
+    return OpTensorCreate(owner.context, owner.owners, tensors)
 
 
-def tensor_sync_device(place: Place, tensors: "Sequence[Memory]") -> "OpBase":
+def make_sync_device(owner: Owner, tensors: "Sequence[Memory]") -> "OpBase":
     """Return an OpSyncDevice."""
     from vkdispatch.kompute.operations import OpSyncDevice
 
-    return _transfer(OpSyncDevice, tensors)
+    return _make_transfer(OpSyncDevice, tensors)
 
 
-def tensor_sync_local(place: Place, tensors: "Sequence[Memory]") -> "OpBase":
+def make_sync_local(owner: Owner, tensors: "Sequence[Memory]") -> "OpBase":
     """Return an OpSyncLocal."""
     from vkdispatch.kompute.operations import OpSyncLocal
 
-    return _transfer(OpSyncLocal, tensors)
+    return _make_transfer(OpSyncLocal, tensors)
 
 
-def tensor_copy(place: Place, tensors: "Sequence[Memory]") -> "OpBase":
+def make_copy(owner: Owner, tensors: "Sequence[Memory]") -> "OpBase":
     """Return an OpCopy."""
     from vkdispatch.kompute.operations import OpCopy
 
-    return _transfer(OpCopy, tensors)
+    return _make_transfer(OpCopy, tensors)
 
 
-def _transfer(operation: "Callable[[Sequence[Memory]], OpBase]", tensors: "Sequence[Memory]") -> "OpBase":
+def _make_transfer(
+    operation: "Callable[[Sequence[Memory]], OpBase]", tensors: "Sequence[Memory]"
+) -> "OpBase":
     from vkdispatch.kompute.memory import require_transfers
 
     made = operation(tensors)
@@ -62,8 +64,8 @@ def _transfer(operation: "Callable[[Sequence[Memory]], OpBase]", tensors: "Seque
     return made
 
 
-def algo_data(
-    place: Place,
+def make_algo_data(
+    owner: Owner,
     tensors: "Sequence[Memory]",
     bytes: Any,
     work_group: Workgroup = _BY_SIZE,
@@ -73,12 +75,12 @@ def algo_data(
     """Return the dispatch of SPIR-V, GLSL or a traced kernel on tensors."""
     from vkdispatch.kompute.operations import OpAlgoDispatch
 
-    code = _code("bytes", bytes)
-    return OpAlgoDispatch(_algorithm(place, tensors, code, work_group, spec_consts, push_consts))
+    code = _parse_code("bytes", bytes)
+    return OpAlgoDispatch(_make_algorithm(owner, tensors, code, work_group, spec_consts, push_consts))
 
 
-def algo_file(
-    place: Place,
+def make_algo_file(
+    owner: Owner,
     tensors: "Sequence[Memory]",
     file_path: "str | os.PathLike[str]",
     work_group: Workgroup = _BY_SIZE,
@@ -89,19 +91,19 @@ def algo_file(
     if not isinstance(file_path, (str, os.PathLike)):
         raise ArgumentTypeError(f"file_path: expected the path of a SPIR-V or GLSL file, got {file_path!r}")
     with open(file_path, "rb") as file:
-        code = _code("file_path", file.read())
-    return algo_data(place, tensors, code, work_group, spec_consts, push_consts)
+        code = _parse_code("file_path", file.read())
+    return make_algo_data(owner, tensors, code, work_group, spec_consts, push_consts)
 
 
-def algo_mult(place: Place, tensors: "Sequence[Memory]") -> "OpBase":
+def make_algo_mult(owner: Owner, tensors: "Sequence[Memory]") -> "OpBase":
     """Return an OpMult."""
     from vkdispatch.kompute.operations import OpMult
 
-    return OpMult(tensors, _algorithm(place, (), b""))
+    return OpMult(tensors, _make_algorithm(owner, (), b""))
 
 
-def algo_lro(
-    place: Place,
+def make_algo_lro(
+    owner: Owner,
     tensors: "Sequence[Memory]",
     shader: Any = None,
     work_group: Workgroup = _BY_SIZE,
@@ -113,12 +115,12 @@ def algo_lro(
 
     if shader is None:
         raise KomputeError("shader: left, right and out need a shader: SPIR-V, GLSL or a traced kernel")
-    code = _code("shader", shader)
-    return OpAlgoLro(tensors, _algorithm(place, tensors, code, work_group, spec_consts, push_consts))
+    code = _parse_code("shader", shader)
+    return OpAlgoLro(tensors, _make_algorithm(owner, tensors, code, work_group, spec_consts, push_consts))
 
 
-def _algorithm(
-    place: Place,
+def _make_algorithm(
+    owner: Owner,
     tensors: "Sequence[Memory]",
     code: Any,
     work_group: Workgroup = _BY_SIZE,
@@ -127,10 +129,10 @@ def _algorithm(
 ) -> "Algorithm":
     from vkdispatch.kompute.algorithm import make_algorithm
 
-    return make_algorithm(place.context, tensors, code, work_group, spec_consts, push_consts)
+    return make_algorithm(owner.context, tensors, code, work_group, spec_consts, push_consts)
 
 
-def _code(argument: str, given: Any) -> Any:
+def _parse_code(argument: str, given: Any) -> Any:
     """Return SPIR-V as bytes, GLSL as text, a traced kernel as it is.
 
     Parameters
@@ -186,19 +188,19 @@ class NamedRecords:
 
         Every evaluation copies the data that they have now.
         """
-        return self.record(tensor_create(self._place(), tensors))
+        return self.record(make_tensor_create(self._make_owner(), tensors))
 
     def record_tensor_sync_device(self, tensors: "Sequence[Memory]") -> Any:
         """Record an OpSyncDevice."""
-        return self.record(tensor_sync_device(self._place(), tensors))
+        return self.record(make_sync_device(self._make_owner(), tensors))
 
     def record_tensor_sync_local(self, tensors: "Sequence[Memory]") -> Any:
         """Record an OpSyncLocal."""
-        return self.record(tensor_sync_local(self._place(), tensors))
+        return self.record(make_sync_local(self._make_owner(), tensors))
 
     def record_tensor_copy(self, tensors: "Sequence[Memory]") -> Any:
         """Record an OpCopy."""
-        return self.record(tensor_copy(self._place(), tensors))
+        return self.record(make_copy(self._make_owner(), tensors))
 
     def record_algo_data(
         self,
@@ -218,7 +220,7 @@ class NamedRecords:
         options
             spec_consts and push_consts, as of `kp.Manager.algorithm`.
         """
-        return self.record(algo_data(self._place(), tensors, bytes, work_group, *options))
+        return self.record(make_algo_data(self._make_owner(), tensors, bytes, work_group, *options))
 
     def record_algo_file(
         self,
@@ -228,11 +230,11 @@ class NamedRecords:
         *options: Any,
     ) -> Any:
         """Record the dispatch of a file of SPIR-V or GLSL on tensors; else as `record_algo_data`."""
-        return self.record(algo_file(self._place(), tensors, file_path, work_group, *options))
+        return self.record(make_algo_file(self._make_owner(), tensors, file_path, work_group, *options))
 
     def record_algo_mult(self, tensors: "Sequence[Memory]") -> Any:
         """Record an OpMult of three tensors."""
-        return self.record(algo_mult(self._place(), tensors))
+        return self.record(make_algo_mult(self._make_owner(), tensors))
 
     def record_algo_lro(
         self,
@@ -245,10 +247,10 @@ class NamedRecords:
 
         The three have as many elements each. Else as `record_algo_data`.
         """
-        return self.record(algo_lro(self._place(), tensors, shader, work_group, *options))
+        return self.record(make_algo_lro(self._make_owner(), tensors, shader, work_group, *options))
 
-    def _place(self) -> Place:
-        return Place(self._context, self._owners)
+    def _make_owner(self) -> Owner:
+        return Owner(self._context, self._owners)
 
 
 class _Evaluation:
@@ -268,7 +270,7 @@ class _Evaluation:
                     raise ArgumentTypeError(
                         f"sequenceName: expected the name of a sequence as second argument, got {name!r}"
                     )
-            op = self.make(manager._place(), tensors, *arguments, **options)
+            op = self.make(manager._make_owner(), tensors, *arguments, **options)
             manager._evaluate(name, op, waits=self.waits)
 
         return evaluate
@@ -283,39 +285,39 @@ class NamedEvaluations:
 
     __slots__ = ()
 
-    eval_tensor_create = _Evaluation(tensor_create, named=True, waits=True)
-    eval_tensor_create_def = _Evaluation(tensor_create, named=False, waits=True)
-    eval_async_tensor_create = _Evaluation(tensor_create, named=True, waits=False)
-    eval_async_tensor_create_def = _Evaluation(tensor_create, named=False, waits=False)
-    eval_tensor_sync_device = _Evaluation(tensor_sync_device, named=True, waits=True)
-    eval_tensor_sync_device_def = _Evaluation(tensor_sync_device, named=False, waits=True)
-    eval_async_tensor_sync_device = _Evaluation(tensor_sync_device, named=True, waits=False)
-    eval_async_tensor_sync_device_def = _Evaluation(tensor_sync_device, named=False, waits=False)
-    eval_tensor_sync_local = _Evaluation(tensor_sync_local, named=True, waits=True)
-    eval_tensor_sync_local_def = _Evaluation(tensor_sync_local, named=False, waits=True)
-    eval_async_tensor_sync_local = _Evaluation(tensor_sync_local, named=True, waits=False)
-    eval_async_tensor_sync_local_def = _Evaluation(tensor_sync_local, named=False, waits=False)
-    eval_tensor_copy = _Evaluation(tensor_copy, named=True, waits=True)
-    eval_tensor_copy_def = _Evaluation(tensor_copy, named=False, waits=True)
-    eval_async_tensor_copy = _Evaluation(tensor_copy, named=True, waits=False)
-    eval_async_tensor_copy_def = _Evaluation(tensor_copy, named=False, waits=False)
-    eval_algo_data = _Evaluation(algo_data, named=True, waits=True)
-    eval_algo_data_def = _Evaluation(algo_data, named=False, waits=True)
-    eval_async_algo_data = _Evaluation(algo_data, named=True, waits=False)
-    eval_async_algo_data_def = _Evaluation(algo_data, named=False, waits=False)
-    eval_algo_str = _Evaluation(algo_data, named=True, waits=True)
-    eval_algo_str_def = _Evaluation(algo_data, named=False, waits=True)
-    eval_async_algo_str = _Evaluation(algo_data, named=True, waits=False)
-    eval_async_algo_str_def = _Evaluation(algo_data, named=False, waits=False)
-    eval_algo_file = _Evaluation(algo_file, named=True, waits=True)
-    eval_algo_file_def = _Evaluation(algo_file, named=False, waits=True)
-    eval_async_algo_file = _Evaluation(algo_file, named=True, waits=False)
-    eval_async_algo_file_def = _Evaluation(algo_file, named=False, waits=False)
-    eval_algo_mult = _Evaluation(algo_mult, named=True, waits=True)
-    eval_algo_mult_def = _Evaluation(algo_mult, named=False, waits=True)
-    eval_async_algo_mult = _Evaluation(algo_mult, named=True, waits=False)
-    eval_async_algo_mult_def = _Evaluation(algo_mult, named=False, waits=False)
-    eval_algo_lro = _Evaluation(algo_lro, named=True, waits=True)
-    eval_algo_lro_def = _Evaluation(algo_lro, named=False, waits=True)
-    eval_async_algo_lro = _Evaluation(algo_lro, named=True, waits=False)
-    eval_async_algo_lro_def = _Evaluation(algo_lro, named=False, waits=False)
+    eval_tensor_create = _Evaluation(make_tensor_create, named=True, waits=True)
+    eval_tensor_create_def = _Evaluation(make_tensor_create, named=False, waits=True)
+    eval_async_tensor_create = _Evaluation(make_tensor_create, named=True, waits=False)
+    eval_async_tensor_create_def = _Evaluation(make_tensor_create, named=False, waits=False)
+    eval_tensor_sync_device = _Evaluation(make_sync_device, named=True, waits=True)
+    eval_tensor_sync_device_def = _Evaluation(make_sync_device, named=False, waits=True)
+    eval_async_tensor_sync_device = _Evaluation(make_sync_device, named=True, waits=False)
+    eval_async_tensor_sync_device_def = _Evaluation(make_sync_device, named=False, waits=False)
+    eval_tensor_sync_local = _Evaluation(make_sync_local, named=True, waits=True)
+    eval_tensor_sync_local_def = _Evaluation(make_sync_local, named=False, waits=True)
+    eval_async_tensor_sync_local = _Evaluation(make_sync_local, named=True, waits=False)
+    eval_async_tensor_sync_local_def = _Evaluation(make_sync_local, named=False, waits=False)
+    eval_tensor_copy = _Evaluation(make_copy, named=True, waits=True)
+    eval_tensor_copy_def = _Evaluation(make_copy, named=False, waits=True)
+    eval_async_tensor_copy = _Evaluation(make_copy, named=True, waits=False)
+    eval_async_tensor_copy_def = _Evaluation(make_copy, named=False, waits=False)
+    eval_algo_data = _Evaluation(make_algo_data, named=True, waits=True)
+    eval_algo_data_def = _Evaluation(make_algo_data, named=False, waits=True)
+    eval_async_algo_data = _Evaluation(make_algo_data, named=True, waits=False)
+    eval_async_algo_data_def = _Evaluation(make_algo_data, named=False, waits=False)
+    eval_algo_str = _Evaluation(make_algo_data, named=True, waits=True)
+    eval_algo_str_def = _Evaluation(make_algo_data, named=False, waits=True)
+    eval_async_algo_str = _Evaluation(make_algo_data, named=True, waits=False)
+    eval_async_algo_str_def = _Evaluation(make_algo_data, named=False, waits=False)
+    eval_algo_file = _Evaluation(make_algo_file, named=True, waits=True)
+    eval_algo_file_def = _Evaluation(make_algo_file, named=False, waits=True)
+    eval_async_algo_file = _Evaluation(make_algo_file, named=True, waits=False)
+    eval_async_algo_file_def = _Evaluation(make_algo_file, named=False, waits=False)
+    eval_algo_mult = _Evaluation(make_algo_mult, named=True, waits=True)
+    eval_algo_mult_def = _Evaluation(make_algo_mult, named=False, waits=True)
+    eval_async_algo_mult = _Evaluation(make_algo_mult, named=True, waits=False)
+    eval_async_algo_mult_def = _Evaluation(make_algo_mult, named=False, waits=False)
+    eval_algo_lro = _Evaluation(make_algo_lro, named=True, waits=True)
+    eval_algo_lro_def = _Evaluation(make_algo_lro, named=False, waits=True)
+    eval_async_algo_lro = _Evaluation(make_algo_lro, named=True, waits=False)
+    eval_async_algo_lro_def = _Evaluation(make_algo_lro, named=False, waits=False)

@@ -1,4 +1,4 @@
-"""What the objects that a Manager makes have in common."""
+"""The base class of the objects that a Manager makes."""
 
 from typing import Any, NoReturn
 
@@ -6,17 +6,17 @@ from vkdispatch.base.errors import ArgumentTypeError
 
 
 class Opaque:
-    """An object that only a Manager makes: equal to itself alone, without other attributes, not pickled."""
+    """An object that only a Manager makes. It is compared by identity and cannot be pickled."""
 
     __slots__ = ("__weakref__",)
 
     _made_by = "kp.Manager"
 
     def __init__(self, *_: object, **__: object) -> None:
-        """Refuse. Raises TypeError."""
+        """Raise TypeError: a Manager makes these objects."""
         name = type(self).__name__
         raise ArgumentTypeError(f"kp.{name} has no constructor: {self._made_by} makes it")
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        """Refuse to be pickled. Raises TypeError."""
+        """Raise TypeError: the object cannot be pickled."""
         raise ArgumentTypeError(f"kp.{type(self).__name__} cannot be pickled: it lies on a device")

@@ -1,4 +1,4 @@
-"""What a sequence records: copies between host and device, copies on the device, dispatches, barriers."""
+"""Operations of sequences: copies, dispatches and barriers."""
 
 import weakref
 from collections.abc import Sequence
@@ -8,8 +8,8 @@ import numpy as np
 
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError
-from vkdispatch.kompute.algorithm import NO_CONSTANTS, Algorithm
-from vkdispatch.kompute.constants import kept
+from vkdispatch.kompute.algorithm import NO_CONSTANTS, Algorithm, check_algorithm
+from vkdispatch.kompute.constants import copy_constants
 from vkdispatch.kompute.enums import DataTypes, MemoryTypes
 from vkdispatch.kompute.errors import KomputeError
 from vkdispatch.kompute.memory import ListTensor, Memory, Tensor, make_tensor, upload_block
@@ -44,16 +44,16 @@ class OpBase:
         raise ArgumentTypeError(f"kp.{type(self).__name__} cannot be pickled: it is about a device")
 
     def init(self) -> None:
-        """Make ready what `record` needs."""
+        """Prepare for `record`."""
 
     def record(self, commands: "Commands") -> None:
-        """Record what the device is to do: `commands.dispatch`, `copy_to_host` and others."""
+        """Record commands of the device: `commands.dispatch`, `copy_to_host` and others."""
 
     def pre_eval(self) -> None:
-        """Do what is to be done on the host before the device starts."""
+        """Run on the host before the device starts."""
 
     def post_eval(self) -> None:
-        """Do what is to be done on the host once the device has finished."""
+        """Run on the host after the device has finished."""
 
 
 class _OnMemory(OpBase):
@@ -73,7 +73,7 @@ class _OnMemory(OpBase):
         RuntimeError
             There are too few.
         """
-        self._memories = _checked(memories, f"kp.{type(self).__name__}")
+        self._memories = _parse_memories(memories, f"kp.{type(self).__name__}")
         if len(self._memories) < self._least:
             raise KomputeError(
                 f"kp.{type(self).__name__}: expected {self._least} or more tensors or images, got "
@@ -81,7 +81,7 @@ class _OnMemory(OpBase):
             )
 
 
-def _checked(memories: object, who: str) -> tuple[Memory, ...]:
+def _parse_memories(memories: object, who: str) -> tuple[Memory, ...]:
     if not isinstance(memories, (list, tuple)):
         raise ArgumentTypeError(f"{who}: expected a list of tensors and images, got {memories!r}")
     for memory in memories:
@@ -90,8 +90,8 @@ def _checked(memories: object, who: str) -> tuple[Memory, ...]:
     return tuple(memories)
 
 
-def _set_in_init(op: OpBase, name: str) -> Any:
-    """Return what an operation was made with. Raises RuntimeError where a derived class left that out."""
+def _require_attribute(op: OpBase, name: str) -> Any:
+    """Return an attribute set by `__init__`. Raises RuntimeError if a derived class did not call it."""
     try:
         return getattr(op, name)
     except AttributeError:
@@ -107,18 +107,18 @@ class OpSyncDevice(_OnMemory):
 
     def record(self, commands: "Commands") -> None:
         """Record the copies."""
-        for memory in _set_in_init(self, "_memories"):
+        for memory in _require_attribute(self, "_memories"):
             commands.copy_to_device(memory)
 
 
 class OpSyncLocal(_OnMemory):
-    """Copies what the device has of tensors and images of type `device` to the host's view."""
+    """Copies tensors and images of type `device` from the device to the host's view."""
 
     __slots__ = ()
 
     def record(self, commands: "Commands") -> None:
         """Record the copies."""
-        for memory in _set_in_init(self, "_memories"):
+        for memory in _require_attribute(self, "_memories"):
             commands.copy_to_host(memory)
 
 
@@ -131,7 +131,7 @@ class OpCopy(_OnMemory):
 
     def record(self, commands: "Commands") -> None:
         """Record the copies. Raises RuntimeError for other types or numbers of elements."""
-        source, *targets = _set_in_init(self, "_memories")
+        source, *targets = _require_attribute(self, "_memories")
         for target in targets:
             commands.copy(source, target)
 
@@ -233,11 +233,9 @@ class OpAlgoDispatch(OpBase):
         TypeError
             `algorithm` is none, or `push_consts` are no numbers.
         """
-        if not isinstance(algorithm, Algorithm):
-            raise ArgumentTypeError(f"algorithm: expected a kp.Algorithm, got {algorithm!r}")
-        self._algorithm = algorithm
+        self._algorithm = check_algorithm(algorithm)
         if push_consts is not NO_CONSTANTS:
-            push_consts = kept("push_consts", push_consts)
+            push_consts = copy_constants("push_consts", push_consts)
         self._push_consts = push_consts if len(push_consts) else NO_CONSTANTS
 
     def record(self, commands: "Commands") -> None:
@@ -245,7 +243,7 @@ class OpAlgoDispatch(OpBase):
 
         Raises RuntimeError where the algorithm is empty or the constants do not fit.
         """
-        commands.dispatch(_set_in_init(self, "_algorithm"), self._push_consts)
+        commands.dispatch(_require_attribute(self, "_algorithm"), self._push_consts)
 
 
 class OpAlgoLro(OpAlgoDispatch):
@@ -258,7 +256,7 @@ class OpAlgoLro(OpAlgoDispatch):
 
         Raises RuntimeError where there are not three tensors, or they have different numbers of elements.
         """
-        found = _checked(memories, "algo_lro")
+        found = _parse_memories(memories, "algo_lro")
         if len(found) != 3 or len({memory.size() for memory in found}) != 1:
             raise KomputeError(
                 "algo_lro: expected left, right and out, of as many elements each; got "
@@ -300,11 +298,10 @@ class OpMult(OpBase):
         RuntimeError
             There are not exactly three tensors of floats, or they have different numbers of elements.
         """
-        found = _checked(memories, "kp.OpMult")
+        found = _parse_memories(memories, "kp.OpMult")
         if len(found) != 3:
             raise KomputeError(f"Kompute OpMult expected 3 mem objects but got {len(found)}")
-        if not isinstance(algorithm, Algorithm):
-            raise ArgumentTypeError(f"algorithm: expected a kp.Algorithm, got {algorithm!r}")
+        check_algorithm(algorithm)
         for memory in found:
             memory._require()
             if memory._data_type is not DataTypes.float or memory._size != found[0]._size:
@@ -317,7 +314,7 @@ class OpMult(OpBase):
 
     def record(self, commands: "Commands") -> None:
         """Record the dispatch."""
-        commands.dispatch(_set_in_init(self, "_algorithm"))
+        commands.dispatch(_require_attribute(self, "_algorithm"))
 
 
 class OpMemoryBarrier(OpBase):
@@ -354,7 +351,7 @@ class OpMemoryBarrier(OpBase):
         RuntimeError
             There is no memory, or a mask is negative.
         """
-        self._memories = _checked(memories, "kp.OpMemoryBarrier")
+        self._memories = _parse_memories(memories, "kp.OpMemoryBarrier")
         masks = (src_access_mask, dst_access_mask, src_stage_mask, dst_stage_mask)
         if not all(hasattr(mask, "__index__") for mask in masks):
             raise ArgumentTypeError(f"kp.OpMemoryBarrier: masks are numbers of Vulkan's flags, got {masks}")
@@ -363,6 +360,6 @@ class OpMemoryBarrier(OpBase):
 
     def record(self, commands: "Commands") -> None:
         """Record the barrier."""
-        for memory in _set_in_init(self, "_memories"):
+        for memory in _require_attribute(self, "_memories"):
             memory._require()
         commands.barrier()

@@ -1,4 +1,4 @@
-"""Operations recorded in order, and evaluated as one."""
+"""Sequences of recorded operations."""
 
 import operator
 import weakref
@@ -23,14 +23,14 @@ _LONGEST = 1 << 63  # nanoseconds
 class Sequence(NamedRecords, Opaque):
     """Operations recorded in order, to be evaluated any number of times on one queue.
 
-    Recording after an evaluation starts anew: what is evaluated next is what was recorded since. The
-    operations recorded before are still held, for `rerecord` and `get_timestamps`, until `clear`.
+    Recording after an evaluation starts a new recording, which the next evaluation runs. The sequence keeps
+    earlier operations for `rerecord` and `get_timestamps` until `clear`.
     """
 
     __slots__ = (
         "_commands",
         "_context",
-        "_hooked",
+        "_host_operations",
         "_initialized",
         "_operations",
         "_owners",
@@ -47,7 +47,7 @@ class Sequence(NamedRecords, Opaque):
     _commands: "Commands | None"  # what an evaluation submits
     _spare: "Commands | None"  # empty ones, for operations that may be refused
     _operations: list[OpBase]
-    _hooked: list[OpBase]  # those of them that do something on the host
+    _host_operations: list[OpBase]  # those of them that do something on the host
     _owners: "weakref.WeakSet[Any]"  # what its Manager destroys when it ends
     _queue: int
     _timestamps: int  # how many operations can be timed; 0: none
@@ -73,7 +73,7 @@ class Sequence(NamedRecords, Opaque):
         self._require_idle("record")
         if not self._recording:
             self.clear()
-            self._begin()
+            self._start_commands()
             if log.lowest <= log.TRACE:
                 log.trace("sequence: recording begins")
         return self
@@ -86,7 +86,7 @@ class Sequence(NamedRecords, Opaque):
             log.trace("sequence: recording ends, number of operations %d", len(self._operations))
         return self
 
-    def _begin(self) -> "Commands":
+    def _start_commands(self) -> "Commands":
         commands = self._commands
         if commands is None:
             from vkdispatch.kompute.commands import Commands  # and graphs, which not every program needs
@@ -125,7 +125,7 @@ class Sequence(NamedRecords, Opaque):
         if self._recording:
             self._append(op)
         elif self._commands is None:
-            self._begin()
+            self._start_commands()
             self._append(op)
         else:
             self._start_over(op, forgets=False)
@@ -138,10 +138,10 @@ class Sequence(NamedRecords, Opaque):
             self._require_idle("record")
 
     def _append(self, op: OpBase) -> None:
-        self._record(op).settle()
+        self._record_commands(op).keep_push_constants()
         self._operations.append(op)
         if op._acts_on_host:
-            self._hooked.append(op)
+            self._host_operations.append(op)
         if log.lowest <= log.TRACE:
             log.trace("sequence: %s recorded, operation %d", type(op).__name__, len(self._operations))
 
@@ -150,7 +150,7 @@ class Sequence(NamedRecords, Opaque):
 
         Where that raises, nothing has changed.
         """
-        before = (self._commands, self._operations, self._hooked, self._stamps, self._recording)
+        before = (self._commands, self._operations, self._host_operations, self._stamps, self._recording)
         if forgets:
             self.clear()
         else:
@@ -158,11 +158,11 @@ class Sequence(NamedRecords, Opaque):
         # in other commands: those of before are evaluated again if the operation is refused
         self._commands, self._spare = self._spare, None
         try:
-            self._begin()
+            self._start_commands()
             self._append(op)
         except BaseException:
             self._set_aside(self._commands)
-            self._commands, self._operations, self._hooked, self._stamps, self._recording = before
+            self._commands, self._operations, self._host_operations, self._stamps, self._recording = before
             raise
         self._set_aside(before[0])
 
@@ -176,7 +176,7 @@ class Sequence(NamedRecords, Opaque):
         if self._timestamps and self._operations and self._commands is not None:
             self._stamps = self.get_timestamps()
 
-    def _record(self, op: OpBase) -> "Commands":
+    def _record_commands(self, op: OpBase) -> "Commands":
         commands = self._commands
         assert commands is not None
         mark = commands.mark()
@@ -186,7 +186,7 @@ class Sequence(NamedRecords, Opaque):
             if self._timestamps:
                 commands.timestamp()
         except BaseException:
-            commands.cut(mark)
+            commands.rewind(mark)
             raise
         return commands
 
@@ -200,7 +200,7 @@ class Sequence(NamedRecords, Opaque):
         """
         self._require()
         self._operations = []
-        self._hooked = []
+        self._host_operations = []
         self._stamps = []
         self._recording = False
 
@@ -219,13 +219,13 @@ class Sequence(NamedRecords, Opaque):
         self._commands, self._stamps = None, []
         made: Commands | None = None
         try:
-            made = self._begin()
+            made = self._start_commands()
             for op in self._operations:
-                self._record(op)
-            made.settle()
+                self._record_commands(op)
+            made.keep_push_constants()
         except BaseException:
             if made is not None:
-                made.cut()
+                made.rewind()
             self._commands, self._stamps, self._recording = before
             raise
 
@@ -246,7 +246,7 @@ class Sequence(NamedRecords, Opaque):
     # -- evaluation
 
     def eval(self: _S, op: OpBase | None = None) -> _S:
-        """Run what was recorded, and wait for it; Python's other threads go on meanwhile.
+        """Run the recorded operations, and wait. Other Python threads can run meanwhile.
 
         Parameters
         ----------
@@ -271,7 +271,7 @@ class Sequence(NamedRecords, Opaque):
             log.debug(
                 "sequence: eval on queue %d, number of operations %d", self._queue, len(self._operations)
             )
-        hooked = self._hooked
+        hooked = self._host_operations
         for held in hooked:
             held.pre_eval()
         commands.evaluate(self._queue)
@@ -305,26 +305,26 @@ class Sequence(NamedRecords, Opaque):
             if log.lowest <= log.DEBUG:
                 count = len(self._operations)
                 log.debug("sequence: eval_async on queue %d, number of operations %d", self._queue, count)
-            for held in self._hooked:
+            for held in self._host_operations:
                 held.pre_eval()
             self._running = self._commands.submit(self._queue)
         return self
 
     def eval_await(self: _S, wait_for: int | None = None) -> _S:
-        """Wait for what runs, and do what its operations have to do on the host.
+        """Wait for the running evaluation, and run the `post_eval` of its operations.
 
         Parameters
         ----------
         wait_for
-            Nanoseconds to wait at most; None: for as long as it takes. When they have passed, the sequence is
-            still running: `is_running()` tells.
+            Nanoseconds to wait at most. None: no limit. `is_running()` tells whether the sequence
+            is still running afterwards.
 
         Raises
         ------
         TypeError
-            `wait_for` is no int of 0 or more.
+            `wait_for` is not an int of 0 or more.
         VkDispatchError
-            What ran failed, and is over.
+            The evaluation failed.
         """
         self._require()
         if wait_for is not None and (not hasattr(wait_for, "__index__") or operator.index(wait_for) < 0):
@@ -340,7 +340,7 @@ class Sequence(NamedRecords, Opaque):
             raise
         if done:
             self._running = None
-            for held in self._hooked:
+            for held in self._host_operations:
                 held.post_eval()
         if log.lowest <= log.DEBUG:
             log.debug("sequence: eval_await: %s", "done" if done else "still running")
@@ -349,7 +349,7 @@ class Sequence(NamedRecords, Opaque):
     # -- state
 
     def is_init(self) -> bool:
-        """Whether it can be used: it was not destroyed, nor was its Manager."""
+        """Whether the sequence can be used: neither it nor its Manager was destroyed."""
         return self._initialized
 
     def is_recording(self) -> bool:
@@ -359,7 +359,7 @@ class Sequence(NamedRecords, Opaque):
     is_rec = is_recording
 
     def is_running(self) -> bool:
-        """Whether it was evaluated asynchronously and not waited for."""
+        """Whether an asynchronous evaluation has not been waited for."""
         return self._running is not None
 
     def get_timestamps(self) -> list[int]:
@@ -385,7 +385,7 @@ class Sequence(NamedRecords, Opaque):
         return stamps + [0] * (count - len(stamps))
 
     def destroy(self) -> None:
-        """Wait for what runs, and forget all, whether or not that fails or is interrupted. Idempotent."""
+        """Wait for a running evaluation, and drop all operations even if that fails. Idempotent."""
         if not self._initialized:
             return
         try:
@@ -397,7 +397,7 @@ class Sequence(NamedRecords, Opaque):
             self._running = None
             self._commands = self._spare = None
             self._operations = []
-            self._hooked = []
+            self._host_operations = []
             log.debug("sequence destroyed")
 
     def _require(self) -> None:
@@ -425,7 +425,7 @@ def make_sequence(
     made._timestamps = timestamps
     made._commands = made._spare = None
     made._operations = []
-    made._hooked = []
+    made._host_operations = []
     made._stamps = []
     made._recording = False
     made._running = None

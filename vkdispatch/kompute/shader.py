@@ -6,6 +6,7 @@ from typing import Any
 
 from vkdispatch.base import compiler
 from vkdispatch.base.errors import ArgumentTypeError
+from vkdispatch.kompute.arguments import require_iterable
 from vkdispatch.kompute.errors import KomputeError
 
 _VERSION = re.compile(r"^[ \t]*#[ \t]*version\b.*$", re.MULTILINE)
@@ -72,8 +73,8 @@ class Shader:
         unknown = sorted({*older} - {"entryPoint"})
         if unknown:
             raise ArgumentTypeError(f"compile_source has no argument {unknown[0]!r}")
-        texts = _texts("sources", sources)
-        names = _texts("files", files)
+        texts = _parse_texts("sources", sources)
+        names = _parse_texts("files", files)
         if not texts or len(names) not in (0, len(texts)):
             raise KomputeError(f"files: {len(names)} names for {len(texts)} sources")
         chosen = older.get("entryPoint", entry_point)
@@ -81,7 +82,7 @@ class Shader:
             raise ArgumentTypeError(f"entry_point: expected the name of a function, got {chosen!r}")
         if not _NAME.fullmatch(chosen):
             raise KomputeError(f"entry_point: expected the name of a function, got {chosen!r}")
-        joined = _defined(texts[0], _macros(definitions))
+        joined = _insert_macros(texts[0], _parse_macros(definitions))
         for number, text in enumerate(texts[1:], 1):
             joined += f"\n#line 1 {number}\n{text}"
         if chosen != "main":  # the two change names, so that either may be there
@@ -90,22 +91,18 @@ class Shader:
         return compiler.compile_glsl(joined, ", ".join(names) or "shader")
 
 
-def _texts(argument: str, given: object) -> list[str]:
-    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
-        raise ArgumentTypeError(f"{argument}: expected a list of texts, got {given!r}")
-    texts = list(given)
+def _parse_texts(argument: str, given: object) -> list[str]:
+    texts = list(require_iterable(argument, given, "a list of texts"))
     for text in texts:
         if not isinstance(text, str):
             raise ArgumentTypeError(f"{argument}: expected texts, got {type(text).__name__}")
     return texts
 
 
-def _macros(given: object) -> str:
+def _parse_macros(given: object) -> str:
     """Return the lines that define macros. Raises TypeError and RuntimeError where one is none."""
     lines = ""
-    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
-        raise ArgumentTypeError(f"definitions: expected pairs of a name and a text, got {given!r}")
-    for pair in given:
+    for pair in require_iterable("definitions", given, "pairs of a name and a text"):
         if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not all(isinstance(x, str) for x in pair):
             raise ArgumentTypeError(f"definitions: expected pairs of a name and a text, got {pair!r}")
         name, text = pair
@@ -115,7 +112,7 @@ def _macros(given: object) -> str:
     return lines
 
 
-def _defined(source: str, macros: str) -> str:
+def _insert_macros(source: str, macros: str) -> str:
     """Return a source with macros behind its #version, each line under the number that it had."""
     if not macros:
         return source

@@ -11,7 +11,7 @@ from vkdispatch.base import dtype
 from vkdispatch.base.context import Context, use_context
 from vkdispatch.base.errors import VkDispatchError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.kompute.constants import as_constants
+from vkdispatch.kompute.constants import parse_constants
 from vkdispatch.kompute.errors import KomputeError
 from vkdispatch.kompute.memory import Image, Memory, Tensor
 from vkdispatch.shader.parameters import BufferSlot, ValueSlot
@@ -81,7 +81,7 @@ class TracedDispatch:
         self.push_types = frozenset(
             ("float" if dtype.is_float_dtype(kind) else "int", kind.item_size * 8) for kind in self.kinds
         )
-        self.constants = as_constants("push_consts", push_consts, self.push_types)
+        self.constants = parse_constants("push_consts", push_consts, self.push_types)
         if self.constants.size != len(values):
             raise KomputeError(
                 f"push_consts: {kernel.name} takes {len(values)} numbers, got {self.constants.size}"
@@ -99,7 +99,7 @@ class TracedDispatch:
         tensors = iter([memory.buffer for memory in self.memories if isinstance(memory, Tensor)])
         numbers = iter(
             [
-                float(value) if dtype.is_float_dtype(kind) else _whole(value, kind)
+                float(value) if dtype.is_float_dtype(kind) else _parse_integer(value, kind)
                 for value, kind in zip(constants.tolist(), self.kinds, strict=True)
             ]
         )
@@ -111,18 +111,18 @@ class TracedDispatch:
         except (ValueError, TypeError, VkDispatchError) as error:
             raise KomputeError(f"algorithm: {error}") from error
 
-    def regrouped(self, groups: Groups) -> "TracedDispatch":
+    def with_groups(self, groups: Groups) -> "TracedDispatch":
         """Return the same with other workgroup counts."""
         made = copy(self)
         made.size = {"workgroups": groups}
         return made
 
-    def repeated(self, count: int) -> None:
-        """Return None: what traced kernels can do in one dispatch, `vd.CommandGraph.optimize` finds out."""
+    def repeat(self, count: int) -> None:
+        """Return None: `vd.CommandGraph.optimize` merges dispatches of traced kernels."""
 
 
-def _whole(value: float, kind: dtype.DType) -> int:
-    """Return a number of push constants as an integer. Raises RuntimeError where it is none."""
+def _parse_integer(value: float, kind: dtype.DType) -> int:
+    """Return a push constant as an integer. Raises RuntimeError if it is not one."""
     if not math.isfinite(value) or value != int(value):
         raise KomputeError(f"push_consts: {value!r} is no integer; the kernel declares {kind.name}")
     return int(value)

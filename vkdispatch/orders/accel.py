@@ -1,4 +1,4 @@
-"""Accel: an order, its arguments and the section that is run."""
+"""Accel: an order with its arguments, and the section that runs."""
 
 import sys
 import threading
@@ -9,35 +9,63 @@ from typing import Any, ClassVar
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, VkDispatchError
 from vkdispatch.base.logging import log_info, log_warning
+from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.orders.arguments import (
     Argument,
     Array,
     copy_results,
+    do_overlap,
     make_arguments,
     make_targets,
-    overlap,
-    plain,
     replace_arguments,
-    split,
+    split_arguments,
+    to_python_number,
 )
 from vkdispatch.orders.building import Builder
-from vkdispatch.orders.comparing import Verification, best_time, compare, outcome
+from vkdispatch.orders.comparing import Verification, compare, measure_best_time, run_on_copies
 from vkdispatch.orders.debugging import Debugging
 from vkdispatch.orders.errors import Attempt
 from vkdispatch.orders.grid import Grid, Workers, make_grid
 from vkdispatch.orders.models import EngineProgram, Placement, Program
-from vkdispatch.orders.order import checked_compile
+from vkdispatch.orders.order import parse_commands
 from vkdispatch.orders.output import Output
 from vkdispatch.orders.runs import Run, Runs, parse_timeout
 
-_OFF = -1.0  # a tolerance that nothing has
+_OFF = -1.0  # stands for no verification
 
 RunIds = int | Sequence[int] | None
 
 
+@record(eq=False)
+class _Request:
+    """One call of `run`, with its arguments parsed.
+
+    Attributes
+    ----------
+    program, others
+        The section that runs, and the sections that it is compared with.
+    arguments, placement
+        The arguments, and where the section finds them.
+    grid, device, channel, timeout
+        As in `Accel.run`.
+    own
+        Whether the arguments are those of the Accel.
+    """
+
+    program: Program
+    others: Sequence[Program]
+    arguments: Sequence[Argument]
+    placement: Placement
+    grid: Grid
+    device: int
+    channel: int
+    timeout: float | None
+    own: bool
+
+
 class Accel:
-    """A task that is handed to an accelerator: inputs, an order, outputs.
+    """A task for an accelerator: inputs, an order, outputs.
 
     Parameters
     ----------
@@ -93,27 +121,31 @@ class Accel:
         debug: bool = False,
         verify: bool | float = False,
     ) -> None:
-        order, inputs, outputs = split(args)
+        order, inputs, outputs = split_arguments(args)
         self.order = order
         self._arguments = make_arguments(order, inputs, outputs)
-        self._debugging = Debugging(order.label) if _checked_flag(debug, "debug") else None
-        self._compile = checked_compile(compile)
+        self._debugging = Debugging(order.label) if _parse_flag(debug, "debug") else None
+        self._compile = parse_commands(compile)
         self._builders: dict[object, Builder] = {}
-        self._builder = self._builder_of(self._arguments)
-        self._tolerance = _checked_tolerance(verify)
-        kind = self._parse_kind(kind)
-        self._program: Program = self._builder.first() if kind is None else self._builder.chosen(kind)
+        self._builder = self._find_builder(self._arguments)
+        self._tolerance = _parse_tolerance(verify)
+        chosen = self._choose_kind(kind)
+        self._program: Program = (
+            self._builder.build_first() if chosen is None else self._builder.build_chosen(chosen)
+        )
         self._verifies = self._tolerance != _OFF
-        self._verified = self._builder.others(self._program) if self._verifies else ()
+        self._verified = self._builder.build_others(self._program) if self._verifies else ()
         if self._verifies and not self._verified:
             log_warning(f"{order.label}: verify has nothing to compare {self.model} with: see attempts")
         self.verification: Verification | None = None
         self._runs = Runs()
-        self._apart: list[tuple[Run, Sequence[Argument]]] = []  # runs with other arrays, while they go on
-        self._apart_ids: set[int] = set()
+        self._separate_runs: list[
+            tuple[Run, Sequence[Argument]]
+        ] = []  # unfinished runs with arrays of their own
+        self._separate_ids: set[int] = set()
         self._lock = threading.RLock()
         self._placement: Placement | None = None
-        self._fetched = True  # the outputs have what is in the placement
+        self._is_fetched = True  # whether the outputs have the results in the placement
         self._device = 0
         log_info(f"{order.label}: {self._program.model}, by {self._program.description}")
         if self._debugging is not None:
@@ -126,7 +158,7 @@ class Accel:
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
-        """What was tried and could not be built, in order."""
+        """The sections that could not be built, in order."""
         return tuple(self._builder.attempts)
 
     @property
@@ -160,7 +192,7 @@ class Accel:
         TypeError, ValueError
             `run` never returned this id, or an argument cannot be used.
         """
-        return Output(_given(self._arguments), self._complete, self._output)
+        return Output(_list_outputs(self._arguments), self._finish_and_fetch, self._call_output)
 
     def run(
         self,
@@ -172,7 +204,7 @@ class Accel:
         outputs: Sequence[object] | None = None,
         graph: CommandGraph | None = None,
     ) -> int:
-        """Start the order, and return at once.
+        """Start the order, and return immediately.
 
         Parameters
         ----------
@@ -210,28 +242,29 @@ class Accel:
         """
         grid = make_grid(workers)
         seconds = parse_timeout(timeout)
-        number, lane = _checked_number(device, "device"), _checked_number(channel, "channel")
+        number, lane = _parse_number(device, "device"), _parse_number(channel, "channel")
         own = inputs is None and outputs is None
         arguments = self._arguments if own else replace_arguments(self._arguments, inputs, outputs)
         other_types = None if own else self._other_programs(arguments)
         with self._lock:
             program, others = other_types or (self._program, self._verified)
             if graph is not None:
-                return self._recorded(program, grid, number, graph, None if own else arguments)
-            if self._apart or not own:
+                return self._record(program, grid, number, graph, None if own else arguments)
+            if self._separate_runs or not own:
                 self._wait_for_others(arguments, own)
-            placement = self._placed(program, number) if own else program.place(arguments, number)
+            placement = self._place(program, number) if own else program.place(arguments, number)
             if own:
-                self._fetched = False  # before the run starts: an interrupt may come in between
+                self._is_fetched = False  # before the run starts: an interrupt may come in between
             try:
-                run = self._submitted(program, others, arguments, placement, grid, number, lane, seconds, own)
+                request = _Request(program, others, arguments, placement, grid, number, lane, seconds, own)
+                run = self._submit(request)
             except BaseException:
                 if not own:
                     placement.close()
                 raise
             if not own:
-                self._apart.append((run, arguments))
-                self._apart_ids.add(run.id)
+                self._separate_runs.append((run, arguments))
+                self._separate_ids.add(run.id)
             return run.id
 
     def wait(self, run_id: RunIds = None, timeout: float | None = None) -> None:
@@ -253,11 +286,11 @@ class Accel:
         TypeError, ValueError
             `run` never returned this id.
         """
-        self._runs.wait(self._runs.checked_ids(run_id), parse_timeout(timeout))
+        self._runs.wait(self._runs.parse_ids(run_id), parse_timeout(timeout))
 
     def isbusy(self) -> bool:
-        """Whether any run is not over yet."""
-        return self._runs.busy()
+        """Whether any run has not finished."""
+        return self._runs.is_busy()
 
     def stop(self, run_id: RunIds = None, output: object = True, timeout: float | None = None) -> None:
         """Wait for runs, and copy the results to the outputs. The task can be run again afterwards.
@@ -284,10 +317,10 @@ class Accel:
             `run` never returned this id, or an argument cannot be used.
         """
         seconds = parse_timeout(timeout)
-        ids = self._runs.checked_ids(run_id)
-        flag = plain(output)
+        ids = self._runs.parse_ids(run_id)
+        flag = to_python_number(output)
         bring = flag if isinstance(flag, bool) else True
-        targets = () if isinstance(flag, bool) else self._targets(ids, output)
+        targets = () if isinstance(flag, bool) else self._make_targets(ids, output)
         end = None if seconds is None else time.monotonic() + seconds
         error = None
         while True:
@@ -296,13 +329,13 @@ class Accel:
             error = error or late
             with self._lock:
                 # another thread may have started one more
-                if ids is None and not self._runs.empty():
+                if ids is None and not self._runs.is_empty():
                     continue
-                self._forget_apart()
+                self._drop_finished_runs()
                 if bring:
                     try:
                         # the memory is given up with the last run
-                        (self._leave if self._runs.empty() else self._bring)()
+                        (self._release if self._runs.is_empty() else self._fetch)()
                         if targets:
                             copy_results(self._arguments, targets)
                     except VkDispatchError as failure:
@@ -312,7 +345,7 @@ class Accel:
             raise error
 
     def swap(self, kind: str | Sequence[str]) -> None:
-        """Go on in another programming model: the runs to come are made by that section.
+        """Switch to another programming model for the runs that follow.
 
         It is built while runs go on. Where the arguments have to be elsewhere for it, the runs given so far
         are waited for and the data is taken along; between two models of the host it stays where it is.
@@ -331,18 +364,18 @@ class Accel:
         TypeError, ValueError
             `kind` names no model of the order, or not that of the class.
         """
-        program = self._builder.chosen(self._parse_kind(kind))
+        program = self._builder.build_chosen(self._choose_kind(kind))
         with self._lock:
             # there need not be such a device in the other model
             device = self._device if self._placement is None or program.model == self.model else 0
             if self._placement is not None:
-                self._placed(program, device)
+                self._place(program, device)
             self._program = program
             if self._verifies:
-                self._verified = self._builder.others(program)
+                self._verified = self._builder.build_others(program)
 
     def race(self, *workers: Workers, repeats: int = 3, device: int = 0) -> dict[str, float]:
-        """Time every section that can be built here, and go on with the fastest.
+        """Time every section that can be built here, and switch to the fastest.
 
         A class of one model, such as `CppAccel`, stays with that. Each section runs on the given inputs and
         on copies of the outputs, which stay as they are.
@@ -369,17 +402,17 @@ class Accel:
             An argument cannot be used.
         """
         grid = make_grid(workers)
-        number, count = _checked_number(device, "device"), _checked_number(repeats, "repeats")
+        number, count = _parse_number(device, "device"), _parse_number(repeats, "repeats")
         if count == 0:
             raise ArgumentValueError("repeats: expected 1 or more, got 0")
-        if grid.empty:
+        if grid.is_empty:
             raise ArgumentValueError(f"members, teams: nobody runs in {workers!r}; there is nothing to time")
         with self._lock:
-            self._settle()
+            self._finish_runs()
             times = {}
-            for program in (self._program, *self._builder.others(self._program)):
+            for program in (self._program, *self._builder.build_others(self._program)):
                 there = number if program.devices() > number else 0
-                times[program.model] = best_time(program, self._arguments, grid, there, count)
+                times[program.model] = measure_best_time(program, self._arguments, grid, there, count)
             ranked = dict(sorted(times.items(), key=lambda item: item[1]))
             if self.name is None:
                 self.swap(next(iter(ranked)))
@@ -402,8 +435,8 @@ class Accel:
         state = "busy" if self.isbusy() else "idle"
         return f"<Accel of {self.order!r}: {self.model}, {state}>"
 
-    def _builder_of(self, arguments: Sequence[Argument]) -> Builder:
-        """Return what builds sections for arguments of these types."""
+    def _find_builder(self, arguments: Sequence[Argument]) -> Builder:
+        """Return the builder of sections for arguments of these types."""
         key = tuple((each.parameter.code, each.parameter.ndim) for each in arguments)
         found = self._builders.get(key)
         if found is None:
@@ -413,13 +446,13 @@ class Accel:
 
     def _other_programs(self, arguments: Sequence[Argument]) -> tuple[Program, Sequence[Program]] | None:
         """Return the section that runs and those that it is compared with, if types are others than ours."""
-        builder = self._builder_of(arguments)
+        builder = self._find_builder(arguments)
         if builder is self._builder:
             return None
-        program = builder.chosen(self.model)
-        return program, builder.others(program) if self._verifies else ()
+        program = builder.build_chosen(self.model)
+        return program, builder.build_others(program) if self._verifies else ()
 
-    def _parse_kind(self, kind: Any) -> Any:
+    def _choose_kind(self, kind: object) -> object:
         """Return `kind`, or what stands for it in a class of one model. Raises ValueError for another one."""
         if self.name is None:
             return kind
@@ -429,45 +462,38 @@ class Accel:
             f"kind: {type(self).__name__} is of the model {self.name}, got {kind!r}; Accel takes them all"
         )
 
-    def _submitted(
-        self,
-        program: Program,
-        others: Sequence[Program],
-        arguments: Sequence[Argument],
-        placement: Placement,
-        grid: Grid,
-        device: int,
-        channel: int,
-        timeout: float | None,
-        own: bool,
-    ) -> Run:
-        """Have a run made, and return it."""
+    def _submit(self, request: "_Request") -> Run:
+        """Submit a run, and return it."""
+        program, placement, grid = request.program, request.placement, request.grid
+        device, channel = request.device, request.channel
 
         def make(run_id: int) -> None:
-            if not grid.empty:
+            if not grid.is_empty:
                 program.run(placement, grid, run_id, device, channel)
 
         def make_and_verify(run_id: int) -> None:
-            found = [(other.model, outcome(other, arguments, grid, run_id)) for other in others]
+            found = [
+                (other.model, run_on_copies(other, request.arguments, grid, run_id))
+                for other in request.others
+            ]
             make(run_id)
-            self._verify(program.model, arguments, placement, found)
+            self._verify(program.model, request.arguments, placement, found)
 
         work: Callable[[int], None] = make
         run_id: int | None = None
         if self._verifies:
             work = make_and_verify
         elif isinstance(program, EngineProgram):
-            # given to the device now, before whatever this thread gives it next
+            # queued on the device now, before anything that this thread queues next
             run_id = self._runs.reserve()
             work = program.start(placement, grid, run_id)
-        if not own:
-            work = _with_results(work, arguments, placement)
+        if not request.own:
+            work = _wrap_results(work, request.arguments, placement)
         if self._debugging is not None:
-            work = _told(
-                work, self._debugging, f"{program.model}, {grid}, device {device}, channel {channel}"
-            )
-        # those that are verified one after another: the outputs are looked at in between
-        return self._runs.submit(work, 0 if self._verifies else channel, timeout, run_id)
+            how = f"{program.model}, {grid}, device {device}, channel {channel}"
+            work = _wrap_debugging(work, self._debugging, how)
+        # verified runs share one channel: their outputs are compared in between
+        return self._runs.submit(work, 0 if self._verifies else channel, request.timeout, run_id)
 
     def _verify(
         self,
@@ -485,7 +511,7 @@ class Accel:
         }
         self.verification = Verification((model, *errors), errors, self.attempts)
 
-    def _recorded(
+    def _record(
         self,
         program: Program,
         grid: Grid,
@@ -501,29 +527,29 @@ class Accel:
         if self._verifies:
             raise ArgumentValueError("graph: verify compares runs, and recording makes none; leave one out")
         run_id = self._runs.reserve()
-        placement = self._placed(program, device) if arguments is None else program.place(arguments, device)
+        placement = self._place(program, device) if arguments is None else program.place(arguments, device)
         program.record(placement, grid, run_id, graph)
         return run_id
 
     def _wait_for_others(self, arguments: Sequence[Argument], own: bool) -> None:
         """Wait for all runs if one with other arrays writes to what these are in, or the other way round."""
-        self._forget_apart()
-        groups = [theirs for _, theirs in self._apart]
+        self._drop_finished_runs()
+        groups = [theirs for _, theirs in self._separate_runs]
         if not own and self._placement is not None:
             groups.append(self._arguments)
-        if any(overlap(arguments, theirs) for theirs in groups):
-            self._settle()
+        if any(do_overlap(arguments, theirs) for theirs in groups):
+            self._finish_runs()
 
-    def _forget_apart(self) -> None:
-        """Let go of the arrays of runs that are over."""
-        self._apart = [(run, theirs) for run, theirs in self._apart if not run.over]
+    def _drop_finished_runs(self) -> None:
+        """Drop finished runs and their arrays."""
+        self._separate_runs = [(run, theirs) for run, theirs in self._separate_runs if not run.is_over]
 
-    def _placed(self, program: Program, device: int) -> Placement:
-        """Return the arguments where this program can use them."""
+    def _place(self, program: Program, device: int) -> Placement:
+        """Return a placement of the arguments that this program can use."""
         if self._placement is not None and not (
             device == self._device and program.serves(self._placement, device)
         ):
-            self._settle()
+            self._finish_runs()
         if self._placement is None:
             for argument in self._arguments:
                 argument.load_items()
@@ -531,66 +557,66 @@ class Accel:
             self._device = device
         return self._placement
 
-    def _targets(self, ids: Sequence[int] | None, given: object) -> Sequence[Argument]:
+    def _make_targets(self, ids: Sequence[int] | None, given: object) -> Sequence[Argument]:
         """Return where results are copied to. Raises TypeError or ValueError if that cannot be done."""
-        apart = [number for number in ids or () if number in self._apart_ids]
+        apart = [number for number in ids or () if number in self._separate_ids]
         if apart:
             raise ArgumentValueError(
                 f"output: run {apart[0]} was given outputs of its own, and its results are there"
             )
         return make_targets(self._arguments, given)
 
-    def _output(self, run_id: Any, output: object, force: object, timeout: Any) -> object:
-        """Wait for runs, bring what is there, and return it: `output` as a method."""
-        again, seconds = _checked_flag(force, "force"), parse_timeout(timeout)
-        ids = self._runs.checked_ids(run_id)
-        targets = () if output is None else self._targets(ids, output)
+    def _call_output(self, run_id: object, output: object, force: object, timeout: object) -> object:
+        """Wait for runs, copy results back, and return the outputs: `output` as a method."""
+        again, seconds = _parse_flag(force, "force"), parse_timeout(timeout)
+        ids = self._runs.parse_ids(run_id)
+        targets = () if output is None else self._make_targets(ids, output)
         self._runs.wait(ids, seconds)
         with self._lock:
-            self._bring(again)
+            self._fetch(again)
             if targets:
                 copy_results(self._arguments, targets)
-        apart = ids is not None and self._apart_ids.issuperset(ids)
-        return None if apart else _given(self._arguments)
+        apart = ids is not None and self._separate_ids.issuperset(ids)
+        return None if apart else _list_outputs(self._arguments)
 
-    def _complete(self) -> None:
-        """Wait for all runs, and bring their results: `output` as an attribute."""
+    def _finish_and_fetch(self) -> None:
+        """Wait for all runs, and copy their results back: `output` as an attribute."""
         with self._lock:
             error = self._runs.finish(None, None)
             if error is None:
-                self._bring()
+                self._fetch()
         if error is not None:
             raise error
 
-    def _bring(self, again: bool = False) -> None:
-        """Bring outputs back, if they have changed since."""
-        if self._placement is None or (self._fetched and not again):
+    def _fetch(self, again: bool = False) -> None:
+        """Copy outputs back if they have changed."""
+        if self._placement is None or (self._is_fetched and not again):
             return
-        still = self._runs.busy()
+        still = self._runs.is_busy()
         self._placement.fetch()
         for argument in self._arguments:
             argument.store_items()
-        self._fetched = not still
+        self._is_fetched = not still
 
-    def _settle(self) -> None:
-        """Wait for all runs, and bring outputs back. Raises what a run raised."""
+    def _finish_runs(self) -> None:
+        """Wait for all runs, and copy outputs back. Raises the error of a run."""
         error = self._runs.finish(None, None)
         try:
-            self._leave()
+            self._release()
         except VkDispatchError as failure:
             error = error or failure
         if error is not None:
             raise error
 
-    def _leave(self) -> None:
-        """Bring outputs back, and give up the accelerator's memory."""
+    def _release(self) -> None:
+        """Copy outputs back, and free the accelerator's memory."""
         placement = self._placement
         if placement is None:
             return
         try:
-            self._bring()
+            self._fetch()
         except KeyboardInterrupt:
-            raise  # the outputs are still there: the next call brings them
+            raise  # the outputs are still in place: the next call copies them
         except BaseException:
             self._placement = None
             placement.close()
@@ -599,16 +625,16 @@ class Accel:
         placement.close()
 
 
-def _given(arguments: Sequence[Argument]) -> object:
-    """Return the output as it was given, or a tuple of the outputs."""
+def _list_outputs(arguments: Sequence[Argument]) -> object:
+    """Return the output that was given, or a tuple of the outputs."""
     values = tuple(each.given for each in arguments if each.parameter.output)
     return values[0] if len(values) == 1 else values
 
 
-def _with_results(
+def _wrap_results(
     work: Callable[[int], None], arguments: Sequence[Argument], placement: Placement
 ) -> Callable[[int], None]:
-    """Return work that brings its results by itself, and gives up its memory."""
+    """Wrap work so that it copies its results back and frees its memory."""
 
     def complete(run_id: int) -> None:
         try:
@@ -622,7 +648,7 @@ def _with_results(
     return complete
 
 
-def _told(work: Callable[[int], None], debugging: Debugging, how: str) -> Callable[[int], None]:
+def _wrap_debugging(work: Callable[[int], None], debugging: Debugging, how: str) -> Callable[[int], None]:
     """Return work that tells when it begins and ends."""
 
     def tell(run_id: int) -> None:
@@ -638,15 +664,15 @@ def _told(work: Callable[[int], None], debugging: Debugging, how: str) -> Callab
     return tell
 
 
-def _checked_flag(given: object, what: str) -> bool:
-    flag = plain(given)
+def _parse_flag(given: object, what: str) -> bool:
+    flag = to_python_number(given)
     if not isinstance(flag, bool):
         raise ArgumentTypeError(f"{what}: expected True or False, got {given!r}")
     return flag
 
 
-def _checked_number(given: object, what: str) -> int:
-    number = plain(given)
+def _parse_number(given: object, what: str) -> int:
+    number = to_python_number(given)
     if isinstance(number, bool) or not isinstance(number, int):
         raise ArgumentTypeError(f"{what}: expected an int, got {given!r}")
     if not 0 <= number < 2**31:
@@ -654,9 +680,9 @@ def _checked_number(given: object, what: str) -> int:
     return number
 
 
-def _checked_tolerance(given: object) -> float | None:
+def _parse_tolerance(given: object) -> float | None:
     """Return the tolerance that `verify` asks for; None: by dtype, `_OFF`: nothing is verified."""
-    number = plain(given)
+    number = to_python_number(given)
     if isinstance(number, bool):
         return None if number else _OFF
     if not isinstance(number, (int, float)):

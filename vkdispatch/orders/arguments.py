@@ -124,7 +124,7 @@ class Argument:
             raise ArgumentValueError(
                 f"{self._list_name}: its shape was {self.shape} when it was given, and is another now"
             )
-        _fill(self.items, self.read().tolist())
+        _fill_list(self.items, self.read().tolist())
 
     @property
     def _list_name(self) -> str:
@@ -135,7 +135,7 @@ class Argument:
         return np.array(self.read(), dtype=self.parameter.dtype, order="C").reshape(self.shape)
 
 
-def twins(arguments: Sequence[Argument]) -> list[Argument]:
+def copy_arguments(arguments: Sequence[Argument]) -> list[Argument]:
     """Return arguments with the same contents, whose outputs, and inputs that are outputs too, are copies."""
     copies = {argument.memory: argument.copy() for argument in arguments if argument.parameter.output}
     return [
@@ -144,12 +144,12 @@ def twins(arguments: Sequence[Argument]) -> list[Argument]:
     ]
 
 
-def plain(given: object) -> object:
+def to_python_number(given: object) -> object:
     """Return a number of NumPy as one of Python, and anything else as it is."""
     return given.item() if isinstance(given, np.generic) else given
 
 
-def split(args: Sequence[object]) -> tuple[Order, Sequence[object], Sequence[object]]:
+def split_arguments(args: Sequence[object]) -> tuple[Order, Sequence[object], Sequence[object]]:
     """Return the order among the arguments of an Accel, what stands before and what after it.
 
     Raises
@@ -186,14 +186,14 @@ def make_arguments(order: Order, inputs: Sequence[object], outputs: Sequence[obj
                 f"Accel: the order names {len(names)} {what}s ({', '.join(names)}), and {len(values)} are "
                 f"given {side} it; set_argnames in {order.label} says how many there are"
             )
-    return _arguments(
+    return _make_all(
         [
             (name, value, f"input {name!r} (argument {i + 1})")
-            for i, (name, value) in enumerate(_named(inputs, order.inputs, "in"))
+            for i, (name, value) in enumerate(_pair_names(inputs, order.inputs, "in"))
         ],
         [
             (name, value, f"output {name!r} (number {i + 1} after the order)")
-            for i, (name, value) in enumerate(_named(outputs, order.outputs, "out"))
+            for i, (name, value) in enumerate(_pair_names(outputs, order.outputs, "out"))
         ],
     )
 
@@ -210,17 +210,17 @@ def replace_arguments(arguments: Sequence[Argument], inputs: object, outputs: ob
     for given, what in ((inputs, "inputs"), (outputs, "outputs")):
         ours = [each for each in arguments if each.parameter.output == (what == "outputs")]
         names = [each.parameter.name for each in ours]
-        values = [each.given for each in ours] if given is None else checked_values(given, names, what)
+        values = [each.given for each in ours] if given is None else parse_values(given, names, what)
         sides.append(
             [
                 (name, value, f"{what}[{i}], {name!r}")
                 for i, (name, value) in enumerate(zip(names, values, strict=True))
             ]
         )
-    return _arguments(*sides)
+    return _make_all(*sides)
 
 
-def checked_values(given: object, names: Sequence[str], what: str) -> Sequence[object]:
+def parse_values(given: object, names: Sequence[str], what: str) -> Sequence[object]:
     """Return values for as many names. Raises TypeError or ValueError, which calls them `what`."""
     if not isinstance(given, (list, tuple)):
         raise ArgumentTypeError(
@@ -234,7 +234,7 @@ def checked_values(given: object, names: Sequence[str], what: str) -> Sequence[o
     return given
 
 
-def overlap(ours: Sequence[Argument], theirs: Sequence[Argument]) -> bool:
+def do_overlap(ours: Sequence[Argument], theirs: Sequence[Argument]) -> bool:
     """Whether what one group of arguments writes to is also in the other."""
     return any((a.parameter.output or b.parameter.output) and _may_share(a, b) for a in ours for b in theirs)
 
@@ -258,11 +258,11 @@ def make_targets(arguments: Sequence[Argument], given: object) -> tuple[Argument
     outputs = [argument for argument in arguments if argument.parameter.output]
     names = [each.parameter.name for each in outputs]
     values = (given,) if isinstance(given, (np.ndarray, Buffer)) else given
-    values = checked_values(values, names, "output")
+    values = parse_values(values, names, "output")
     found = []
     for i, (each, value) in enumerate(zip(outputs, values, strict=True)):
         what = f"output[{i}], for {each.parameter.name!r}"
-        target = _argument(each.parameter.name, value, what, output=True)
+        target = _make_argument(each.parameter.name, value, what, output=True)
         if target.shape != each.shape:
             raise ArgumentValueError(f"{what}: expected the shape {each.shape}, got {target.shape}")
         if not np.can_cast(each.parameter.dtype, target.parameter.dtype, "safe"):
@@ -273,16 +273,18 @@ def make_targets(arguments: Sequence[Argument], given: object) -> tuple[Argument
     return tuple(found)
 
 
-def _named(values: Sequence[object], names: tuple[str, ...] | None, side: str) -> list[tuple[str, object]]:
+def _pair_names(
+    values: Sequence[object], names: tuple[str, ...] | None, side: str
+) -> list[tuple[str, object]]:
     return list(zip(names or [f"accelpy_{side}{i}" for i in range(len(values))], values, strict=True))
 
 
 _Named = list[tuple[str, object, str]]
 
 
-def _arguments(inputs: _Named, outputs: _Named) -> tuple[Argument, ...]:
+def _make_all(inputs: _Named, outputs: _Named) -> tuple[Argument, ...]:
     """Return arguments of names, values and what messages call them. A list that is both stays one."""
-    made = [_argument(*each, output=True) for each in outputs]
+    made = [_make_argument(*each, output=True) for each in outputs]
     lists = {id(each.items): each for each in made if each.items is not None}
     if len(lists) < sum(each.items is not None for each in made):
         raise ArgumentValueError("outputs: one list is given for two of them, and can hold one result")
@@ -292,16 +294,16 @@ def _arguments(inputs: _Named, outputs: _Named) -> tuple[Argument, ...]:
                 Parameter(name, found.parameter.dtype, len(found.shape), False), found.value, found.shape
             )
             if (found := lists.get(id(value)))
-            else _argument(name, value, what)
+            else _make_argument(name, value, what)
             for name, value, what in inputs
         ),
         *made,
     )
 
 
-def _argument(name: str, given: object, what: str, *, output: bool = False) -> Argument:
+def _make_argument(name: str, given: object, what: str, *, output: bool = False) -> Argument:
     if isinstance(given, Buffer):
-        dtype, shape = _layout(given, what)
+        dtype, shape = _find_layout(given, what)
         return Argument(Parameter(name, dtype, len(shape), output), given, shape)
     if output and not isinstance(given, (np.ndarray, list)):
         raise ArgumentTypeError(
@@ -358,10 +360,10 @@ def _list_shape(items: object, ndim: int) -> tuple[int, ...] | None:
     return None if shapes or inner is None else (len(items), *inner)
 
 
-def _fill(items: list[Any], values: list[Any]) -> None:
+def _fill_list(items: list[Any], values: list[Any]) -> None:
     for i, value in enumerate(values):
         if isinstance(value, list):
-            _fill(items[i], value)
+            _fill_list(items[i], value)
         else:
             items[i] = value
 
@@ -372,7 +374,7 @@ def _may_share(a: Argument, b: Argument) -> bool:
     return isinstance(a.value, Buffer) and isinstance(b.value, Buffer) and a.value._native is b.value._native
 
 
-def _layout(buffer: "Buffer[Any]", what: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
+def _find_layout(buffer: "Buffer[Any]", what: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
     kind = buffer.var_type
     scalar = getattr(kind, "scalar", None) or kind
     try:

@@ -9,7 +9,7 @@ from vkdispatch.orders.compilers import BuildFailure, CompileFailure
 from vkdispatch.orders.debugging import Debugging
 from vkdispatch.orders.errors import Attempt, OrderBuildError
 from vkdispatch.orders.models import TABLE, Program, Task
-from vkdispatch.orders.order import MODELS, Order, Section, options_of, unknown_model
+from vkdispatch.orders.order import MODELS, Order, Section, check_options, describe_unknown_model
 
 
 class Builder:
@@ -39,14 +39,14 @@ class Builder:
             if section.enabled:
                 for model in section.models:
                     if model in TABLE:
-                        options_of(section, TABLE[model].options, order.label)
+                        check_options(section, TABLE[model].options, order.label)
 
-    def models(self) -> list[str]:
+    def list_models(self) -> list[str]:
         """Return the models of the order that are switched on, in the library's order."""
         written = {model for section in self.order.sections if section.enabled for model in section.models}
         return [model for model in MODELS if model in written]
 
-    def first(self) -> Program:
+    def build_first(self) -> Program:
         """Build the first section, in the library's order, that can be built here.
 
         Raises
@@ -56,12 +56,12 @@ class Builder:
         ValueError
             All are switched off.
         """
-        wanted = self.models()
+        wanted = self.list_models()
         if not wanted:
             raise ArgumentValueError(f"{self.order.label}: every section of the order says enable=False")
-        return self._first_of(wanted)
+        return self._build_first_of(wanted)
 
-    def chosen(self, kind: object) -> Program:
+    def build_chosen(self, kind: object) -> Program:
         """Build a section of a model, or of the first of several that can be built here.
 
         Raises
@@ -71,25 +71,25 @@ class Builder:
         TypeError, ValueError
             `kind` names no model of the order.
         """
-        return self._first_of(self._checked(kind))
+        return self._build_first_of(self._parse_kind(kind))
 
-    def _first_of(self, wanted: Sequence[str]) -> Program:
+    def _build_first_of(self, wanted: Sequence[str]) -> Program:
         before = len(self.attempts)
         for model in wanted:
-            program = self.built(model)
+            program = self.build_model(model)
             if program is not None:
-                self._warn()
+                self._warn_of_refused()
                 return program
         self._refused.clear()
-        raise self.error(self.attempts[before:])
+        raise self.make_error(self.attempts[before:])
 
-    def built(self, model: str) -> Program | None:
+    def build_model(self, model: str) -> Program | None:
         """Build a section of a model, or return what was built; None: it cannot be, `attempts` says why."""
         found = self._built.get(model)
         if found is not None:
             return found
         self.attempts = [attempt for attempt in self.attempts if attempt.model != model]
-        for section in self._sections(model):
+        for section in self._find_sections(model):
             task = Task(
                 self.order, section, self._parameters, self._compile or section.compile, self._debugging
             )
@@ -105,14 +105,14 @@ class Builder:
                     self._refused.append(self.attempts[-1])
         return None
 
-    def others(self, program: Program) -> tuple[Program, ...]:
+    def build_others(self, program: Program) -> tuple[Program, ...]:
         """Build all sections but this one, and return those that can be built here."""
-        found = (self.built(model) for model in self.models() if model != program.model)
+        found = (self.build_model(model) for model in self.list_models() if model != program.model)
         programs = tuple(other for other in found if other is not None)
-        self._warn()
+        self._warn_of_refused()
         return programs
 
-    def _warn(self) -> None:
+    def _warn_of_refused(self) -> None:
         """Tell of sections with errors that others stand in for, which would go unnoticed."""
         refused, self._refused = self._refused, []
         for attempt in refused:
@@ -120,28 +120,28 @@ class Builder:
                 f"{self.order.label}: {attempt.model} is left out, for it has errors: {attempt.message}"
             )
 
-    def error(self, attempts: Sequence[Attempt]) -> OrderBuildError:
+    def make_error(self, attempts: Sequence[Attempt]) -> OrderBuildError:
         """Return the error that tells of failed attempts."""
         label = self.order.label
         told = "\n".join(
-            f"{attempt.model} (section of line {attempt.line}): {_indented(attempt.message)}"
+            f"{attempt.model} (section of line {attempt.line}): {_indent(attempt.message)}"
             for attempt in attempts
         )
         return OrderBuildError(f"{label}: no section could be built here.\n{told}", tuple(attempts))
 
-    def _sections(self, model: str) -> Iterator[Section]:
+    def _find_sections(self, model: str) -> Iterator[Section]:
         return (section for section in self.order.sections if section.enabled and model in section.models)
 
-    def _checked(self, kind: object) -> list[str]:
+    def _parse_kind(self, kind: object) -> list[str]:
         names = [kind] if isinstance(kind, str) else kind
         if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
             raise ArgumentTypeError(f"kind: expected the name of a model, or a list of names, got {kind!r}")
         if not names:
             raise ArgumentValueError("kind: an empty list names no model; None tries them all")
-        there = self.models()
+        there = self.list_models()
         for name in names:
             if name not in MODELS:
-                raise ArgumentValueError(f"kind: {unknown_model(name)}")
+                raise ArgumentValueError(f"kind: {describe_unknown_model(name)}")
         found = [name for name in names if name in there]
         if not found:
             off = any(name in section.models for section in self.order.sections for name in names)
@@ -153,5 +153,5 @@ class Builder:
         return found
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     return text.replace("\n", "\n    ")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.record import record
-from vkdispatch.orders.arguments import Argument, Array, twins
+from vkdispatch.orders.arguments import Argument, Array, copy_arguments
 from vkdispatch.orders.errors import Attempt, OrderMismatchError
 from vkdispatch.orders.grid import Grid
 from vkdispatch.orders.models import Placement, Program
@@ -32,12 +32,12 @@ class Verification:
     missing: tuple[Attempt, ...]
 
 
-def outcome(program: Program, arguments: Sequence[Argument], grid: Grid, run_id: int) -> list[Array]:
+def run_on_copies(program: Program, arguments: Sequence[Argument], grid: Grid, run_id: int) -> list[Array]:
     """Run a program on copies of the outputs, and return those."""
-    copies = twins(arguments)
+    copies = copy_arguments(arguments)
     placement = program.place(copies, 0)
     try:
-        if not grid.empty:
+        if not grid.is_empty:
             program.run(placement, grid, run_id, 0, 0)
         placement.fetch()
     finally:
@@ -62,8 +62,8 @@ def compare(
     worst = 0.0
     outputs = [argument for argument in arguments if argument.parameter.output]
     for output, a, b in zip(outputs, ours, theirs, strict=True):
-        allowed = tolerance if tolerance is not None else tolerance_of(output.parameter.dtype)
-        error, index = _largest_error(a, b)
+        allowed = tolerance if tolerance is not None else find_tolerance(output.parameter.dtype)
+        error, index = _find_largest_error(a, b)
         worst = max(worst, error)
         # Written so that NaN fails.
         if not error <= allowed:
@@ -79,7 +79,7 @@ def compare(
     return worst
 
 
-def tolerance_of(dtype: np.dtype[Any]) -> float:
+def find_tolerance(dtype: np.dtype[Any]) -> float:
     """Return the error that is allowed between sections, in units of the largest value of an output.
 
     Integers and bools have to be equal. Floats may differ by the square root of their precision: sums in
@@ -88,11 +88,11 @@ def tolerance_of(dtype: np.dtype[Any]) -> float:
     return float(np.sqrt(np.finfo(dtype).eps)) if dtype.kind in "fc" else 0.0
 
 
-def best_time(
+def measure_best_time(
     program: Program, arguments: Sequence[Argument], grid: Grid, device: int, repeats: int
 ) -> float:
     """Return the shortest time of some runs in seconds, without copies to or from the accelerator."""
-    placement: Placement = program.place(twins(arguments), device)
+    placement: Placement = program.place(copy_arguments(arguments), device)
     times = []
     try:
         # The first one loads and allocates what later ones find.
@@ -105,7 +105,7 @@ def best_time(
     return min(times[1:])
 
 
-def _largest_error(a: Array, b: Array) -> tuple[float, tuple[int, ...]]:
+def _find_largest_error(a: Array, b: Array) -> tuple[float, tuple[int, ...]]:
     """Return the largest error in units of the largest finite value, and where that is."""
     if a.size == 0:
         return 0.0, (0,) * a.ndim

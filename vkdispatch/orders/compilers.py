@@ -15,6 +15,8 @@ from vkdispatch.orders.vendors import VENDORS
 TIMEOUT_S = 600
 """Seconds that a compiler may take for one order."""
 
+_VERSION_TIMEOUT_S = 60
+
 # In the order of looking: Cray's Fortran is its own, its C++ is clang.
 _FAMILIES_OF_OPTIONS = (
     ("nvcc", "Cuda compilation tools"),
@@ -159,11 +161,11 @@ def find_compilers(search: Search, given: Sequence[str] | None) -> Iterator[Comp
         if not names:
             refused.append(f"compile: {words[0]} has no compiler for {_LANGUAGES[search.language]}")
         for name in names:
-            path = _which(name, search.folders)
+            path = _find_program(name, search.folders)
             if path is None:
                 missing.append(name)
                 continue
-            compiler = _compiler_at(path, options)
+            compiler = _make_compiler(path, options)
             if vendor is not None and not any(mark in compiler.version for mark in vendor.marks):
                 refused.append(f"compile: {compiler.title} is no compiler of {words[0]}")
             elif (os.path.realpath(path), *options) not in seen:
@@ -181,7 +183,7 @@ def find_compilers(search: Search, given: Sequence[str] | None) -> Iterator[Comp
         raise BuildFailure("\n".join(refused))
 
 
-def version_of(path: str) -> str:
+def find_version(path: str) -> str:
     """Return what a compiler says of its version; empty where it says nothing."""
     try:
         status = os.stat(path)
@@ -213,18 +215,9 @@ def compile_library(compiler: Compiler, options: Sequence[str], source: Source) 
             # Where the order has no file, messages find its lines in this one.
             if not os.path.isabs(path):
                 _write(os.path.join(folder, path), text)
-        command = command_of(compiler, options, source.suffix)
+        command = make_command(compiler, options, source.suffix)
         try:
-            done = subprocess.run(
-                command,
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=TIMEOUT_S,
-                check=False,
-            )
+            done = run_program(command, TIMEOUT_S, folder)
         except subprocess.TimeoutExpired:
             raise BuildFailure(f"{compiler.title}: no result after {TIMEOUT_S} s") from None
         except OSError as error:
@@ -232,11 +225,11 @@ def compile_library(compiler: Compiler, options: Sequence[str], source: Source) 
         said = done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}"
         if done.returncode:
             placed = re.search(rf"^{re.escape(source.label)}:\d+", said, re.MULTILINE)
-            raise CompileFailure(f"{compiler.title}:\n{_shortened(said)}{'' if placed else _AROUND}")
+            raise CompileFailure(f"{compiler.title}:\n{_shorten(said)}{'' if placed else _AROUND}")
         for option, family in _FAMILIES.items():
             ignored = _IGNORED[family].findall(said) if option in options else None
             if ignored:
-                raise CompileFailure(f"{compiler.title}:\n{_shortened(''.join(ignored).strip())}")
+                raise CompileFailure(f"{compiler.title}:\n{_shorten(''.join(ignored).strip())}")
         try:
             with open(os.path.join(folder, "accelpy.so"), "rb") as library:
                 return library.read()
@@ -244,7 +237,36 @@ def compile_library(compiler: Compiler, options: Sequence[str], source: Source) 
             raise BuildFailure(f"{compiler.title}: it made no library of {shlex.join(command)}") from None
 
 
-def command_of(compiler: Compiler, options: Sequence[str], suffix: str) -> list[str]:
+def run_program(
+    command: Sequence[str], timeout: float, folder: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a program without input, and return its output as text.
+
+    Parameters
+    ----------
+    timeout
+        Seconds.
+    folder
+        The working directory. None: the current one.
+
+    Raises
+    ------
+    OSError, subprocess.TimeoutExpired
+        The program cannot be run, or takes too long.
+    """
+    return subprocess.run(
+        command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=timeout,
+        check=False,
+    )
+
+
+def make_command(compiler: Compiler, options: Sequence[str], suffix: str) -> list[str]:
     """Return the command that makes a library of a source file, in the folder of that file."""
     return [compiler.path, *options, f"accelpy{suffix}", *compiler.words, "-o", "accelpy.so"]
 
@@ -253,9 +275,9 @@ _LANGUAGES = {"cpp": "C++", "fortran": "Fortran", "cuda": "CUDA", "hip": "HIP"}
 _versions: dict[str, str] = {}
 
 
-def _compiler_at(path: str, options: tuple[str, ...]) -> Compiler:
-    version = version_of(path)
-    return Compiler(path, options, _vendor(version), version)
+def _make_compiler(path: str, options: tuple[str, ...]) -> Compiler:
+    version = find_version(path)
+    return Compiler(path, options, _find_vendor(version), version)
 
 
 def _write(path: str, text: str) -> None:
@@ -263,7 +285,7 @@ def _write(path: str, text: str) -> None:
         file.write(text)
 
 
-def _which(name: str, folders: Sequence[str]) -> str | None:
+def _find_program(name: str, folders: Sequence[str]) -> str | None:
     found = shutil.which(os.path.expanduser(name))
     for folder in folders if found is None else ():
         filled = os.path.expandvars(folder)
@@ -275,25 +297,17 @@ def _which(name: str, folders: Sequence[str]) -> str | None:
 
 def _ask_version(path: str) -> str:
     try:
-        done = subprocess.run(
-            [path, "--version"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=60,
-            check=False,
-        )
+        done = run_program([path, "--version"], _VERSION_TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout if done.returncode == 0 else ""
 
 
-def _vendor(version: str) -> str:
+def _find_vendor(version: str) -> str:
     return next((vendor for vendor, mark in _FAMILIES_OF_OPTIONS if mark in version), "")
 
 
-def _shortened(text: str, most: int = 40) -> str:
+def _shorten(text: str, most: int = 40) -> str:
     lines = text.splitlines()
     if len(lines) <= most:
         return text

@@ -36,6 +36,6 @@ class Debugging:
             self.say(f"source in {path}")
 
 
-def unoptimised(options: Sequence[str]) -> tuple[str, ...]:
+def drop_optimization(options: Sequence[str]) -> tuple[str, ...]:
     """Return a compiler's options for debuggers: no optimisation, lines and names in the library."""
     return (*("-O0" if option == "-O3" else option for option in options), "-g")

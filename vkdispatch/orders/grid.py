@@ -33,7 +33,7 @@ class Grid:
     assignments: Counts
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether there is nobody to run anything."""
         return 0 in (*self.members, *self.teams)
 
@@ -55,21 +55,21 @@ def make_grid(workers: Sequence[object]) -> Grid:
         raise ArgumentTypeError(
             f"run: expected members, teams and assignments at most, got {len(workers)} arguments"
         )
-    counts = [_counts(given, what) for given, what in zip(workers, _WHAT, strict=False)]
+    counts = [_parse_counts(given, what) for given, what in zip(workers, _WHAT, strict=False)]
     return Grid(*counts, *[(1, 1, 1)] * (len(_WHAT) - len(counts)))
 
 
-def _counts(given: object, what: str) -> Counts:
+def _parse_counts(given: object, what: str) -> Counts:
     items = given if isinstance(given, (tuple, list)) else (given,)
     if not 1 <= len(items) <= 3:
         raise ArgumentValueError(f"{what}: expected an int or a tuple of one to three, got {given!r}")
-    counts = [_count(item, given, what) for item in items]
+    counts = [_parse_count(item, given, what) for item in items]
     if math.prod(counts) > _LARGEST:
         raise ArgumentValueError(f"{what}: {given!r} are more than {_LARGEST}")
     return counts[0], counts[1] if len(counts) > 1 else 1, counts[2] if len(counts) > 2 else 1
 
 
-def _count(item: object, given: object, what: str) -> int:
+def _parse_count(item: object, given: object, what: str) -> int:
     try:
         if isinstance(item, bool):
             raise TypeError

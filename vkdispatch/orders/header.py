@@ -47,28 +47,28 @@ def parse_header(lines: Sequence[str], fail: Callable[[int, str], Exception]) ->
     ValueError
         What `fail` returns, where this is no header.
     """
-    tokens = _tokens(lines, fail)
+    tokens = _read_tokens(lines, fail)
     colon = next((i for i, (token, depth) in enumerate(tokens) if token.string == ":" and depth == 1), None)
     last = tokens[-1][0].end
     names = [token for token, _ in tokens[1 : len(tokens) - 1 if colon is None else colon]]
-    models = _models(names, fail)
+    models = _parse_models(names, fail)
     options: dict[str, ast.expr] = {}
     if colon is not None:
-        options = _options(lines, tokens[colon][0].end, tokens[-1][0].start, fail)
+        options = _parse_options(lines, tokens[colon][0].end, tokens[-1][0].start, fail)
     rest = lines[last[0] - 1][last[1] :].split("#", 1)[0].strip()
     if rest:
         raise fail(last[0] - 1, f"{rest!r} after the header's ]; the body begins on the next line")
     return Header(models, options, last[0])
 
 
-def _tokens(
+def _read_tokens(
     lines: Sequence[str], fail: Callable[[int, str], Exception]
 ) -> list[tuple[tokenize.TokenInfo, int]]:
     """Return the tokens up to the bracket that closes the header, each with its depth in brackets."""
     found: list[tuple[tokenize.TokenInfo, int]] = []
     open_brackets = ""
     # Python's tokenizer says by exceptions of several classes that it cannot go on.
-    reading: Iterator[tokenize.TokenInfo] = tokenize.generate_tokens(_reader(lines))
+    reading: Iterator[tokenize.TokenInfo] = tokenize.generate_tokens(_make_reader(lines))
     try:
         for token in reading:
             if token.type in _QUIET:
@@ -90,12 +90,14 @@ def _tokens(
     raise fail(0, f"this header has no ]; a header is {GRAMMAR}")
 
 
-def _reader(lines: Sequence[str]) -> Callable[[], str]:
+def _make_reader(lines: Sequence[str]) -> Callable[[], str]:
     source = iter(lines)
     return lambda: next(source, "")
 
 
-def _models(names: Sequence[tokenize.TokenInfo], fail: Callable[[int, str], Exception]) -> tuple[str, ...]:
+def _parse_models(
+    names: Sequence[tokenize.TokenInfo], fail: Callable[[int, str], Exception]
+) -> tuple[str, ...]:
     models: list[str] = []
     line = 0
     for position, token in enumerate(names):
@@ -113,7 +115,7 @@ def _models(names: Sequence[tokenize.TokenInfo], fail: Callable[[int, str], Exce
     return tuple(models)
 
 
-def _options(
+def _parse_options(
     lines: Sequence[str],
     start: tuple[int, int],
     end: tuple[int, int],

@@ -14,7 +14,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from vkdispatch.orders import selftest, storage
-from vkdispatch.orders.compilers import BuildFailure, CompileFailure, Compiler, Source, compile_library
+from vkdispatch.orders.compilers import (
+    BuildFailure,
+    CompileFailure,
+    Compiler,
+    Source,
+    compile_library,
+    run_program,
+)
 from vkdispatch.orders.grid import Grid
 
 _ROOM = 1024  # bytes for a message of native code
@@ -38,22 +45,22 @@ class Library:
 
     def devices(self) -> tuple[int, str]:
         """Return how many devices it finds, and what it says where there is none."""
-        return self._called(self._loaded.accelpy_devices)
+        return self._call(self._loaded.accelpy_devices)
 
     def run(self, pointers: Any, extents: Any, grid: Grid, run_id: int, device: int) -> str | None:
         """Run the body, and return what is wrong, or None. Python's lock is free meanwhile."""
         counts = (ctypes.c_int32 * 9)(*grid.members, *grid.teams, *grid.assignments)
-        status, message = self._called(
+        status, message = self._call(
             self._run, pointers, extents, counts, ctypes.c_int64(run_id), ctypes.c_int32(device)
         )
         return (message or f"status {status}") if status else None
 
     def call(self, name: str, *args: Any) -> str | None:
         """Call another function of it, and return what is wrong, or None."""
-        status, message = self._called(getattr(self._loaded, name), *args)
+        status, message = self._call(getattr(self._loaded, name), *args)
         return (message or f"status {status}") if status else None
 
-    def _called(self, function: Any, *args: Any) -> tuple[int, str]:
+    def _call(self, function: Any, *args: Any) -> tuple[int, str]:
         message = ctypes.create_string_buffer(_ROOM)
         status = int(function(*args, message, ctypes.c_int64(_ROOM)))
         return status, message.value.decode(errors="replace")
@@ -66,13 +73,13 @@ def library_key(compiler: Compiler, options: Sequence[str], source: Source) -> s
     return hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 
 
-def is_kept(compiler: Compiler, options: Sequence[str], source: Source) -> bool:
+def is_stored(compiler: Compiler, options: Sequence[str], source: Source) -> bool:
     """Whether the library of a source is there, and nothing is to be compiled."""
     key = library_key(compiler, options, source)
     return key in _loaded or storage.load(key) is not None
 
 
-def built(compiler: Compiler, options: Sequence[str], source: Source) -> tuple[str, bytes]:
+def build_library(compiler: Compiler, options: Sequence[str], source: Source) -> tuple[str, bytes]:
     """Return the key and the content of the library of a source: kept, or compiled now.
 
     Raises
@@ -88,7 +95,7 @@ def built(compiler: Compiler, options: Sequence[str], source: Source) -> tuple[s
     return key, content
 
 
-def library(compiler: Compiler, options: Sequence[str], source: Source) -> Library:
+def load_library(compiler: Compiler, options: Sequence[str], source: Source) -> Library:
     """Return the library of a source, loaded. One that the process has already is not loaded again.
 
     Raises
@@ -100,7 +107,7 @@ def library(compiler: Compiler, options: Sequence[str], source: Source) -> Libra
     with _lock:
         found = _loaded.get(key)
         if found is None:
-            found = _loaded[key] = Library(*built(compiler, options, source))
+            found = _loaded[key] = Library(*build_library(compiler, options, source))
     return found
 
 
@@ -117,8 +124,8 @@ def test_compiler(compiler: Compiler, options: Sequence[str], source: Source) ->
         if key in _tested or storage.load(key):
             _tested.add(key)
             return
-        _, content = built(compiler, options, source)
-        said = _tried(content)
+        _, content = build_library(compiler, options, source)
+        said = _run_self_test(content)
         if said:
             raise BuildFailure(f"{compiler.title}: its self-test failed: {said}")
         storage.store(key, b"yes")
@@ -159,32 +166,24 @@ def _load_from_memory(key: str, content: bytes) -> ctypes.CDLL:
         left = memoryview(content)
         while left:
             left = left[file.write(left) :]
-        return ctypes.CDLL(_path_of(descriptor))
+        return ctypes.CDLL(_make_path(descriptor))
 
 
-def _path_of(descriptor: int) -> str:
+def _make_path(descriptor: int) -> str:
     """Return a path of an open file that this process has not used before."""
     # What has a name that was loaded before is taken for the same library, and numbers of files come back.
     steps = "".join("/." if bit == "1" else "/" for bit in f"{next(_serials):b}")
     return f"/proc/self/fd{steps}/{descriptor}"
 
 
-def _tried(content: bytes) -> str | None:
+def _run_self_test(content: bytes) -> str | None:
     """Run the self-test where it can do no harm: runtimes of compilers may end the process."""
     with tempfile.TemporaryDirectory(prefix="vkdispatch-order-") as folder:
         path = os.path.join(folder, "selftest.so")
         with open(path, "wb") as file:
             file.write(content)
         try:
-            done = subprocess.run(
-                [sys.executable, "-I", "-S", selftest.__file__, path],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=_SELF_TEST_S,
-                check=False,
-            )
+            done = run_program([sys.executable, "-I", "-S", selftest.__file__, path], _SELF_TEST_S)
         except (OSError, subprocess.TimeoutExpired) as error:
             return str(error)
     if done.returncode == 0:

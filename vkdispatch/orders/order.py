@@ -112,7 +112,7 @@ class Order:
     """
 
     def __init__(self, source: "str | os.PathLike[str] | Order") -> None:
-        self.text, self.path = _text(source)
+        self.text, self.path = _read_source(source)
         self.inputs: tuple[str, ...] | None = None
         self.outputs: tuple[str, ...] | None = None
         self.names: dict[str, Any] = {}
@@ -130,10 +130,10 @@ class Order:
         sections = []
         position = starts[0]
         while position < len(lines):
-            header = parse_header(lines[position:], functools.partial(self._error, position))
+            header = parse_header(lines[position:], functools.partial(self._make_error, position))
             begin = position + header.lines
             end = next((start for start in starts if start >= begin), len(lines))
-            sections.append(self._section(header, position, "".join(lines[begin:end]), begin))
+            sections.append(self._make_section(header, position, "".join(lines[begin:end]), begin))
             position = end
         self.sections = tuple(sections)
 
@@ -146,13 +146,13 @@ class Order:
         models = ", ".join(model for section in self.sections for model in section.models)
         return f"Order({self.label}: {models})"
 
-    def _error(self, start: int, line: int, text: str) -> ArgumentValueError:
+    def _make_error(self, start: int, line: int, text: str) -> ArgumentValueError:
         return ArgumentValueError(f"{self.label}:{start + line + 1}: {text}")
 
     def _run_preamble(self, text: str) -> None:
         def set_argnames(inputs: str | tuple[str, ...], outputs: str | tuple[str, ...]) -> None:
             """Name the arguments: a name or a tuple of names, each."""
-            ours, theirs = _names(inputs, "inputs"), _names(outputs, "outputs")
+            ours, theirs = _parse_names(inputs, "inputs"), _parse_names(outputs, "outputs")
             twice = [name for name in (*ours, *theirs) if (*ours, *theirs).count(name) > 1]
             if twice:
                 raise ArgumentValueError(f"set_argnames: the name {twice[0]!r} is given twice")
@@ -165,44 +165,44 @@ class Order:
         try:
             exec(compile(text, self.label, "exec", dont_inherit=True), namespace)
         except Exception as error:
-            raise self._error(
-                0, _line(error, self.label) - 1, f"the preamble failed: {_said(error)}"
+            raise self._make_error(
+                0, (find_line(error, self.label) or 1) - 1, f"the preamble failed: {_describe_error(error)}"
             ) from error
         del namespace["__builtins__"], namespace["set_argnames"]
         self.names = namespace
 
-    def _section(self, header: Header, line: int, body: str, body_line: int) -> Section:
+    def _make_section(self, header: Header, line: int, body: str, body_line: int) -> Section:
         for model in header.models:
             if model not in MODELS:
-                raise self._error(line, 0, unknown_model(model))
-        options = {name: self._value(name, value, line) for name, value in header.options.items()}
+                raise self._make_error(line, 0, describe_unknown_model(model))
+        options = {name: self._evaluate_option(name, value, line) for name, value in header.options.items()}
         enabled = options.pop("enable", True)
         if not isinstance(enabled, (bool, int)):
-            raise self._error(line, 0, f"enable: expected True or False, got {enabled!r}")
+            raise self._make_error(line, 0, f"enable: expected True or False, got {enabled!r}")
         commands = options.pop("compile", None)
         try:
-            compile_ = checked_compile(commands)
+            compile_ = parse_commands(commands)
         except (ArgumentTypeError, ArgumentValueError) as error:
-            raise self._error(line, 0, str(error)) from None
+            raise self._make_error(line, 0, str(error)) from None
         return Section(header.models, options, compile_, bool(enabled), line + 1, body, body_line + 1)
 
-    def _value(self, name: str, expression: ast.expr, line: int) -> Any:
+    def _evaluate_option(self, name: str, expression: ast.expr, line: int) -> Any:
         namespace = {**self.names, "__builtins__": {word: getattr(builtins, word) for word in _ARITHMETIC}}
         try:
             code = compile(ast.Expression(expression), self.label, "eval", dont_inherit=True)
             return eval(code, namespace)
         except Exception as error:
-            raise self._error(line, 0, f"the option {name} failed: {_said(error)}") from error
+            raise self._make_error(line, 0, f"the option {name} failed: {_describe_error(error)}") from error
 
 
-def unknown_model(name: str) -> str:
+def describe_unknown_model(name: str) -> str:
     """Return what is to be said of a name that no model has."""
     near = difflib.get_close_matches(name.lower(), MODELS, 1)
     hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(MODELS)}"
     return f"there is no model {name!r}; {hint}"
 
 
-def checked_compile(given: object) -> tuple[str, ...] | None:
+def parse_commands(given: object) -> tuple[str, ...] | None:
     """Return compiler commands, given as one or as a list or tuple of them; None stays.
 
     Raises
@@ -229,7 +229,7 @@ def checked_compile(given: object) -> tuple[str, ...] | None:
     return tuple(commands)
 
 
-def _text(source: object) -> tuple[str, str | None]:
+def _read_source(source: object) -> tuple[str, str | None]:
     if isinstance(source, Order):
         return source.text, source.path
     if isinstance(source, str) and ("\n" in source or source.lstrip().startswith("[")):
@@ -252,7 +252,7 @@ def _text(source: object) -> tuple[str, str | None]:
         raise ArgumentValueError(f"source: {path} is no text in UTF-8 ({error})") from None
 
 
-def _names(given: object, what: str) -> tuple[str, ...]:
+def _parse_names(given: object, what: str) -> tuple[str, ...]:
     names = (given,) if isinstance(given, str) else given
     if not isinstance(names, (tuple, list)):
         raise ArgumentTypeError(f"set_argnames, {what}: expected a name or a tuple of names, got {given!r}")
@@ -268,24 +268,24 @@ def _names(given: object, what: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _line(error: BaseException, label: str) -> int:
-    """Return the line of the order where an exception was raised."""
-    if isinstance(error, SyntaxError) and error.filename == label:
-        return error.lineno or 1
-    line, frame = 1, error.__traceback__
+def find_line(error: BaseException, file: str) -> int | None:
+    """Return the innermost line of a file where an exception was raised, or None."""
+    if isinstance(error, SyntaxError) and error.filename == file:
+        return error.lineno
+    line, frame = None, error.__traceback__
     while frame is not None:
-        if frame.tb_frame.f_code.co_filename == label:
+        if frame.tb_frame.f_code.co_filename == file:
             line = frame.tb_lineno
         frame = frame.tb_next
     return line
 
 
-def _said(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     words = error.args[0] if isinstance(error, SyntaxError) else error
     return f"{type(error).__name__}: {words}"
 
 
-def options_of(section: Section, known: frozenset[str], label: str) -> Mapping[str, Any]:
+def check_options(section: Section, known: frozenset[str], label: str) -> Mapping[str, Any]:
     """Return the options of a section that a model takes.
 
     Raises

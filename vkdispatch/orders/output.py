@@ -42,64 +42,64 @@ class Output:
     def __getattr__(self, name: str) -> Any:
         if name.startswith(_OF_ARRAYS):
             raise AttributeError(name)  # NumPy asks for the array by `__array__`
-        return getattr(_settled(self), name)
+        return getattr(_settle(self), name)
 
     def __setattr__(self, name: str, value: object) -> None:
-        setattr(_settled(self), name, value)
+        setattr(_settle(self), name, value)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         import numpy as np
 
-        made = np.asarray(_settled(self), dtype)
+        made = np.asarray(_settle(self), dtype)
         return made.copy() if copy else made
 
     def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        return getattr(function, method)(*_unwrapped(inputs), **_unwrapped(options))
+        return getattr(function, method)(*_unwrap(inputs), **_unwrap(options))
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
-        return function(*_unwrapped(args), **_unwrapped(options))
+        return function(*_unwrap(args), **_unwrap(options))
 
 
-def _settled(output: Any) -> Any:
+def _settle(output: Any) -> Any:
     """Return what an output stands for, with the results of all runs in it."""
     output._output_settle()
     return output._output_given
 
 
-def _unwrapped(given: Any) -> Any:
+def _unwrap(given: Any) -> Any:
     """Return arguments with arrays in place of outputs, in lists, tuples and dictionaries too."""
     if type(given) is Output:
-        return _settled(given)
+        return _settle(given)
     if type(given) in (list, tuple):
-        return type(given)(_unwrapped(each) for each in given)
+        return type(given)(_unwrap(each) for each in given)
     if type(given) is dict:
-        return {name: _unwrapped(each) for name, each in given.items()}
+        return {name: _unwrap(each) for name, each in given.items()}
     return given
 
 
-def _method(function: Callable[..., Any], *, swapped: bool = False) -> Callable[..., Any]:
+def _make_method(function: Callable[..., Any], *, swapped: bool = False) -> Callable[..., Any]:
     """Return a method that calls a function with what the output stands for; the last argument if swapped."""
 
     def method(self: Output, *args: Any) -> Any:
-        others = _unwrapped(args)
-        return function(*others, _settled(self)) if swapped else function(_settled(self), *others)
+        others = _unwrap(args)
+        return function(*others, _settle(self)) if swapped else function(_settle(self), *others)
 
     return method
 
 
-def _methods() -> dict[str, Callable[..., Any]]:
+def _make_methods() -> dict[str, Callable[..., Any]]:
     """Return the methods that Python looks for in a class, and not by `__getattr__`."""
-    found = {f"__{each.__name__}__": _method(each) for each in _ALONE}
+    found = {f"__{each.__name__}__": _make_method(each) for each in _ALONE}
     for name in f"{_OPERATORS} {_OTHERS}".split():
-        found[f"__{name}__"] = _method(getattr(operator, f"__{name}__"))
+        found[f"__{name}__"] = _make_method(getattr(operator, f"__{name}__"))
     for name in _OPERATORS.split():
-        found[f"__i{name}__"] = _method(getattr(operator, f"__i{name}__"))
-        found[f"__r{name}__"] = _method(getattr(operator, f"__{name}__"), swapped=True)
-    found["__divmod__"], found["__rdivmod__"] = _method(divmod), _method(divmod, swapped=True)
+        found[f"__i{name}__"] = _make_method(getattr(operator, f"__i{name}__"))
+        found[f"__r{name}__"] = _make_method(getattr(operator, f"__{name}__"), swapped=True)
+    found["__divmod__"], found["__rdivmod__"] = _make_method(divmod), _make_method(divmod, swapped=True)
     # copies and pickles are those of the array
-    found["__reduce_ex__"] = _method(lambda value, protocol: value.__reduce_ex__(protocol))
+    found["__reduce_ex__"] = _make_method(lambda value, protocol: value.__reduce_ex__(protocol))
     return found
 
 
-for _name, _made in _methods().items():
+for _name, _made in _make_methods().items():
     setattr(Output, _name, _made)

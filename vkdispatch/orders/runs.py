@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError, WaitTimeoutError
-from vkdispatch.orders.arguments import plain
+from vkdispatch.orders.arguments import to_python_number
 
 _IDLE_S = 5.0
 
@@ -22,20 +22,20 @@ class Run:
         What `Accel.run` returned.
     error
         What it raised, or None.
-    told
+    is_reported
         Whether somebody who waited has that error.
     """
 
     def __init__(self, run_id: int, work: Callable[[int], None], timeout: float | None) -> None:
         self.id = run_id
         self.error: BaseException | None = None
-        self.told = False
+        self.is_reported = False
         self._work: Callable[[int], None] | None = work
         self._end = None if timeout is None else time.monotonic() + timeout
         self._over = threading.Event()
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """Whether it has ended, one way or another."""
         return self._over.is_set()
 
@@ -155,17 +155,17 @@ class Runs:
             self._count += run_id is None
         return run
 
-    def busy(self) -> bool:
+    def is_busy(self) -> bool:
         """Whether any run is not over."""
         with self._lock:
-            return any(not run.over for run in self._runs.values())
+            return any(not run.is_over for run in self._runs.values())
 
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether there is none that is not forgotten."""
         with self._lock:
             return not self._runs
 
-    def checked_ids(self, given: object) -> tuple[int, ...] | None:
+    def parse_ids(self, given: object) -> tuple[int, ...] | None:
         """Return the ids of runs, given as one, as a list or tuple of them, or as None: all that there are.
 
         Raises
@@ -175,7 +175,7 @@ class Runs:
         """
         if given is None:
             return None
-        ids = [plain(each) for each in (given if isinstance(given, (list, tuple)) else [given])]
+        ids = [to_python_number(each) for each in (given if isinstance(given, (list, tuple)) else [given])]
         found = []
         for number in ids:
             if isinstance(number, bool) or not isinstance(number, int):
@@ -200,9 +200,9 @@ class Runs:
         WaitTimeoutError
             It takes longer.
         """
-        end = _end(timeout)
+        end = _find_deadline(timeout)
         with self._lock:
-            runs = self._named(ids)
+            runs = self._select(ids)
         for run in runs:
             run.wait(end)
         for number in ids if ids is not None else [run.id for run in runs]:
@@ -211,7 +211,7 @@ class Runs:
                 error = self._failed.get(number) if run_ is None else run_.error
             if error is not None:
                 if run_ is not None:
-                    run_.told = True
+                    run_.is_reported = True
                 raise error
 
     def finish(self, ids: tuple[int, ...] | None, timeout: float | None) -> BaseException | None:
@@ -222,24 +222,24 @@ class Runs:
         WaitTimeoutError
             They take longer. They are not forgotten.
         """
-        end = _end(timeout)
+        end = _find_deadline(timeout)
         while True:
             with self._lock:
-                runs = self._named(ids)
+                runs = self._select(ids)
             for run in runs:
                 run.wait(end)
             with self._lock:
                 # another thread may have started one more
-                runs = self._named(ids)
-                if all(run.over for run in runs):
+                runs = self._select(ids)
+                if all(run.is_over for run in runs):
                     for run in runs:
                         del self._runs[run.id]
                         if run.error is not None:
                             self._failed[run.id] = run.error
-                    errors = (run.error for run in runs if not run.told)
+                    errors = (run.error for run in runs if not run.is_reported)
                     return next(filter(None, errors), None)
 
-    def _named(self, ids: tuple[int, ...] | None) -> list[Run]:
+    def _select(self, ids: tuple[int, ...] | None) -> list[Run]:
         """Return runs by their ids, without those that are forgotten."""
         if ids is None:
             return list(self._runs.values())
@@ -250,27 +250,27 @@ _going_on: set[Run] = set()
 
 
 @atexit.register
-def _settle() -> None:
+def _finish_runs() -> None:
     """Wait for what is going on when Python ends: native code must not outlive the arrays."""
     for run in list(_going_on):
         run.wait(None, own=False)
 
 
-def _forget() -> None:
+def _abandon_runs() -> None:
     """End the parent's runs for a child: a fork leaves the threads behind that make them."""
     for run in _going_on:
         run.abandon()
     _going_on.clear()
 
 
-os.register_at_fork(after_in_child=_forget)
+os.register_at_fork(after_in_child=_abandon_runs)
 
 
 def parse_timeout(timeout: object) -> float | None:
     """Return a timeout in seconds, or None. Raises TypeError or ValueError for anything else."""
     if timeout is None:
         return None
-    seconds = plain(timeout)
+    seconds = to_python_number(timeout)
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
         raise ArgumentTypeError(f"timeout: expected seconds or None, got {timeout!r}")
     if not 0 <= seconds <= threading.TIMEOUT_MAX:
@@ -278,5 +278,5 @@ def parse_timeout(timeout: object) -> float | None:
     return float(seconds)
 
 
-def _end(timeout: float | None) -> float | None:
+def _find_deadline(timeout: float | None) -> float | None:
     return None if timeout is None else time.monotonic() + timeout

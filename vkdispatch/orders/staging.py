@@ -32,17 +32,17 @@ class HostPlacement:
 
     def __init__(self, arguments: Sequence[Argument], layout: Layout) -> None:
         self.arguments = tuple(arguments)
-        self.layouts = _layouts(arguments, layout)
+        self.layouts = _find_layouts(arguments, layout)
         # what is one array stays one, also where it is copied
         known = {argument.memory: argument for argument in arguments}
-        places = {memory: _contiguous(argument, layout) for memory, argument in known.items()}
+        places = {memory: _make_contiguous(argument, layout) for memory, argument in known.items()}
         self.arrays = [places[argument.memory] for argument in arguments]
         # Not every compiler can map sections of no elements: there is always room for one.
         self._memory = [array if array.size else np.zeros(1, array.dtype) for array in self.arrays]
         self.pointers = (ctypes.c_void_p * max(1, len(arguments)))(
             *(array.ctypes.data for array in self._memory)
         )
-        self.extents = _extents(self.arrays, layout)
+        self.extents = _pack_extents(self.arrays, layout)
 
     def serves(self, layout: Layout) -> bool:
         """Whether native code that wants this layout may use the arguments where they are."""
@@ -58,23 +58,25 @@ class HostPlacement:
         """Do nothing: the memory goes with the object."""
 
 
-def _extents(arrays: Sequence[Array], layout: Layout) -> Any:
+def _pack_extents(arrays: Sequence[Array], layout: Layout) -> Any:
     """Return shapes and strides of arrays, in elements, as native code wants them."""
-    numbers = [number for array in arrays for number in (*array.shape, *_strides(array.shape, layout))]
+    numbers = [
+        number for array in arrays for number in (*array.shape, *_compute_strides(array.shape, layout))
+    ]
     return (ctypes.c_int64 * max(1, len(numbers)))(*numbers)
 
 
-def _strides(shape: Sequence[int], layout: Layout) -> list[int]:
+def _compute_strides(shape: Sequence[int], layout: Layout) -> list[int]:
     # NumPy's are others along axes of one element, and where there are none: nobody steps there
     axes = range(len(shape))
     return [math.prod(shape[d + 1 :] if layout == "C" else shape[:d]) for d in axes]
 
 
-def _layouts(arguments: Sequence[Argument], layout: Layout) -> str:
+def _find_layouts(arguments: Sequence[Argument], layout: Layout) -> str:
     return layout if any(len(argument.shape) > 1 for argument in arguments) else "CF"
 
 
-def _contiguous(argument: Argument, layout: Layout) -> Array:
+def _make_contiguous(argument: Argument, layout: Layout) -> Array:
     array = argument.read()
     dtype = argument.parameter.dtype
     fits = (

@@ -31,7 +31,7 @@ _LONGEST = 1 << 16  # bytes of the settings
 
 def load(key: str) -> bytes | None:
     """Return what is kept under a key, or None: there is nothing, it was damaged, or nothing is kept."""
-    chosen = _chosen()
+    chosen = _find_chosen_folder()
     if chosen is None:
         return disk_cache.load(_KIND, key)
     name = _name(key)
@@ -51,7 +51,7 @@ def load(key: str) -> bytes | None:
 
 def store(key: str, data: bytes) -> None:
     """Keep data under a key. Where the disk refuses, nothing happens."""
-    chosen = _chosen()
+    chosen = _find_chosen_folder()
     if chosen is None:
         disk_cache.store(_KIND, key, data)
         return
@@ -73,7 +73,7 @@ def store(key: str, data: bytes) -> None:
 
 def folder() -> str | None:
     """Return the folder of the libraries, which need not exist yet; None: nothing is kept."""
-    chosen = _chosen()
+    chosen = _find_chosen_folder()
     if chosen is not None:
         return chosen
     root = disk_cache.folder()
@@ -142,10 +142,10 @@ def origin() -> str:
     """Say what has named the folder."""
     if os.environ.get(_VARIABLE, "").strip():
         return f"named by {_VARIABLE}"
-    return "set by config" if _chosen() is not None else "in the disk cache"
+    return "set by config" if _find_chosen_folder() is not None else "in the disk cache"
 
 
-def _chosen() -> str | None:
+def _find_chosen_folder() -> str | None:
     """Return the folder that the settings name, or None: the disk cache is where things are."""
     if os.environ.get(_VARIABLE, "").strip():
         return None

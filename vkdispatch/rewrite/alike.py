@@ -1,4 +1,4 @@
-"""Whether two recordings of one piece of a kernel say the same."""
+"""Comparison of two recordings of the same part of a kernel."""
 
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -53,10 +53,14 @@ _FOLDED: dict[tuple[Any, int], Callable[..., Any]] = {
 
 
 class Comparison:
-    """Compares a recording in which some values stand at once with one that has them in registers.
+    """Compares a recording that has the initial values of variables with one that has registers for them.
 
-    `starts` are those values, by the registers of the second recording, and `counters` pairs of registers
-    that stand for each other.
+    Parameters
+    ----------
+    starts
+        The initial values, by the identity of their registers in the second recording.
+    counters
+        Pairs of corresponding registers of the two recordings.
     """
 
     def __init__(self, starts: Mapping[int, Start], counters: Iterable[tuple[Register, Register]]) -> None:
@@ -64,28 +68,30 @@ class Comparison:
         self._pairs: dict[int, Register] = {id(second): first for first, second in counters}
         self._known: set[tuple[int, int]] = set()
 
-    def blocks(self, first: Sequence[Statement], second: Sequence[Statement]) -> bool:
+    def are_blocks_equal(self, first: Sequence[Statement], second: Sequence[Statement]) -> bool:
         """Whether two blocks are the same."""
-        return len(first) == len(second) and all(map(self._statements, first, second))
+        return len(first) == len(second) and all(map(self._are_statements_equal, first, second))
 
-    def _statements(self, first: Statement, second: Statement) -> bool:
-        if type(first) is not type(second) or _facts(first) != _facts(second):
+    def _are_statements_equal(self, first: Statement, second: Statement) -> bool:
+        if type(first) is not type(second) or _list_facts(first) != _list_facts(second):
             return False
         # the condition of an assert may use what its body declares
         both = isinstance(first, Assert) and isinstance(second, Assert)
-        if both and not self.blocks(*blocks_of(first), *blocks_of(second)):
+        if both and not self.are_blocks_equal(*blocks_of(first), *blocks_of(second)):
             return False
         mine, theirs = expressions_of(first), expressions_of(second)
-        if len(mine) != len(theirs) or not all(map(self.expressions, mine, theirs)):
+        if len(mine) != len(theirs) or not all(map(self.are_expressions_equal, mine, theirs)):
             return False
         if isinstance(first, Declare) and isinstance(second, Declare):
             self._pairs[id(second.register)] = first.register
         if isinstance(first, For) and isinstance(second, For):
             self._pairs[id(second.counter)] = first.counter
         mine_inside, theirs_inside = blocks_of(first), blocks_of(second)
-        return len(mine_inside) == len(theirs_inside) and all(map(self.blocks, mine_inside, theirs_inside))
+        return len(mine_inside) == len(theirs_inside) and all(
+            map(self.are_blocks_equal, mine_inside, theirs_inside)
+        )
 
-    def expressions(self, first: Expr, second: Expr) -> bool:
+    def are_expressions_equal(self, first: Expr, second: Expr) -> bool:
         """Whether two expressions are the same."""
         stack = [(first, second)]
         while stack:
@@ -98,17 +104,17 @@ class Comparison:
                 continue
             alike = mine.op is theirs.op and mine.dtype is theirs.dtype
             if not alike or len(mine.args) != len(theirs.args):
-                shorter = self._without_one(theirs)
+                shorter = self._strip_factor_one(theirs)
                 if shorter is None:
                     return False
                 stack.append((mine, shorter))
                 continue
-            if not self._same_payload(mine, theirs):
+            if not self._are_payloads_equal(mine, theirs):
                 return False
             stack += zip(mine.args, theirs.args, strict=True)
         return True
 
-    def _same_payload(self, mine: Expr, theirs: Expr) -> bool:
+    def _are_payloads_equal(self, mine: Expr, theirs: Expr) -> bool:
         one, other = mine.value, theirs.value
         if isinstance(other, Register):
             return one is self._pairs.get(id(other), other)
@@ -116,12 +122,12 @@ class Comparison:
             # tells 0.0 from -0.0, and makes nan equal to itself
             return repr(one) == repr(other)
         if isinstance(one, Argument) and isinstance(other, Argument):
-            # the shape of a buffer, asked for anew
+            # the shape of a buffer, read a second time
             return (one.name, one.dtype, one.shape) == (other.name, other.dtype, other.shape)
         return one is other or (type(one) is type(other) and bool(one == other))
 
     def _is_start(self, mine: Expr, theirs: Expr) -> bool:
-        """Whether `mine` is the value that the register in `theirs` has at first."""
+        """Whether `mine` is the initial value of the register in `theirs`."""
         register = theirs.args[0] if theirs.op is Op.CONSTRUCT and len(theirs.args) == 1 else theirs
         known = self._starts.get(id(register.value))
         if known is None or register.op is not Op.REGISTER:
@@ -131,22 +137,22 @@ class Comparison:
             expected = ex.cast(as_expr(start, kept), kept)
             if register is not theirs:
                 expected = ex.cast(expected, theirs.dtype)
-            return Comparison({}, ()).expressions(mine, expected)
+            return Comparison({}, ()).are_expressions_equal(mine, expected)
         if mine.op is not Op.LITERAL or mine.dtype is not theirs.dtype:
             return False
         if register is theirs:
             return repr(mine.value) == repr(as_expr(start, kept).value)
-        return mine.value == start and _holds(kept, start) and _holds(theirs.dtype, start)
+        return mine.value == start and _is_exact(kept, start) and _is_exact(theirs.dtype, start)
 
     def _is_known(self, mine: Expr, theirs: Expr) -> bool:
-        """Whether `mine` is a number that Python computed of what registers hold at first."""
+        """Whether `mine` is a number that Python computed from the initial values of registers."""
         if mine.op is not Op.LITERAL or mine.dtype is not theirs.dtype or theirs.op is Op.LITERAL:
             return False
-        number = self._number(theirs)
-        return number is not None and _holds(mine.dtype, mine.value) and repr(number) == repr(mine.value)
+        number = self._evaluate(theirs)
+        return number is not None and _is_exact(mine.dtype, mine.value) and repr(number) == repr(mine.value)
 
-    def _number(self, expr: Expr) -> Any:
-        """Value of an expression of numbers in its own type, or None if there is none or it is not exact."""
+    def _evaluate(self, expr: Expr) -> Any:
+        """Return the value of an expression of known numbers, or None if it is unknown or not exact."""
         number: Any = None
         known = self._starts.get(id(expr.value)) if expr.op is Op.REGISTER else None
         if expr.op is Op.LITERAL:
@@ -155,16 +161,16 @@ class Comparison:
             number = known[0]
         elif expr.op in (Op.BINARY, Op.UNARY, Op.CONSTRUCT) and is_scalar(expr.dtype):
             rule = _FOLDED.get((expr.value, len(expr.args)))
-            parts = [] if rule is None else [self._number(arg) for arg in expr.args]
+            parts = [] if rule is None else [self._evaluate(arg) for arg in expr.args]
             if rule is not None and None not in parts:
                 number = rule(*parts)
         if number is None or expr.dtype is bool_ or isinstance(number, bool):
             return None
         number = float(number) if is_float_dtype(expr.dtype) else number
-        return number if _holds(expr.dtype, number) else None
+        return number if _is_exact(expr.dtype, number) else None
 
-    def _without_one(self, expr: Expr) -> Expr | None:
-        """Return the other factor of a product with a register that is 1 at first, which is left out."""
+    def _strip_factor_one(self, expr: Expr) -> Expr | None:
+        """Return the other factor of a product with a register whose initial value is 1, or None."""
         if expr.op is not Op.BINARY or expr.value != "*":
             return None
         for factor, other in (expr.args, expr.args[::-1]):
@@ -176,22 +182,22 @@ class Comparison:
         return None
 
 
-def _holds(kind: DType, number: Any) -> bool:
+def _is_exact(kind: DType, number: Any) -> bool:
     """Whether a scalar type holds a number exactly."""
     if kind is bool_:
         return isinstance(number, bool)
     if not is_scalar(kind):
         if not is_complex(kind) or kind is complex32:
             return False
-        return all(_holds(component_type(kind), part) for part in (number.real, number.imag))
+        return all(_is_exact(component_type(kind), part) for part in (number.real, number.imag))
     if is_float_dtype(kind):
         return bool(rounded(float(number), kind) == number)
     low, high = bounds(kind)
     return bool(int(number) == number and low <= number <= high)
 
 
-def _facts(statement: Statement) -> tuple[object, ...]:
-    """Return what a statement has besides expressions, blocks and names."""
+def _list_facts(statement: Statement) -> tuple[object, ...]:
+    """Return the properties of a statement other than expressions, blocks and names."""
     if isinstance(statement, Declare):
         register = statement.register
         return (register.dtype, register.fixed, register.position, register.precise)

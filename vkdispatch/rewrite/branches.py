@@ -1,9 +1,9 @@
-"""Two ways through a piece of a kernel, of which the GPU takes one: what they record, how they meet again."""
+"""Alternative paths through a kernel, of which the GPU takes one: recording and joining them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from vkdispatch.analyses.contents import nodes
+from vkdispatch.base.dtype import DType, bool_
 from vkdispatch.base.record import field, record, replace
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import (
@@ -18,13 +18,15 @@ from vkdispatch.ir import (
     Statement,
     Store,
     Switch,
+    While,
     expressions_of,
     root_of,
     walk,
 )
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import here
-from vkdispatch.passes.reads import acts
+from vkdispatch.codegen.location import here
+from vkdispatch.codegen.reads import acts
+from vkdispatch.codegen.recording import Recorder
+from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.rewrite.state import State, Variable, write
 from vkdispatch.rewrite.tracing import Tracer
 from vkdispatch.rewrite.values import (
@@ -32,39 +34,39 @@ from vkdispatch.rewrite.values import (
     Kind,
     LocalValue,
     Mismatch,
+    are_same,
     as_expr,
     describe,
     dtype_of,
-    flat,
+    flatten_kind,
     is_gpu,
     is_local,
     is_steady,
     join,
     kind_of,
     leaves,
-    rebuilt,
+    make_zero,
+    rebuild,
     registers_in,
-    same,
-    zero,
 )
 
 
 @record(frozen=False)
 class Way:
-    """What one way records, the variables that it leaves changed, and its value or signal."""
+    """One path: the statements that it records, the variables that it changes, its value or signal."""
 
     statements: list[Statement] = field(factory=list)
     changed: dict[int, Any] = field(factory=dict)
     result: Any = None
 
     @property
-    def pure(self) -> bool:
-        """Whether nothing but the value came of it."""
+    def is_pure(self) -> bool:
+        """Whether the path has no effect besides its value."""
         return not self.changed and not acts(self.statements)
 
 
 def record_way(tracer: Tracer, state: State, body: Callable[[], Any] | None) -> Way:
-    """Trace one way; the variables are then again as in `state`."""
+    """Trace one path and restore the variables to `state`."""
     if body is None:
         return Way()
     recorder = tracer.recorder
@@ -75,25 +77,47 @@ def record_way(tracer: Tracer, state: State, body: Callable[[], Any] | None) -> 
     except Exception as error:
         tracer.abandon(error)
         raise
-    way = Way(recorder.take_block(depth), state.changed(), result)
+    way = Way(recorder.take_block(depth), state.list_changes(), result)
     state.restore()
     return way
 
 
-def register(tracer: Tracer, name: str | None, kind: Any) -> Expr:
-    """Make a register that is not declared yet."""
+def take_way(tracer: Tracer, state: State, way: Way) -> None:
+    """Record the statements of a path unconditionally, and apply its changes of variables."""
+    emit_all(tracer.recorder, way.statements)
+    for key, value in way.changed.items():
+        write(state.variables[key].cell, value)
+
+
+def emit_all(recorder: Recorder, statements: Iterable[Statement]) -> None:
+    """Record finished statements."""
+    for statement in statements:
+        recorder.emit(statement)
+
+
+def emit_single_round(recorder: Recorder, statements: list[Statement]) -> None:
+    """Record a block that breaks may leave: as a loop of one round, or as it is if it has no inner breaks."""
+    shorter = drop_last_breaks(statements)
+    if has_breaks(shorter):
+        recorder.emit(While(ex.literal(True, bool_), (*statements, Break(here())), here()))
+    else:
+        emit_all(recorder, shorter)
+
+
+def make_register(tracer: Tracer, name: str | None, kind: DType) -> Expr:
+    """Make a register without declaring it."""
     recorder = tracer.recorder
     return Expr(Op.REGISTER, kind, (), Register(recorder.claim_name(name), kind, local=True), here())
 
 
-def declared(place: Expr, value: Expr) -> Declare:
-    """Declare a register with its first value."""
+def declare_register(place: Expr, value: Expr) -> Declare:
+    """Make the declaration of a register with its initial value."""
     assert isinstance(place.value, Register)
     return Declare(place.value, value, place.loc)
 
 
 def emit_if(tracer: Tracer, condition: Expr, then: list[Statement], orelse: list[Statement]) -> None:
-    """Record an if of finished branches."""
+    """Record an if statement with finished branches."""
     if not acts(then) and not acts(orelse):
         return
     if not acts(then):
@@ -115,9 +139,9 @@ def join_variables(
     *,
     lenient: bool = False,
 ) -> None:
-    """Give the variables the values that they have behind both ways; may add statements to the ways.
+    """Set the variables to their values after either path; may add statements to the paths.
 
-    A variable without a value on one way has none behind both, or zero if `lenient`.
+    A variable that has no value on one path has none afterwards, or zero if `lenient`.
     """
     for key in {**then.changed, **orelse.changed}:
         variable, before = state.variables[key], state.values[key]
@@ -125,10 +149,10 @@ def join_variables(
         value: Any = UNBOUND
         if not is_live(variable):
             reason = f"{variable.name!r} is assigned on one way only through {where}"
-        elif same((first, second)):
+        elif are_same((first, second)):
             value, reason = first, ""
-        elif (first is UNBOUND or second is UNBOUND) and lenient and (kind := _known(first, second)):
-            filled = [_zeros(kind) if end is UNBOUND else end for end in (first, second)]
+        elif (first is UNBOUND or second is UNBOUND) and lenient and (kind := _kind_of_either(first, second)):
+            filled = [_make_zeros(kind) if end is UNBOUND else end for end in (first, second)]
             value = join_values(tracer, variable.name, kind, before, (then, filled[0]), (orelse, filled[1]))
             reason = ""
         elif first is UNBOUND or second is UNBOUND:
@@ -137,39 +161,41 @@ def join_variables(
                 "it one before, or on every way"
             )
         else:
-            value, reason = _met(tracer, variable.name, before, (then, first), (orelse, second), where)
+            value, reason = _meet_or_explain(
+                tracer, variable.name, before, (then, first), (orelse, second), where
+            )
         if before is UNBOUND and value is UNBOUND:
-            # what took it away before says more
+            # an earlier reason is more specific
             reason = variable.scope.reasons.get(variable.name, reason)
         if reason:
             variable.scope.reasons[variable.name] = reason
         if variable.name in variable.scope.aliases:
-            value = unlocked(value)
+            value = unlock_components(value)
         write(variable.cell, value)
 
 
-def unlocked(value: Any) -> Any:
-    """Return a value in a register of its variable's as one whose components can be assigned to."""
+def unlock_components(value: Any) -> Any:
+    """Return a value in the register of a variable as one whose components can be assigned to."""
     if isinstance(value, tuple):
-        return tuple(map(unlocked, value)) if type(value) is tuple else value
+        return tuple(map(unlock_components, value)) if type(value) is tuple else value
     shared = isinstance(value, LocalValue) and is_gpu(value) and value.can_index
     return ShaderVariable(value.expr) if shared else value
 
 
-def _known(first: Any, second: Any) -> Kind | None:
-    """Type of the value that there is."""
+def _kind_of_either(first: object, second: object) -> Kind | None:
+    """Return the type of the value that is bound."""
     return kind_of(second if first is UNBOUND else first)
 
 
-def _zeros(kind: Kind) -> Any:
-    return rebuilt(kind, iter([0] * len(flat(kind))))
+def _make_zeros(kind: Kind) -> Any:
+    return rebuild(kind, iter([0] * len(flatten_kind(kind))))
 
 
-def _met(
+def _meet_or_explain(
     tracer: Tracer, name: str, before: Any, one: tuple[Way, Any], other: tuple[Way, Any], where: str
 ) -> tuple[Any, str]:
-    """Value of a variable behind two ways, or the reason why it has none."""
-    kind, why = joined_kind(one[1], other[1])
+    """Return the value of a variable after two paths, or the reason why it has none."""
+    kind, why = join_kinds(one[1], other[1])
     if kind is None:
         return UNBOUND, (
             f"{name!r} is {describe(one[1])} on one way through {where} and {describe(other[1])} on the "
@@ -178,8 +204,8 @@ def _met(
     return join_values(tracer, name, kind, before, one, other), ""
 
 
-def joined_kind(first: Any, second: Any) -> tuple[Kind | None, str]:
-    """Type in which two values meet, or None and why there is none."""
+def join_kinds(first: object, second: object) -> tuple[Kind | None, str]:
+    """Return the common type of two values, or None and the reason."""
     kinds = (kind_of(first), kind_of(second))
     for value, kind in zip((first, second), kinds, strict=True):
         if kind is None:
@@ -198,28 +224,28 @@ def joined_kind(first: Any, second: Any) -> tuple[Kind | None, str]:
 def join_values(
     tracer: Tracer, name: str | None, kind: Kind, before: Any, one: tuple[Way, Any], other: tuple[Way, Any]
 ) -> Any:
-    """Put the values of two ways in registers, which start as `before` where a way leaves that as it is."""
+    """Store the values of two paths in registers, initialized to `before` if a path does not change it."""
     parts = []
     columns = [[value for value, _ in leaves(way[1], kind)] for way in (one, other)]
-    for first, second, leaf in zip(*columns, flat(kind), strict=True):
-        if same((first, second)):
+    for first, second, leaf in zip(*columns, flatten_kind(kind), strict=True):
+        if are_same((first, second)):
             parts.append(first)
             continue
         dtype = dtype_of(leaf)
-        place = register(tracer, name, dtype)
+        place = make_register(tracer, name, dtype)
         ends = ((one[0], first), (other[0], second))
-        kept = [value for way, value in ends if value is before and _stays(value, way)]
-        start = as_expr(kept[0], dtype) if kept else zero(dtype)
-        tracer.recorder.emit(declared(place, start))
+        kept = [value for way, value in ends if value is before and _is_unchanged(value, way)]
+        start = as_expr(kept[0], dtype) if kept else make_zero(dtype)
+        tracer.recorder.emit(declare_register(place, start))
         for (way, _), value in ((one, first), (other, second)):
             if not (kept and value is kept[0]):
                 way.statements.append(Store(place, as_expr(value, dtype), None, here()))
         parts.append(LocalValue(place))
-    return rebuilt(kind, iter(parts))
+    return rebuild(kind, iter(parts))
 
 
-def _stays(value: Any, way: Way) -> bool:
-    """Whether a value from before an if is the same at the end of a branch."""
+def _is_unchanged(value: object, way: Way) -> bool:
+    """Whether a value from before an if is unchanged at the end of a branch."""
     if not is_gpu(value) or isinstance(value, LocalValue):
         return True
     assert isinstance(value, ShaderVariable)
@@ -234,24 +260,24 @@ def _stays(value: Any, way: Way) -> bool:
 # ---- blocks that are left at their end -----------------------------------------------------------
 
 
-def without_last_breaks(block: list[Statement]) -> list[Statement]:
-    """Leave out the breaks at the end of a block, behind which nothing of it would run anyway."""
+def drop_last_breaks(block: list[Statement]) -> list[Statement]:
+    """Return a block without the breaks at its end, which have no effect there."""
     if not block:
         return block
     last = block[-1]
     if isinstance(last, (Break, Read)):
-        return without_last_breaks(block[:-1])
+        return drop_last_breaks(block[:-1])
     if isinstance(last, If):
         branches = tuple(
-            (condition, tuple(without_last_breaks(list(body)))) for condition, body in last.branches
+            (condition, tuple(drop_last_breaks(list(body)))) for condition, body in last.branches
         )
-        orelse = None if last.orelse is None else tuple(without_last_breaks(list(last.orelse))) or None
+        orelse = None if last.orelse is None else tuple(drop_last_breaks(list(last.orelse))) or None
         return [*block[:-1], If(branches, orelse, last.loc)]
     return block
 
 
-def breaks(block: list[Statement] | tuple[Statement, ...]) -> bool:
-    """Whether a block leaves the loop around it."""
+def has_breaks(block: list[Statement] | tuple[Statement, ...]) -> bool:
+    """Whether a block has a break that leaves the enclosing loop."""
     for statement in block:
         if isinstance(statement, Break):
             return True
@@ -262,13 +288,13 @@ def breaks(block: list[Statement] | tuple[Statement, ...]) -> bool:
             inner = [body for _, body in statement.cases] + [statement.default or ()]
         elif isinstance(statement, Scope):
             inner = [statement.body]
-        if any(breaks(body) for body in inner):
+        if any(has_breaks(body) for body in inner):
             return True
     return False
 
 
 def tidy(block: list[Statement]) -> None:
-    """Store values directly where a block ends by `T t = value; r = t;` and nothing else reads t."""
+    """Replace `T t = value; r = t;` at the end of a block by `r = value;` if nothing else reads t."""
     start = len(block)
     while start and (isinstance(block[start - 1], Read) or _stores_register(block[start - 1])):
         start -= 1

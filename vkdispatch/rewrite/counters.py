@@ -1,8 +1,8 @@
-"""The index of a loop over Python's numbers that is recorded as one loop of the GPU.
+"""The index of a Python loop that is recorded as one GPU loop.
 
-It behaves as the number would: beside a GPU value it takes that one's type, and beside another number it
-stays a number, of which the least and greatest are known. Where its meaning in one round cannot be that in
-all rounds - Python asks for the number, or a type does not hold it exactly - the loop is unrolled.
+It behaves like a Python number: combined with a GPU value it takes the type of that value, and combined with
+another number it stays a number whose least and greatest values are known. The loop is unrolled where this is
+impossible: where Python needs the value itself, or a type cannot represent it exactly.
 """
 
 import math
@@ -41,7 +41,7 @@ from vkdispatch.rewrite.values import LocalValue, PythonNumber
 if TYPE_CHECKING:
     from fractions import Fraction
 
-# Whole numbers up to these are exact, and the smallest fractions of them.
+# Bits of exact integers, and the exponent of the smallest exact fraction.
 _EXACT: dict[DType, tuple[int, int]] = {float16: (11, 14), float32: (24, 126), float64: (53, 1022)}
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt,
@@ -69,17 +69,17 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _set = object.__setattr__
 
 
-def fraction(value: int | float) -> "Fraction":
-    """Return a number as a fraction; the module is imported when the first loop needs it."""
+def make_fraction(value: int | float) -> "Fraction":
+    """Return a number as a fraction. The module is imported by the first loop that needs it."""
     from fractions import Fraction
 
     return Fraction(value)
 
 
 class Span:
-    """Numbers from `low` to `high`, all whole multiples of 2 ** -shift.
+    """Numbers from `low` to `high`, all multiples of 2 ** -shift.
 
-    Python's ints if `whole`, else floats; `expr` is an int32 or a float32 accordingly, and exact.
+    They are Python ints if `whole`, else floats; `expr` is their exact int32 or float32 expression.
     """
 
     __slots__ = ("expr", "high", "low", "shift", "whole")
@@ -93,11 +93,11 @@ class Span:
 
     @property
     def known(self) -> "Fraction | None":
-        """The number, if it is one."""
+        """The number, if there is only one."""
         return self.low if self.low == self.high else None
 
     def fits(self, kind: DType) -> bool:
-        """Whether a scalar type holds all of the numbers exactly."""
+        """Whether a scalar type represents all of the numbers exactly."""
         if is_integer_dtype(kind):
             bits = 8 * kind.item_size
             least = -(1 << (bits - 1)) if is_signed_dtype(kind) else 0
@@ -108,7 +108,7 @@ class Span:
 
 
 class LoopIndex(PythonNumber):
-    """A number made of the index of a recorded loop; `owner` is whom to ask to unroll it."""
+    """A number computed from the index of a recorded loop. `owner` is the attempt to record that loop."""
 
     __slots__ = ("owner", "span")
 
@@ -120,8 +120,8 @@ class LoopIndex(PythonNumber):
         _set(self, "span", span)
         _set(self, "is_conjugate", False)
 
-    def ask(self) -> NoReturn:
-        """Unroll the loop: Python's number is needed."""
+    def unroll(self) -> NoReturn:
+        """Unroll the loop, because Python needs the number. Raises Retry."""
         active = tracer()
         if active is None or not any(attempt is self.owner for attempt in active.attempts):
             raise located(
@@ -133,28 +133,28 @@ class LoopIndex(PythonNumber):
 
     @property
     def expr(self) -> Expr:  # type: ignore[override]
-        """There is none that would be right whatever it meets."""
-        self.ask()
+        """Not available: the type depends on the other operand, so the loop is unrolled."""
+        self.unroll()
 
     def _value(self) -> Expr:
-        self.ask()
+        self.unroll()
 
     # -- what codegen and the rewriter ask
 
     @property
     def extremes(self) -> tuple[int | float, int | float]:
-        """The least and the greatest number that it stands for."""
+        """The least and the greatest number."""
         number = int if self.span.whole else float
         return number(self.span.low), number(self.span.high)
 
     def as_expr(self, kind: DType) -> Expr:
-        """Expression of a scalar type that holds all of the numbers exactly."""
+        """Return the numbers as an expression of a scalar type that represents them exactly."""
         if not is_scalar(kind) or kind is bool_ or not self.span.fits(kind):
-            self.ask()
+            self.unroll()
         return ex.cast(self.span.expr, kind)
 
     def is_same(self, other: PythonNumber) -> bool:
-        """Whether both are one number in every round."""
+        """Whether both are the same number in every round."""
         return isinstance(other, LoopIndex) and other.span.expr is self.span.expr
 
     def _extremes(self) -> tuple[int, ...]:
@@ -162,57 +162,57 @@ class LoopIndex(PythonNumber):
 
     def _as_index(self) -> Expr:
         if not self.span.whole or self.span.low < 0:
-            self.ask()
+            self.unroll()
         return self.span.expr
 
     def _as_stored(self, kind: DType) -> Expr:
         if is_complex(kind):
-            self.ask()
+            self.unroll()
         return ex.cast(self.as_expr(component_type(kind)), kind)
 
     # -- operators
 
     def _combine(self, symbol: str, other: object, reflected: bool = False) -> Any:
         if isinstance(other, ShaderVariable) and not isinstance(other, PythonNumber):
-            return self._beside(symbol, other, reflected)
+            return self._combine_with_gpu(symbol, other, reflected)
         theirs = _span_of(other)
         if theirs is None:
             if symbol in ("==", "!=") and not isinstance(other, (complex, np.generic, np.ndarray)):
                 return NotImplemented
-            self.ask()
+            self.unroll()
         mine = self.span
         left, right = (theirs, mine) if reflected else (mine, theirs)
         if symbol in _COMPARE:
-            known = _compared(symbol, left, right)
-            return self.ask() if known is None else known
+            known = _compare_spans(symbol, left, right)
+            return self.unroll() if known is None else known
         found = _COMBINED[symbol](left, right)
         if found is None or not found.fits(int32 if found.whole else float32):
-            self.ask()
+            self.unroll()
         if found.known is not None and (found.whole or found.known):
             return int(found.known) if found.whole else float(found.known)
         owner = self.owner
         if isinstance(other, LoopIndex) and getattr(other.owner, "depth", 0) < getattr(owner, "depth", 0):
-            # the outer loop has to unroll first, which may be enough
+            # unrolling the outer loop first may be enough
             owner = other.owner
         return LoopIndex(owner, found)
 
-    def _beside(self, symbol: str, value: ShaderVariable, reflected: bool) -> Any:
-        """Compute with a GPU value, as Python's number in any round would."""
+    def _combine_with_gpu(self, symbol: str, value: ShaderVariable, reflected: bool) -> Any:
+        """Combine with a GPU value, with the result that each of the numbers would give."""
         if isinstance(value, BoundVariable):
-            self.ask()
+            self.unroll()
         kind = value.var_type
         scalar = component_type(kind)
         if not (is_scalar(kind) or is_vector(kind)) or scalar is bool_ or symbol not in _OPERATE:
-            self.ask()
+            self.unroll()
         whole, integers = self.span.whole, is_integer_dtype(scalar)
         if integers and not whole and symbol in _COMPARE:
-            self.ask()
+            self.unroll()
         if symbol in ("//", "%") and not reflected:
             # k // x
             pass
         elif symbol == "//" and integers and is_signed_dtype(scalar) and not _divides_as_python():
-            # whether it truncates depends on the number
-            self.ask()
+            # whether the quotient truncates depends on the number
+            self.unroll()
         adopted = scalar if is_float_dtype(scalar) or (integers and whole) else float32
         rule = _OPERATE[symbol]
         typed = LocalValue(self.as_expr(adopted))
@@ -221,12 +221,12 @@ class LoopIndex(PythonNumber):
             for number in self.extremes:
                 known = rule(value, number) if reflected else rule(number, value)
                 if not isinstance(known, ShaderVariable) or known.var_type is not result.var_type:
-                    self.ask()
+                    self.unroll()
         return result
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        """Refuse NumPy's scalars, which are no numbers of Python."""
-        self.ask()
+        """Unroll for NumPy scalars, which do not combine like Python numbers."""
+        self.unroll()
 
     def __add__(self, other: object) -> Any:
         return self._combine("+", other)
@@ -299,19 +299,19 @@ class LoopIndex(PythonNumber):
 
     def __pow__(self, other: object) -> Any:  # type: ignore[override]
         if type(other) is not int or not 0 <= other <= 4:
-            self.ask()
+            self.unroll()
         result: Any = 1
         for _ in range(other):
             result = self * result
         return result
 
     def __rpow__(self, other: object) -> Any:  # type: ignore[override]
-        self.ask()
+        self.unroll()
 
     def __neg__(self) -> Any:
         if not self.span.whole:
             # 0.0 would lose its sign
-            self.ask()
+            self.unroll()
         return self._combine("-", 0, reflected=True)
 
     def __pos__(self) -> Any:
@@ -326,12 +326,12 @@ class LoopIndex(PythonNumber):
         if self.span.high <= 0:
             return -self
         if not self.span.whole:
-            self.ask()
+            self.unroll()
         most = max(-self.span.low, self.span.high)
-        return LoopIndex(self.owner, Span(fraction(0), most, 0, True, ex.absolute(self.span.expr)))
+        return LoopIndex(self.owner, Span(make_fraction(0), most, 0, True, ex.absolute(self.span.expr)))
 
     def __round__(self, digits: object = None) -> Any:
-        return self if self.span.whole and digits is None else self.ask()
+        return self if self.span.whole and digits is None else self.unroll()
 
     def __lt__(self, other: object) -> Any:
         return self._combine("<", other)
@@ -352,32 +352,32 @@ class LoopIndex(PythonNumber):
         return self._combine("!=", other)
 
     def __bool__(self) -> bool:
-        return True if self.span.low > 0 or self.span.high < 0 else self.ask()
+        return True if self.span.low > 0 or self.span.high < 0 else self.unroll()
 
     def __hash__(self) -> int:
-        self.ask()
+        self.unroll()
 
     def __index__(self) -> int:
-        self.ask()
+        self.unroll()
 
     def __int__(self) -> int:
-        self.ask()
+        self.unroll()
 
     def __float__(self) -> float:
-        self.ask()
+        self.unroll()
 
     def __complex__(self) -> complex:
-        self.ask()
+        self.unroll()
 
     __iadd__, __isub__, __imul__, __itruediv__ = __add__, __sub__, __mul__, __truediv__
     __ifloordiv__, __imod__, __ipow__ = __floordiv__, __mod__, __pow__
     __ilshift__, __irshift__, __iand__, __ior__, __ixor__ = __lshift__, __rshift__, __and__, __or__, __xor__
 
 
-def loop_index(owner: object, counter: Expr, numbers: range) -> LoopIndex:
-    """Make the index of a loop of the GPU whose counter, an int32, takes these numbers."""
+def make_loop_index(owner: object, counter: Expr, numbers: range) -> LoopIndex:
+    """Make the index of a GPU loop whose int32 counter takes these numbers."""
     ends = sorted((numbers[0], numbers[-1]))
-    return LoopIndex(owner, Span(fraction(ends[0]), fraction(ends[1]), 0, True, counter))
+    return LoopIndex(owner, Span(make_fraction(ends[0]), make_fraction(ends[1]), 0, True, counter))
 
 
 def _divides_as_python() -> bool:
@@ -385,22 +385,22 @@ def _divides_as_python() -> bool:
 
 
 def _span_of(value: object) -> Span | None:
-    """Span of a number of Python, or None for anything else."""
+    """Return the span of a Python number, or None for anything else."""
     if isinstance(value, LoopIndex):
         return value.span
     if type(value) in (int, bool):
-        number = fraction(int(value))  # type: ignore[call-overload]
+        number = make_fraction(int(value))  # type: ignore[call-overload]
         return (
             Span(number, number, 0, True, ex.literal(int(number), int32)) if abs(number) < 1 << 31 else None
         )
     if type(value) is float and math.isfinite(value) and (value or math.copysign(1, value) > 0):
-        number = fraction(value)
+        number = make_fraction(value)
         return Span(number, number, number.denominator.bit_length() - 1, False, ex.literal(value, float32))
     return None
 
 
-def _compared(symbol: str, left: Span, right: Span) -> bool | None:
-    """Return what a comparison gives in every round, or None."""
+def _compare_spans(symbol: str, left: Span, right: Span) -> bool | None:
+    """Return the result of a comparison if it is the same in every round, else None."""
     if left.high < right.low:
         return symbol in ("<", "<=", "!=")
     if left.low > right.high:
@@ -412,7 +412,7 @@ def _compared(symbol: str, left: Span, right: Span) -> bool | None:
     return None
 
 
-def _binary(
+def _combine_spans(
     symbol: str, left: Span, right: Span, low: "Fraction", high: "Fraction", shift: int
 ) -> Span | None:
     whole = left.whole and right.whole
@@ -424,7 +424,7 @@ def _binary(
 
 
 def _add(left: Span, right: Span) -> Span | None:
-    return _binary(
+    return _combine_spans(
         "+", left, right, left.low + right.low, left.high + right.high, max(left.shift, right.shift)
     )
 
@@ -433,7 +433,7 @@ def _subtract(left: Span, right: Span) -> Span | None:
     shift = max(left.shift, right.shift)
     if left.known == 0 and left.whole and right.whole:
         return Span(-right.high, -right.low, shift, True, ex.negate(right.expr))
-    return _binary("-", left, right, left.low - right.high, left.high - right.low, shift)
+    return _combine_spans("-", left, right, left.low - right.high, left.high - right.low, shift)
 
 
 def _multiply(left: Span, right: Span) -> Span | None:
@@ -441,11 +441,11 @@ def _multiply(left: Span, right: Span) -> Span | None:
         if one.known == 1 and one.whole:
             return other
     corners = [a * b for a, b in product((left.low, left.high), (right.low, right.high))]
-    return _binary("*", left, right, min(corners), max(corners), left.shift + right.shift)
+    return _combine_spans("*", left, right, min(corners), max(corners), left.shift + right.shift)
 
 
 def _divide(left: Span, right: Span) -> Span | None:
-    """Divide by a power of two, which is exact."""
+    """Divide by a power of two exactly."""
     divisor = right.known
     if not divisor:
         return None
@@ -461,29 +461,33 @@ def _divide(left: Span, right: Span) -> Span | None:
     )
 
 
-def _positive(left: Span, right: Span) -> int | None:
-    """Divisor of whole numbers, if it is one positive number."""
+def _find_positive_divisor(left: Span, right: Span) -> int | None:
+    """Return the divisor of whole numbers if it is a single positive number, else None."""
     divisor = right.known
     return int(divisor) if left.whole and right.whole and divisor is not None and divisor > 0 else None
 
 
 def _quotient(left: Span, right: Span) -> Span | None:
-    divisor = _positive(left, right)
+    divisor = _find_positive_divisor(left, right)
     if divisor is None:
         return None
     rule = ex.floor_divide if left.low >= 0 else floor_quotient
     low, high = left.low // divisor, left.high // divisor
-    return Span(fraction(low), fraction(high), 0, True, rule(left.expr, divisor)) if divisor > 1 else left
+    return (
+        Span(make_fraction(low), make_fraction(high), 0, True, rule(left.expr, divisor))
+        if divisor > 1
+        else left
+    )
 
 
 def _remainder(left: Span, right: Span) -> Span | None:
-    divisor = _positive(left, right)
+    divisor = _find_positive_divisor(left, right)
     if divisor is None:
         return None
     if left.low // divisor == left.high // divisor:
         low, high = left.low % divisor, left.high % divisor
     else:
-        low, high = fraction(0), fraction(divisor - 1)
+        low, high = make_fraction(0), make_fraction(divisor - 1)
     rule = ex.modulo if left.low >= 0 else floor_remainder
     return Span(low, high, 0, True, rule(left.expr, divisor))
 
@@ -493,7 +497,9 @@ def _shift_left(left: Span, right: Span) -> Span | None:
     if not (left.whole and right.whole) or amount is None or not 0 <= amount < 31:
         return None
     factor = 1 << int(amount)
-    return _multiply(left, Span(fraction(factor), fraction(factor), 0, True, ex.literal(factor, int32)))
+    return _multiply(
+        left, Span(make_fraction(factor), make_fraction(factor), 0, True, ex.literal(factor, int32))
+    )
 
 
 def _shift_right(left: Span, right: Span) -> Span | None:
@@ -503,18 +509,18 @@ def _shift_right(left: Span, right: Span) -> Span | None:
     bits = min(int(amount), 31)
     low, high = int(left.low) >> bits, int(left.high) >> bits
     expr = Expr(Op.BINARY, int32, (left.expr, ex.literal(bits, int32)), ">>", here())
-    return Span(fraction(low), fraction(high), 0, True, expr)
+    return Span(make_fraction(low), make_fraction(high), 0, True, expr)
 
 
-def _bits(symbol: str) -> Callable[[Span, Span], Span | None]:
-    """Make the rule of a bitwise operator, of numbers that are not negative."""
+def _make_bitwise_rule(symbol: str) -> Callable[[Span, Span], Span | None]:
+    """Make the rule of a bitwise operator for nonnegative numbers."""
 
     def combine(left: Span, right: Span) -> Span | None:
         if not (left.whole and right.whole) or left.low < 0 or right.low < 0:
             return None
         ones = (1 << max(int(left.high), int(right.high)).bit_length()) - 1
-        high = min(left.high, right.high) if symbol == "&" else fraction(ones)
-        low = max(left.low, right.low) if symbol == "|" else fraction(0)
+        high = min(left.high, right.high) if symbol == "&" else make_fraction(ones)
+        low = max(left.low, right.low) if symbol == "|" else make_fraction(0)
         return Span(low, high, 0, True, Expr(Op.BINARY, int32, (left.expr, right.expr), symbol, here()))
 
     return combine
@@ -529,7 +535,7 @@ _COMBINED: dict[str, Callable[[Span, Span], Span | None]] = {
     "%": _remainder,
     "<<": _shift_left,
     ">>": _shift_right,
-    "&": _bits("&"),
-    "|": _bits("|"),
-    "^": _bits("^"),
+    "&": _make_bitwise_rule("&"),
+    "|": _make_bitwise_rule("|"),
+    "^": _make_bitwise_rule("^"),
 }

@@ -1,8 +1,8 @@
-"""Expressions of the syntax tree whose meaning depends on whether Python or the GPU knows a value."""
+"""Rewriting of expressions whose meaning depends on whether a value is known to Python or only to the GPU."""
 
 import ast
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from vkdispatch.rewrite.walking import children, walk
@@ -44,8 +44,17 @@ def call(owner: ast.expr, method: str, *args: ast.expr) -> ast.Call:
     return ast.Call(ast.Attribute(owner, method, ast.Load()), list(args), [])
 
 
-def placed(node: _Node, at: ast.AST) -> _Node:
-    """Give a node that has no position yet, and those like it in it, the position of the user's node."""
+def plain_def(name: str, body: list[ast.stmt], parameters: Sequence[str] = ()) -> ast.FunctionDef:
+    """Make a function of plain parameters."""
+    arguments = ast.arguments([], [ast.arg(parameter) for parameter in parameters], None, [], [], None, [])
+    function = ast.FunctionDef(name, arguments, body or [ast.Pass()], [], None)
+    if "type_params" in ast.FunctionDef._fields:
+        function.type_params = []  # type: ignore[attr-defined]
+    return function
+
+
+def copy_position(node: _Node, at: ast.AST) -> _Node:
+    """Set the position of a node, and of nodes in it, to that of the user's node where they have none."""
     position = at.__dict__
     where = {name: position[name] for name in _POSITION if name in position}
     stack: list[ast.AST] = [node]
@@ -65,15 +74,15 @@ def has_calls(node: ast.expr) -> bool:
     return any(isinstance(inner, ast.Call) for inner in walk(node))
 
 
-def _binds(node: ast.expr) -> bool:
+def _has_walrus(node: ast.expr) -> bool:
     return any(isinstance(inner, ast.NamedExpr) for inner in walk(node))
 
 
 class ExpressionRewriter(ast.NodeTransformer):
     """Rewrites one expression.
 
-    `make_thunk` defines a function in front of the statement, for operands that bind names; without it, in
-    lambdas and comprehensions, such expressions stay as they are.
+    `make_thunk` defines a function before the statement, for operands that bind names. Without it, in lambdas
+    and comprehensions, such expressions are not rewritten.
     """
 
     def __init__(
@@ -83,11 +92,11 @@ class ExpressionRewriter(ast.NodeTransformer):
         self._in_scope = in_scope
 
     def visit(self, node: ast.AST) -> Any:
-        """Rewrite a node, most of which have nothing inside."""
+        """Rewrite a node; leaves are returned as they are."""
         return node if isinstance(node, _LEAVES) else super().visit(node)
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
-        """Rewrite what is inside a node."""
+        """Rewrite the children of a node."""
         held = node.__dict__
         for name in node._fields:
             value = held.get(name)
@@ -97,27 +106,29 @@ class ExpressionRewriter(ast.NodeTransformer):
                 held[name] = self.visit(value)
         return node
 
-    def _later(self, node: ast.expr, visit: Callable[[ast.expr], ast.expr] | None = None) -> ast.expr:
-        """Make a function of an operand that is evaluated only if needed."""
+    def _make_lazy(self, node: ast.expr, visit: Callable[[ast.expr], ast.expr] | None = None) -> ast.expr:
+        """Wrap an operand in a function, so that it is evaluated only if needed."""
         rewritten = (visit or self.visit)(node)
-        if _binds(node):
+        if _has_walrus(node):
             assert self._make_thunk is not None
             return self._make_thunk(node, rewritten)
         arguments = ast.arguments([], [], None, [], [], None, [])
         return ast.copy_location(ast.Lambda(arguments, rewritten), node)
 
-    def _stays(self, operands: list[ast.expr]) -> bool:
-        return (self._in_scope or self._make_thunk is None) and any(_binds(operand) for operand in operands)
+    def _is_left_alone(self, operands: list[ast.expr]) -> bool:
+        return (self._in_scope or self._make_thunk is None) and any(
+            _has_walrus(operand) for operand in operands
+        )
 
-    def _run(self, node: ast.expr, method: str, *args: ast.expr) -> ast.expr:
-        return placed(call(load("_vd_rt"), method, *args), node)
+    def _call_runtime(self, node: ast.expr, method: str, *args: ast.expr) -> ast.expr:
+        return copy_position(call(load("_vd_rt"), method, *args), node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
-        """Rewrite `and` and `or`, which give one of their operands."""
+        """Rewrite `and` and `or`, which return one of their operands."""
         return self._join(node, self.visit, ("and_", "or_"))
 
     def test(self, node: ast.expr) -> ast.expr:
-        """Rewrite an expression of which only the truth matters."""
+        """Rewrite an expression of which only the truth value is used."""
         if isinstance(node, ast.BoolOp):
             return self._join(node, self.test, ("both", "either"))
         result: ast.expr = self.visit(node)
@@ -126,53 +137,57 @@ class ExpressionRewriter(ast.NodeTransformer):
     def _join(
         self, node: ast.BoolOp, visit: Callable[[ast.expr], ast.expr], names: tuple[str, str]
     ) -> ast.expr:
-        if self._stays(node.values[1:]):
+        if self._is_left_alone(node.values[1:]):
             kept: ast.expr = self.generic_visit(node)  # type: ignore[assignment]
             return kept
         first = visit(node.values[0])
-        rest = [self._later(value, visit) for value in node.values[1:]]
-        return self._run(node, names[0] if isinstance(node.op, ast.And) else names[1], first, *rest)
+        rest = [self._make_lazy(value, visit) for value in node.values[1:]]
+        return self._call_runtime(node, names[0] if isinstance(node.op, ast.And) else names[1], first, *rest)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         """Rewrite `not`."""
         if not isinstance(node.op, ast.Not):
             return self.generic_visit(node)
-        return self._run(node, "not_", self.test(node.operand))
+        return self._call_runtime(node, "not_", self.test(node.operand))
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         """Rewrite `a if test else b`."""
-        if self._stays([node.body, node.orelse]):
+        if self._is_left_alone([node.body, node.orelse]):
             return self.generic_visit(node)
         test = self.test(node.test)
-        return self._run(node, "choose", test, self._later(node.body), self._later(node.orelse))
+        return self._call_runtime(
+            node, "choose", test, self._make_lazy(node.body), self._make_lazy(node.orelse)
+        )
 
-    def _items(self, nodes: list[ast.expr]) -> list[ast.expr]:
-        """Rewrite what goes into a list or set."""
+    def _freeze_items(self, nodes: list[ast.expr]) -> list[ast.expr]:
+        """Rewrite the elements of a list or set."""
         values = [self.visit(node) for node in nodes]
         if all(isinstance(node, ast.Constant) for node in nodes):
             return values
-        return [placed(ast.Starred(self._run(nodes[0], "items", *values), ast.Load()), nodes[0])]
+        return [
+            copy_position(ast.Starred(self._call_runtime(nodes[0], "items", *values), ast.Load()), nodes[0])
+        ]
 
     def visit_List(self, node: ast.List) -> ast.AST:
-        """Rewrite a list, whose elements stay as they are."""
+        """Rewrite a list, whose elements are frozen."""
         if not isinstance(node.ctx, ast.Load):
             return self.generic_visit(node)
-        return ast.copy_location(ast.List(self._items(node.elts), node.ctx), node)
+        return ast.copy_location(ast.List(self._freeze_items(node.elts), node.ctx), node)
 
     def visit_Set(self, node: ast.Set) -> ast.AST:
         """Rewrite a set."""
-        return ast.copy_location(ast.Set(self._items(node.elts)), node)
+        return ast.copy_location(ast.Set(self._freeze_items(node.elts)), node)
 
     def visit_Dict(self, node: ast.Dict) -> ast.AST:
-        """Rewrite a dict, whose values stay as they are."""
+        """Rewrite a dict, whose values are frozen."""
         result = self.generic_visit(node)
         assert isinstance(result, ast.Dict)
         pairs = zip(result.keys, result.values, strict=True)
-        result.values = [value if key is None else self._kept(value) for key, value in pairs]
+        result.values = [value if key is None else self._freeze(value) for key, value in pairs]
         return result
 
-    def _kept(self, value: ast.expr) -> ast.expr:
-        return value if isinstance(value, ast.Constant) else self._run(value, "kept", value)
+    def _freeze(self, value: ast.expr) -> ast.expr:
+        return value if isinstance(value, ast.Constant) else self._call_runtime(value, "freeze", value)
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         """Rewrite chained comparisons and `in`."""
@@ -182,17 +197,17 @@ class ExpressionRewriter(ast.NodeTransformer):
             left: ast.expr = self.visit(node.left)
             right: ast.expr = self.visit(node.comparators[0])
             negated = constant(isinstance(node.ops[0], ast.NotIn))
-            return self._run(node, "contains", left, right, negated)
-        if self._stays(node.comparators[1:]):
+            return self._call_runtime(node, "contains", left, right, negated)
+        if self._is_left_alone(node.comparators[1:]):
             return self.generic_visit(node)
         symbols = constant(tuple(_COMPARISONS[type(operator)] for operator in node.ops))
         first: ast.expr = self.visit(node.left)
         second: ast.expr = self.visit(node.comparators[0])
-        rest = [self._later(value) for value in node.comparators[1:]]
-        return self._run(node, "chain", symbols, first, second, *rest)
+        rest = [self._make_lazy(value) for value in node.comparators[1:]]
+        return self._call_runtime(node, "chain", symbols, first, second, *rest)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        """Rewrite a call: what is called may be rewritten too."""
+        """Rewrite a call; the function that is called may be rewritten too."""
         node = ast.copy_location(
             ast.Call(
                 self.visit(node.func),
@@ -201,7 +216,7 @@ class ExpressionRewriter(ast.NodeTransformer):
             ),
             node,
         )
-        node.func = self._run(node.func, "callee", node.func)
+        node.func = self._call_runtime(node.func, "callee", node.func)
         return node
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.AST:
@@ -209,15 +224,15 @@ class ExpressionRewriter(ast.NodeTransformer):
         value: ast.expr = self.visit(node.value)
         label, fresh = constant(node.target.id), constant(isinstance(node.value, ast.Call))
         return ast.copy_location(
-            ast.NamedExpr(node.target, self._run(node.value, "bind", value, label, fresh)), node
+            ast.NamedExpr(node.target, self._call_runtime(node.value, "bind", value, label, fresh)), node
         )
 
     def visit_arguments(self, node: ast.arguments) -> ast.AST:
-        """Rewrite the default values of parameters, which stay as they are; annotations are no values."""
+        """Rewrite the default values of parameters, which are frozen; annotations are left alone."""
         node = copy.copy(node)
-        node.defaults = [self._kept(self.visit(value)) for value in node.defaults]
+        node.defaults = [self._freeze(self.visit(value)) for value in node.defaults]
         node.kw_defaults = [
-            None if value is None else self._kept(self.visit(value)) for value in node.kw_defaults
+            None if value is None else self._freeze(self.visit(value)) for value in node.kw_defaults
         ]
         return node
 
@@ -230,12 +245,12 @@ class ExpressionRewriter(ast.NodeTransformer):
     def _comprehension(self, node: ast.expr) -> ast.AST:
         result = ExpressionRewriter(in_scope=True).generic_visit(node)
         if isinstance(result, ast.DictComp):
-            result.value = self._kept(result.value)
+            result.value = self._freeze(result.value)
         elif isinstance(result, (ast.ListComp, ast.SetComp)):
-            result.elt = self._kept(result.elt)
+            result.elt = self._freeze(result.elt)
         for generator in result.generators:  # type: ignore[attr-defined]
             generator.ifs = [
-                self._run(test, "known", test, constant("the if of a comprehension"))
+                self._call_runtime(test, "require_known", test, constant("the if of a comprehension"))
                 for test in generator.ifs
             ]
         return result
@@ -243,5 +258,5 @@ class ExpressionRewriter(ast.NodeTransformer):
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension  # noqa: N815
 
     def visit_match_case(self, node: ast.match_case) -> ast.AST:
-        """Leave patterns alone: they are no expressions."""
+        """Leave patterns alone: they are not expressions."""
         return node

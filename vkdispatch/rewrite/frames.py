@@ -1,4 +1,4 @@
-"""Running a rewritten function: its branches and jumps."""
+"""Execution of rewritten functions: branches, loops and jumps."""
 
 import functools
 import operator
@@ -6,28 +6,32 @@ import re
 from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from types import CellType
-from typing import Any
+from typing import Any, NamedTuple
 
 from vkdispatch.base.dtype import bool_
 from vkdispatch.base.errors import ArgumentTypeError, UnassignedError, UsageError
 from vkdispatch.base.record import record
+from vkdispatch.codegen import expressions as ex
+from vkdispatch.codegen.ir import Break, Expr, If, Return, Statement
+from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Break, Expr, If, Return, Statement, While
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
 from vkdispatch.rewrite.branches import (
-    breaks,
-    declared,
+    declare_register,
+    emit_all,
     emit_if,
+    emit_single_round,
+    join_kinds,
     join_variables,
-    joined_kind,
+    make_register,
     record_way,
-    register,
+    take_way,
     tidy,
-    without_last_breaks,
 )
 from vkdispatch.rewrite.counted import record_counted
-from vkdispatch.rewrite.loops import Loop, run_for, run_while
+from vkdispatch.rewrite.loops import Loop, LoopNames, run_for, run_while
 from vkdispatch.rewrite.signals import BREAK, CONTINUE, GONE, Entry, Returned
 from vkdispatch.rewrite.state import Scope as LocalScope
 from vkdispatch.rewrite.state import State, Variable, read, write
@@ -39,27 +43,30 @@ from vkdispatch.rewrite.values import (
     as_expr,
     describe,
     dtype_of,
-    flat,
+    flatten_kind,
     is_gpu,
     join,
     leaves,
-    rebuilt,
-    zero,
+    make_zero,
+    rebuild,
 )
 
 Block = Callable[[], Any]
-# What Python knows the end of may be deeper; each level takes many of Python's own.
+Names = tuple[str, ...]
+# `LoopNames` as rewritten code has them: a constant.
+RawLoopNames = tuple[Names, Names, Names, bool]
+# For recursion that the GPU decides about; each level takes many of Python's own.
 _DEEPEST_RECURSION = 25
 _UNBOUND_NAME = r"variable '(\w+)'"
 
 
 @record
 class _Nothing:
-    """The result of a function that returns none."""
+    """The result of a function without a return value."""
 
 
 class Frame:
-    """One call of a rewritten function. The methods that the rewritten code calls are public."""
+    """One call of a rewritten function. Rewritten code calls the public methods."""
 
     def __init__(
         self, active: Tracer | None, name: str, early: bool, parameters: tuple[str, ...], scope: LocalScope
@@ -81,7 +88,7 @@ class Frame:
     # -- the whole function
 
     def run(self, body: Block) -> Any:
-        """Run the function; returns what it returns."""
+        """Run the function and return its result."""
         active = self.tracer
         if active is None:
             signal = body()
@@ -89,7 +96,7 @@ class Frame:
         self._check_recursion(active)
         active.enter(self)
         try:
-            self._own_parameters(active)
+            self._make_parameters_assignable(active)
             if active.gpu:
                 self._copy_parameters(active)
             if self._early and not self.is_kernel:
@@ -98,14 +105,14 @@ class Frame:
                 return active.before_gpu(lambda: self._run_through(active, body))
             return self._run_through(active, body)
         except NameError as error:
-            self._explain(error)
+            self._explain_unbound(error)
             raise
         finally:
             active.frames.pop()
 
     def _run_through(self, active: Tracer, body: Block) -> Any:
-        """Run a function that ends at its end, or the kernel."""
-        with self.entered(Entry("function", active.recorder.depth)):
+        """Run the kernel, or a function without early returns."""
+        with self.open_entry(Entry("function", active.recorder.depth)):
             signal = body()
         return signal.value if isinstance(signal, Returned) else None
 
@@ -131,15 +138,15 @@ class Frame:
                 cell = self.scope.cells[name]
                 write(cell, active.bind(read(cell), name, fresh=True))
 
-    def _own_parameters(self, active: Tracer) -> None:
-        """Give values whose components the function assigns to registers, which the caller shares."""
+    def _make_parameters_assignable(self, active: Tracer) -> None:
+        """Put parameters whose components are assigned to in registers, which the caller shares."""
         for name in self._parameters:
             if name in self.scope.aliases:
                 cell = self.scope.cells[name]
-                write(cell, active.own(read(cell), name))
+                write(cell, active.make_assignable(read(cell), name))
 
-    def _explain(self, error: NameError) -> None:
-        """Say why a variable has no value. Raises NameError if it is known."""
+    def _explain_unbound(self, error: NameError) -> None:
+        """Raise a NameError that says why a variable has no value, if the reason is known."""
         found = re.search(_UNBOUND_NAME, str(error))
         name = found.group(1) if found else ""
         reason = self.scope.reasons.get(name)
@@ -147,23 +154,23 @@ class Frame:
             raise located(UnassignedError, reason, last_place(error.__traceback__)) from None
 
     def _run_inlined(self, active: Tracer, body: Block) -> Any:
-        """Run a function that may return early: on the GPU this leaves a loop of one round."""
-        with active.watched() as state:
+        """Run a function that may return early, which on the GPU leaves a loop of one round."""
+        with active.watch_variables() as state:
             return self._run_watched(active, body, state)
 
     def _run_watched(self, active: Tracer, body: Block, state: State) -> Any:
         recorder = active.recorder
-        self._forget()
+        self._clear_result()
         mark = recorder.mark()
-        # variables of the functions around this one, which a return on the GPU leaves changed
-        outer = self._outer = Loop(self, "function", frozenset(), frozenset(), frozenset(), False)
+        # variables of enclosing functions, which keep their changes after a return on the GPU
+        outer = self._outer = Loop(self, "function", LoopNames())
         outer.where = f"the call of {self.name} ({here()})"
         while True:
             outer.start(state)
             depth = recorder.depth
             recorder.open_block("while")
             try:
-                with self.entered(Entry("function", recorder.depth)):
+                with self.open_entry(Entry("function", recorder.depth)):
                     signal = body()
                 if self._kind is not None and signal is not GONE:
                     self._keep_result(signal.value if isinstance(signal, Returned) else None)
@@ -178,19 +185,18 @@ class Frame:
                 active.rewind(mark, state)
                 state.restore_containers()
         if self._kind is None:
-            for statement in statements:
-                recorder.emit(statement)
+            emit_all(recorder, statements)
             return signal.value if isinstance(signal, Returned) else None
         result = self._leave_inlined(active, statements)
         outer.export(state)
         return result
 
-    def _forget(self) -> None:
+    def _clear_result(self) -> None:
         self._kind = self._done = None
         self._result = []
 
-    def remember(self) -> Callable[[], None]:
-        """Note what is known about the result; gives what puts that back."""
+    def note_result(self) -> Callable[[], None]:
+        """Note the state of the result; returns a function that restores it."""
         known = (self._kind, list(self._result), self._done)
         loops = [(loop, loop.returned, loop.broken) for loop in self._loops()]
 
@@ -205,28 +211,23 @@ class Frame:
     def _loops(self) -> list[Loop]:
         return [entry.loop for entry in self.open if isinstance(entry.loop, Loop)]
 
-    def held(self) -> list[Expr]:
-        """Return the registers that are declared when the function has been traced."""
+    def list_result_registers(self) -> list[Expr]:
+        """Return the registers that are declared after the function has been traced."""
         return self._result if self._done is None else [*self._result, self._done]
 
     def _leave_inlined(self, active: Tracer, statements: list[Statement]) -> Any:
         recorder = active.recorder
         if self._done is not None:
-            recorder.emit(declared(self._done, ex.literal(False, bool_)))
+            recorder.emit(declare_register(self._done, ex.literal(False, bool_)))
         for place in self._result:
-            recorder.emit(declared(place, zero(place.dtype)))
-        shorter = without_last_breaks(statements)
-        if breaks(shorter):
-            recorder.emit(While(ex.literal(True, bool_), (*statements, Break(here())), here()))
-        else:
-            for statement in shorter:
-                recorder.emit(statement)
+            recorder.emit(declare_register(place, make_zero(place.dtype)))
+        emit_single_round(recorder, statements)
         if isinstance(self._kind, _Nothing) or self._kind is None:
             return None
-        return rebuilt(self._kind, map(LocalValue, self._result))
+        return rebuild(self._kind, map(LocalValue, self._result))
 
     def _keep_result(self, value: Any) -> None:
-        """Store a result that the GPU chooses among others."""
+        """Store one of several results that the GPU chooses between."""
         active = self.tracer
         assert active is not None
         if isinstance(self._kind, _Nothing) or value is None:
@@ -240,7 +241,7 @@ class Frame:
             return
         first = self._kind
         assert not isinstance(first, _Nothing)
-        kind, why = joined_kind(value, value)
+        kind, why = join_kinds(value, value)
         if kind is not None and first is not None:
             try:
                 kind = join(first, kind)
@@ -251,18 +252,18 @@ class Frame:
                 ArgumentTypeError,
                 f"{self.name} returns {describe(value)} where the GPU decides whether it does: {why}",
             )
-        types = [dtype_of(leaf) for leaf in flat(kind)]
+        types = [dtype_of(leaf) for leaf in flatten_kind(kind)]
         self._kind = kind
         if self._result and types != [place.dtype for place in self._result]:
             raise Retry(self)
         if not self._result:
-            self._result = [register(active, f"{self.name}_result", dtype) for dtype in types]
+            self._result = [make_register(active, f"{self.name}_result", dtype) for dtype in types]
         for place, (part, _) in zip(self._result, leaves(value, kind), strict=True):
             active.recorder.store(place, as_expr(part, place.dtype))
 
     @contextmanager
-    def entered(self, entry: Entry) -> Iterator[None]:
-        """Have a construct open."""
+    def open_entry(self, entry: Entry) -> Iterator[None]:
+        """Note a construct as open."""
         self.open.append(entry)
         try:
             yield
@@ -272,7 +273,7 @@ class Frame:
     # -- variables
 
     def is_live(self, variable: Variable, names: Set[str]) -> bool:
-        """Whether a variable's value matters, given the names of this function that do."""
+        """Whether a variable is live, given the live names of this function."""
         own = variable.scope is self.scope and variable.name not in self.scope.free
         return variable.name in names or not own
 
@@ -280,29 +281,31 @@ class Frame:
         """Return the value for a local variable."""
         return value if self.tracer is None else self.tracer.bind(value, label, fresh)
 
-    def own(self, value: Any, label: str | None) -> Any:
+    def make_assignable(self, value: Any, label: str | None) -> Any:
         """Return the value for a local variable whose components are assigned to."""
-        return value if self.tracer is None else self.tracer.own(value, label)
+        return value if self.tracer is None else self.tracer.make_assignable(value, label)
 
-    def holds(self, value: Any) -> bool:
-        """Whether a variable holds other values, as a list or object does."""
+    def is_container(self, value: Any) -> bool:
+        """Whether a value is a container or object, rather than a GPU value."""
         return self.tracer is not None and not isinstance(value, ShaderVariable)
 
-    def for_place(self, owner: Any, value: Any) -> Any:
+    def freeze_for_place(self, owner: Any, value: Any) -> Any:
         """Return the value for an element or attribute of `owner`."""
         if self.tracer is None or isinstance(owner, ShaderVariable):
             return value
-        return self.tracer.kept(value)
+        return self.tracer.freeze(value)
 
     def augment(self, symbol: str, value: Any, operand: Any, label: str) -> Any:
-        """Make `value += operand` and its like; registers of the user are changed in place."""
+        """Evaluate `value += operand` and similar; explicit registers are changed in place."""
         result = _OPERATORS[symbol](value, operand)
         if result is value and isinstance(value, ShaderVariable) and value.is_register():
             return result
         if self.tracer is not None:
             self.tracer.note_update(value, result)
         return (
-            self.own(result, label) if label in self.scope.aliases else self.bind(result, label, fresh=False)
+            self.make_assignable(result, label)
+            if label in self.scope.aliases
+            else self.bind(result, label, fresh=False)
         )
 
     # -- branches and loops
@@ -314,20 +317,20 @@ class Frame:
             chosen = then if test else orelse
             return None if chosen is None else chosen()
         condition = ex.condition(test._value())
-        live = set(after).union(*map(_mentioned, (then, orelse)))
+        live = set(after).union(*map(_list_free_names, (then, orelse)))
         active.enter_gpu(live)
         return self.branch(active, condition, then, orelse, set(after))
 
     def ifs_(
         self, branches: tuple[tuple[Block, Block], ...], orelse: Block | None, after: tuple[str, ...]
     ) -> Any:
-        """Run one of many blocks, or record those that the GPU decides between."""
+        """Run one of many blocks, or record the blocks that the GPU decides between."""
         for position, (test, body) in enumerate(branches):
             value = test()
             if is_gpu(value):
                 rest = branches[position + 1 :]
                 blocks = [block for pair in rest for block in pair]
-                mentioned = set(after).union(*map(_mentioned, blocks))
+                mentioned = set(after).union(*map(_list_free_names, blocks))
                 others = functools.partial(self.ifs_, rest, orelse, after)
                 return self.if_(value, body, others, tuple(mentioned))
             if value:
@@ -340,7 +343,7 @@ class Frame:
         """Record an if of two blocks."""
         line = here()
         where = f"the if ({line})"
-        with active.watched() as state, self.entered(Entry("branch", active.recorder.depth + 1)):
+        with active.watch_variables() as state, self.open_entry(Entry("branch", active.recorder.depth + 1)):
             first = record_way(active, state, then)
             second = record_way(active, state, orelse)
         state.check_containers(where)
@@ -358,25 +361,12 @@ class Frame:
             return GONE
         left, going = (first, second) if gone[0] else (second, first)
         emit_if(active, condition if gone[0] else ex.invert(condition), left.statements, [])
-        for statement in going.statements:
-            active.recorder.emit(statement)
-        for key, value in going.changed.items():
-            write(state.variables[key].cell, value)
+        take_way(active, state, going)
         return None
 
-    def while_(
-        self,
-        test: Block,
-        body: Block,
-        orelse: Block | None,
-        assigned: tuple[str, ...],
-        head: tuple[str, ...],
-        after: tuple[str, ...],
-        jumps: bool,
-    ) -> Any:
+    def while_(self, test: Block, body: Block, orelse: Block | None, names: RawLoopNames) -> Any:
         """Run or record a while loop. Returns a signal or None."""
-        loop = Loop(self, "while", frozenset(assigned), frozenset(head), frozenset(after), jumps)
-        return run_while(loop, test, body, orelse)
+        return run_while(Loop(self, "while", _make_loop_names(names)), test, body, orelse)
 
     def for_(
         self,
@@ -384,13 +374,10 @@ class Frame:
         body: Callable[[Any], Any],
         target: str | None,
         orelse: Block | None,
-        assigned: tuple[str, ...],
-        head: tuple[str, ...],
-        after: tuple[str, ...],
-        jumps: bool,
+        names: RawLoopNames,
     ) -> Any:
         """Run or record a for loop. Returns a signal or None."""
-        loop = Loop(self, "for", frozenset(assigned), frozenset(head), frozenset(after), jumps)
+        loop = Loop(self, "for", _make_loop_names(names))
         return run_for(loop, items, body, target, orelse, record_counted)
 
     # -- jumps
@@ -416,11 +403,11 @@ class Frame:
             )
 
     def break_(self, guarded: bool) -> Any:
-        """Leave the innermost loop; `guarded` if this also leaves a block that Python runs the end of."""
+        """Leave the innermost loop. `guarded` tells that this also leaves a `with` or `finally` block."""
         return self._leave_round("break", guarded)
 
     def continue_(self, guarded: bool) -> Any:
-        """Go on with the next round of the innermost loop."""
+        """Continue with the next round of the innermost loop."""
         return self._leave_round("continue", guarded)
 
     def _leave_round(self, what: str, guarded: bool) -> Any:
@@ -441,7 +428,7 @@ class Frame:
         return BREAK if what == "break" else CONTINUE
 
     def return_(self, guarded: bool, *values: Any) -> Any:
-        """End the function; `guarded` if this leaves a block that Python runs the end of."""
+        """Return from the function. `guarded` tells that this leaves a `with` or `finally` block."""
         self._check_jump("return")
         value = values[0] if values else None
         if all(entry.kind in ("function", "loop") for entry in self.open):
@@ -470,7 +457,7 @@ class Frame:
         loops = [entry.loop for entry in self.open if entry.kind == "gpu loop"]
         if loops:
             if self._done is None:
-                self._done = register(active, f"{self.name}_done", bool_)
+                self._done = make_register(active, f"{self.name}_done", bool_)
             active.recorder.store(self._done, ex.literal(True, bool_))
             for loop in loops:
                 assert isinstance(loop, Loop)
@@ -479,14 +466,14 @@ class Frame:
         return GONE
 
     def leave_if_done(self) -> None:
-        """Leave the loop around one that a return has left."""
+        """Leave the enclosing loop if a return has left the inner one."""
         assert self.tracer is not None
         assert self._done is not None
         self.tracer.recorder.emit(If(((self._done, (Break(here()),)),), None, here()))
 
 
-def _mentioned(block: Block | None) -> tuple[str, ...]:
-    """Names of variables that a block uses."""
+def _list_free_names(block: Block | None) -> tuple[str, ...]:
+    """Return the names of the variables that a block uses."""
     code = getattr(block, "__code__", None)
     return () if code is None else code.co_freevars
 
@@ -513,21 +500,56 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def enter(
-    cells: Callable[[], Any],
-    name: str,
-    early: bool,
-    parameters: tuple[str, ...],
-    free: tuple[str, ...],
-    rebound: tuple[str, ...],
-    aliases: tuple[str, ...],
-    shared: tuple[str, ...],
-    mentioned: tuple[str, ...],
-) -> Frame:
-    """Begin a call of a rewritten function, whose local variables `cells` mentions."""
+def _make_loop_names(names: RawLoopNames) -> LoopNames:
+    assigned, head, after, jumps = names
+    return LoopNames(frozenset(assigned), frozenset(head), frozenset(after), jumps)
+
+
+class FunctionNames(NamedTuple):
+    """What the rewriter knows of a function. Rewritten code has it as a constant, a plain tuple.
+
+    Attributes
+    ----------
+    name
+        The function's name.
+    early
+        Whether it may return before its end.
+    parameters
+        Names of its parameters.
+    free, rebound, aliases, shared, mentioned
+        As in `Scope`.
+    """
+
+    name: str
+    early: bool
+    parameters: Names
+    free: Names
+    rebound: Names
+    aliases: Names
+    shared: Names
+    mentioned: Names
+
+
+def enter(cells: Callable[[], Any], constants: tuple[Any, ...]) -> Frame:
+    """Begin a call of a rewritten function.
+
+    Parameters
+    ----------
+    cells
+        A function that mentions the local variables; it is never called.
+    constants
+        The fields of a `FunctionNames`.
+    """
+    names = FunctionNames(*constants)
     code, closure = cells.__code__, cells.__closure__ or ()
-    named: dict[str, CellType] = dict(zip(code.co_freevars, closure, strict=True))
-    module = cells.__globals__
-    names = (frozenset(free), frozenset(rebound), frozenset(aliases))
-    scope = LocalScope(named, *names, module, shared, mentioned)
-    return Frame(tracer(), name, early, parameters, scope)
+    by_name: dict[str, CellType] = dict(zip(code.co_freevars, closure, strict=True))
+    scope = LocalScope(
+        by_name,
+        frozenset(names.free),
+        frozenset(names.rebound),
+        frozenset(names.aliases),
+        cells.__globals__,
+        names.shared,
+        names.mentioned,
+    )
+    return Frame(tracer(), names.name, names.early, names.parameters, scope)

@@ -1,4 +1,4 @@
-"""Rewriting functions that exist: when it is needed, and how a new one takes the place of the old one."""
+"""Rewriting of existing functions: which functions need it, and how the new function replaces the old one."""
 
 import ast
 import builtins
@@ -19,7 +19,7 @@ from vkdispatch.ir.location import located
 from vkdispatch.rewrite import runtime
 from vkdispatch.rewrite.counters import LoopIndex
 from vkdispatch.rewrite.foreign import is_foreign
-from vkdispatch.rewrite.operators import REPLACED, known
+from vkdispatch.rewrite.operators import REPLACED, require_known
 from vkdispatch.rewrite.source import Source, compile_function, find_source
 from vkdispatch.rewrite.straight import Call, calls_of
 from vkdispatch.rewrite.tracing import Retry, Tracer, last_place, need_tracer, tracer
@@ -34,9 +34,20 @@ _DYNAMIC = frozenset(("locals", "super", "eval", "exec", "vars", "dir", "__class
 
 @record(frozen=False)
 class _Code:
-    """What is known about a function's code: its source, and once it was wanted, the rewritten code.
+    """What is known about the code of a function.
 
-    `reason` tells why there is none. `calls` are the dotted names of what it calls.
+    Attributes
+    ----------
+    source
+        Its source, or None.
+    reason
+        Why it has no source or cannot be rewritten.
+    calls
+        The dotted names of the functions that it calls.
+    control_flow
+        Whether it has control flow to rewrite.
+    rewritten, tried
+        The rewritten code, and whether rewriting was attempted.
     """
 
     source: Source | None
@@ -49,16 +60,16 @@ class _Code:
 
 _MOST_CODES = 2048
 _codes: dict[tuple[str, types.CodeType], _Code] = {}
-# What functions call whose bytecode tells that there is nothing else to rewrite; None for the others.
+# Calls of functions that have nothing else to rewrite according to their bytecode; None for others.
 _straight: dict[types.CodeType, frozenset[Call] | None] = {}
 _lock = threading.Lock()
 
 
 def callee(function: Any) -> Any:
-    """Return what rewritten code calls in place of a function: the function itself, or a rewritten one."""
+    """Return the function that rewritten code calls in place of another: itself or a rewritten one."""
     kind = type(function)
     if kind is types.FunctionType:
-        return _of_function(function)
+        return _rewrite_plain_function(function)
     if kind is types.MethodType:
         inner = callee(function.__func__)
         return function if inner is function.__func__ else types.MethodType(inner, function.__self__)
@@ -67,24 +78,24 @@ def callee(function: Any) -> Any:
         same = inner is function.func
         return function if same else functools.partial(inner, *function.args, **function.keywords)
     if kind is types.BuiltinMethodType and isinstance(function.__self__, _CONTAINERS):
-        return _keeping(function)
+        return _wrap_filling_method(function)
     try:
-        replaced = _CALLED.get(function)
+        replaced = _REPLACED_CALLS.get(function)
     except TypeError:
         replaced = None
     if replaced is not None:
         return replaced
-    return _of_object(function)
+    return _rewrite_object(function)
 
 
-def _keeping(method: Any) -> Any:
-    """Return a method of a container that takes values which stay as they are."""
+def _wrap_filling_method(method: Any) -> Any:
+    """Return a method of a container that freezes the values it stores."""
     active = tracer()
     if method.__name__ not in _FILLING or active is None or not active.gpu:
         return method
 
     def fill(*args: Any, **kwargs: Any) -> Any:
-        return method(*map(active.kept, args), **kwargs)
+        return method(*map(active.freeze, args), **kwargs)
 
     return fill
 
@@ -95,15 +106,15 @@ def _map(function: Any, *iterables: Any, **kwargs: Any) -> Any:
 
 def _filter(function: Any, values: Any) -> Any:
     test = bool if function is None else callee(function)
-    return builtins.filter(lambda value: known(test(value), "filter"), values)
+    return builtins.filter(lambda value: require_known(test(value), "filter"), values)
 
 
 def _reduce(function: Any, *args: Any) -> Any:
     return functools.reduce(callee(function), *args)
 
 
-def _once(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what runs a function whose effects show only if it runs in each round of a loop."""
+def _wrap_effect(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a function with side effects, so that the loops around it are unrolled."""
 
     def run(*args: Any, **kwargs: Any) -> Any:
         active = tracer()
@@ -114,12 +125,12 @@ def _once(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _of_type(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what runs a function that looks at a value's type."""
+def _wrap_type_test(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a function that inspects the type of a value, so that loops over its index are unrolled."""
 
     def run(*args: Any) -> Any:
         if args and isinstance(args[0], LoopIndex):
-            args[0].ask()
+            args[0].unroll()
         return function(*args)
 
     return run
@@ -132,57 +143,60 @@ _REPLACED = {
     builtins.map: _map,
     builtins.filter: _filter,
     functools.reduce: _reduce,
-    **{function: _once(function) for function in (builtins.print, builtins.input, builtins.next)},
+    **{function: _wrap_effect(function) for function in (builtins.print, builtins.input, builtins.next)},
 }
-_CALLED = {**_REPLACED, **{function: _of_type(function) for function in (builtins.isinstance, builtins.type)}}
+_REPLACED_CALLS = {
+    **_REPLACED,
+    **{function: _wrap_type_test(function) for function in (builtins.isinstance, builtins.type)},
+}
 
 
-def _of_object(value: Any) -> Any:
-    """Return the rewritten `__call__` of an object of a class of the user's, or the object."""
+def _rewrite_object(value: Any) -> Any:
+    """Return the rewritten `__call__` of an object of a user-defined class, or the object."""
     method = getattr(type(value), "__call__", None)  # noqa: B004
     if type(method) is types.FunctionType and not isinstance(value, type):
-        inner = _of_function(method)
+        inner = _rewrite_plain_function(method)
         if inner is not method:
             return types.MethodType(inner, value)
     return value
 
 
-def _of_function(function: types.FunctionType) -> Any:
+def _rewrite_plain_function(function: types.FunctionType) -> Any:
     code = function.__code__
     if is_foreign(code.co_filename) or _RUNTIME in code.co_freevars:
         return function
     active = tracer()
     if active is not None and not active.enabled:
         return function
-    calls = _straight_calls(code)
-    if calls is not None and not any(_may_be_users(function, names) for names in calls):
+    calls = _find_straight_calls(code)
+    if calls is not None and not any(_may_call_user_code(function, names) for names in calls):
         return function
-    found = _known_code(function)
+    found = _find_code(function)
     if found.source is None:
         _explain(active, code, found.reason)
         return function
-    if not found.control_flow and not any(_may_be_users(function, names) for names in found.calls):
+    if not found.control_flow and not any(_may_call_user_code(function, names) for names in found.calls):
         return function
     with _lock:
         if not found.tried:
-            found.rewritten, found.reason = _rewritten(code, found.source)
+            found.rewritten, found.reason = _rewrite_code(code, found.source)
             found.tried = True
     if found.rewritten is None:
         _explain(active, code, found.reason)
         return function
-    return _remade(function, found.rewritten)
+    return _replace_code(function, found.rewritten)
 
 
 def _explain(active: Tracer | None, code: types.CodeType, reason: str) -> None:
-    """Note for an error about a truth value why a function is not rewritten."""
+    """Note why a function is not rewritten, for errors about truth values."""
     if active is not None:
         active.recorder.truth_notes[code] = reason.format(name=code.co_name)
 
 
-def _straight_calls(code: types.CodeType) -> frozenset[Call] | None:
+def _find_straight_calls(code: types.CodeType) -> frozenset[Call] | None:
     if code not in _straight:
         _straight[code] = None if _mentions_dynamic(code) else calls_of(code)
-        _bound(_straight)
+        _limit_size(_straight)
     return _straight.get(code)
 
 
@@ -190,25 +204,25 @@ def _mentions_dynamic(code: types.CodeType) -> bool:
     return any(not _DYNAMIC.isdisjoint(names) for names in (code.co_names, code.co_freevars))
 
 
-def _bound(known: dict[Any, Any]) -> None:
+def _limit_size(known: dict[Any, Any]) -> None:
     if len(known) > _MOST_CODES:
         with _lock:
-            # the oldest: programs that make functions without end shall not grow without end
+            # drop the oldest entry: programs may create functions without limit
             known.pop(next(iter(known)), None)
 
 
-def _known_code(function: types.FunctionType) -> _Code:
+def _find_code(function: types.FunctionType) -> _Code:
     code = function.__code__
     # two files may hold equal code
     key = (code.co_filename, code)
     found = _codes.get(key)
     if found is None:
-        found = _codes.setdefault(key, _looked_at(code, function.__globals__))
-        _bound(_codes)
+        found = _codes.setdefault(key, _inspect_code(code, function.__globals__))
+        _limit_size(_codes)
     return found
 
 
-def _looked_at(code: types.CodeType, module: dict[str, Any]) -> _Code:
+def _inspect_code(code: types.CodeType, module: dict[str, Any]) -> _Code:
     source = find_source(code, module)
     if source is None:
         return _Code(
@@ -220,12 +234,12 @@ def _looked_at(code: types.CodeType, module: dict[str, Any]) -> _Code:
         return _Code(None, "{name!r} uses super(), locals(), exec or their like, and runs as it is")
     if isinstance(node, ast.FunctionDef) and is_generator(node, inners):
         return _Code(None, "{name!r} is a generator, and runs as it is")
-    calls = {_called(inner.func) for inner in inners if isinstance(inner, ast.Call)}
+    calls = {_find_dotted_name(inner.func) for inner in inners if isinstance(inner, ast.Call)}
     return _Code(source, "", tuple(calls), has_control_flow(inners))
 
 
-def _rewritten(code: types.CodeType, source: Source) -> tuple[types.CodeType | None, str]:
-    """Rewrite a function; returns its new code, or None and why there is none."""
+def _rewrite_code(code: types.CodeType, source: Source) -> tuple[types.CodeType | None, str]:
+    """Rewrite a function. Returns the new code, or None and the reason."""
     rewritten: ast.FunctionDef | ast.Lambda
     try:
         # the rewriting changes the tree
@@ -239,34 +253,34 @@ def _rewritten(code: types.CodeType, source: Source) -> tuple[types.CodeType | N
         return None, f"{{name!r}} could not be rewritten ({error})"
     if compiled is None:
         return None, "{name!r} could not be rewritten"
-    return _named(compiled, code.co_name, code.co_qualname), ""
+    return _rename_blocks(compiled, code.co_name, code.co_qualname), ""
 
 
 def _copy(node: ast.FunctionDef | ast.Lambda) -> ast.FunctionDef | ast.Lambda:
-    def copied(value: Any) -> Any:
+    def copy_node(value: Any) -> Any:
         if isinstance(value, ast.AST):
-            new = type(value)(**{name: copied(inner) for name, inner in ast.iter_fields(value)})
+            new = type(value)(**{name: copy_node(inner) for name, inner in ast.iter_fields(value)})
             return ast.copy_location(new, value)
-        return [copied(inner) for inner in value] if isinstance(value, list) else value
+        return [copy_node(inner) for inner in value] if isinstance(value, list) else value
 
-    result: ast.FunctionDef | ast.Lambda = copied(node)
+    result: ast.FunctionDef | ast.Lambda = copy_node(node)
     return result
 
 
-def _named(code: types.CodeType, name: str, qualified: str) -> types.CodeType:
-    """Call the blocks of a function as the function, for tracebacks."""
+def _rename_blocks(code: types.CodeType, name: str, qualified: str) -> types.CodeType:
+    """Give the blocks of a function its name, for tracebacks."""
     constants = []
     for value in code.co_consts:
         if isinstance(value, types.CodeType):
             block = value.co_name.startswith("_vd_")
             inner = (name, qualified) if block else (value.co_name, f"{qualified}.<locals>.{value.co_name}")
-            value = _named(value, *inner)
+            value = _rename_blocks(value, *inner)
         constants.append(value)
     return code.replace(co_name=name, co_qualname=qualified, co_consts=tuple(constants))
 
 
-def _called(function: ast.expr) -> Call:
-    """Dotted name of what a call calls; () for anything else."""
+def _find_dotted_name(function: ast.expr) -> Call:
+    """Return the dotted name of a called function, or () if it has none."""
     names: list[str] = []
     while isinstance(function, ast.Attribute):
         names.append(function.attr)
@@ -277,8 +291,8 @@ def _called(function: ast.expr) -> Call:
     return (function.id, *reversed(names))
 
 
-def _may_be_users(function: types.FunctionType, names: Call) -> bool:
-    """Whether a call may lead to code of the user's, or to a function of Python that we replace."""
+def _may_call_user_code(function: types.FunctionType, names: Call) -> bool:
+    """Whether a call may reach user code, or a Python function that is replaced."""
     if not names:
         return True
     code = function.__code__
@@ -321,8 +335,8 @@ def _builtins(function: types.FunctionType) -> Any:
     return types.SimpleNamespace(**found) if isinstance(found, dict) else found
 
 
-def _remade(function: types.FunctionType, code: types.CodeType) -> types.FunctionType:
-    """Make a function of new code that shares all else with the old one, closures included."""
+def _replace_code(function: types.FunctionType, code: types.CodeType) -> types.FunctionType:
+    """Make a function with new code that shares everything else with the old one, closures included."""
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     cells[_RUNTIME] = types.CellType(runtime)
     new = types.FunctionType(
@@ -346,14 +360,14 @@ def _remade(function: types.FunctionType, code: types.CodeType) -> types.Functio
 
 
 def kernel(function: Callable[..., Any], rewrite: bool) -> Callable[..., Any]:
-    """Return what to call to trace a kernel, in the recording that is current.
+    """Return the function to call to trace a kernel in the current recording.
 
     Parameters
     ----------
     function
         The user's function.
     rewrite
-        Whether plain Python control flow may become that of the GPU.
+        Whether plain Python control flow may become GPU control flow.
     """
     flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
     if flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
@@ -372,10 +386,10 @@ def kernel(function: Callable[..., Any], rewrite: bool) -> Callable[..., Any]:
     if inner is not function:
         # a lambda has no statements, and so nothing that the next function called would be mistaken for
         active.kernel_next = getattr(inner, "__name__", "<lambda>") != "<lambda>"
-    return _checked(inner, active)
+    return _wrap_kernel(inner, active)
 
 
-def _checked(function: Callable[..., Any], active: Tracer) -> Callable[..., Any]:
+def _wrap_kernel(function: Callable[..., Any], active: Tracer) -> Callable[..., Any]:
     @functools.wraps(function)
     def run(*args: Any) -> Any:
         __tracebackhide__ = True  # notebooks and pytest leave this frame out
@@ -401,7 +415,7 @@ def _checked(function: Callable[..., Any], active: Tracer) -> Callable[..., Any]
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what to call to trace a function as a part of the kernel that is being traced."""
+    """Return the function to call to trace a function as part of the current kernel."""
     return callee(function) if is_tracing() and need_tracer().enabled else function
 
 

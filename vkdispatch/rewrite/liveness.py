@@ -1,4 +1,4 @@
-"""Which local names matter after a statement: backward analysis over a function's syntax tree."""
+"""Liveness of local names: a backward analysis over the syntax tree of a function."""
 
 import ast
 from collections.abc import Iterable, Sequence
@@ -13,29 +13,29 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 @record(frozen=False)
 class Liveness:
-    """For each if, loop and match: names read afterwards, and for a loop those read from its head."""
+    """Names that are read after each if, loop and match, and for loops from the start of a round on."""
 
     after: dict[ast.stmt, Names] = field(factory=dict)
     head: dict[ast.stmt, Names] = field(factory=dict)
 
 
 @record
-class _Targets:
+class _JumpTargets:
     broken: Names = _NOTHING
     continued: Names = _NOTHING
 
 
-def liveness(body: Sequence[ast.stmt], inners: Iterable[ast.AST]) -> Liveness:
-    """Analyse the body of a function, of which `inners` are all nodes.
+def analyze_liveness(body: Sequence[ast.stmt], inners: Iterable[ast.AST]) -> Liveness:
+    """Analyse the body of a function. `inners` are all of its nodes.
 
-    Names that nested functions mention are read everywhere.
+    Names that nested functions mention are live everywhere.
     """
     result = Liveness()
-    _Analysis(result, _captured(inners)).block(body, _NOTHING, _Targets())
+    _Analysis(result, _list_captured_names(inners)).block(body, _NOTHING, _JumpTargets())
     return result
 
 
-def _captured(inners: Iterable[ast.AST]) -> Names:
+def _list_captured_names(inners: Iterable[ast.AST]) -> Names:
     names: set[str] = set()
     for node in inners:
         if isinstance(node, _SCOPES):
@@ -68,13 +68,13 @@ def bound_names(roots: Iterable[ast.AST]) -> set[str]:
         # kept at the node: each block around a statement asks
         known = getattr(root, "_vd_bound", None)
         if known is None:
-            known = frozenset(_bound_by(root) | bound_names(_inside(root)))
+            known = frozenset(_list_bound_names(root) | bound_names(_list_binding_nodes(root)))
             root._vd_bound = known  # type: ignore[attr-defined]
         names |= known
     return names
 
 
-def _bound_by(node: ast.AST) -> set[str]:
+def _list_bound_names(node: ast.AST) -> set[str]:
     """Names that a node itself binds."""
     if isinstance(node, ast.Name):
         return set() if isinstance(node.ctx, ast.Load) else {node.id}
@@ -89,7 +89,7 @@ def _bound_by(node: ast.AST) -> set[str]:
     return set()
 
 
-def _inside(node: ast.AST) -> Iterable[ast.AST]:
+def _list_binding_nodes(node: ast.AST) -> Iterable[ast.AST]:
     """Nodes in a node that may bind names of the same scope."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return node.decorator_list
@@ -115,12 +115,12 @@ class _Analysis:
             self._read[node] = read_names(node)
         return self._read[node]
 
-    def block(self, statements: Sequence[ast.stmt], out: Names, targets: _Targets) -> Names:
+    def block(self, statements: Sequence[ast.stmt], out: Names, targets: _JumpTargets) -> Names:
         for statement in reversed(statements):
             out = self.statement(statement, out, targets)
         return out
 
-    def statement(self, node: ast.stmt, out: Names, targets: _Targets) -> Names:
+    def statement(self, node: ast.stmt, out: Names, targets: _JumpTargets) -> Names:
         if isinstance(node, ast.If):
             self.result.after[node] = out | self.always
             chosen = self.block(node.body, out, targets)
@@ -130,7 +130,7 @@ class _Analysis:
         if isinstance(node, (ast.With, ast.AsyncWith)):
             inner = self.block(node.body, out, targets)
             for item in reversed(node.items):
-                inner = (inner - _plain(item.optional_vars)) | self.reads(item)
+                inner = (inner - _list_assigned_names(item.optional_vars)) | self.reads(item)
             return inner
         if isinstance(node, (ast.Try, ast.AsyncFor)) or type(node).__name__ == "TryStar":
             # a jump may come from anywhere inside
@@ -157,20 +157,22 @@ class _Analysis:
             return (out - {node.name}) | self.reads(node)
         if isinstance(node, ast.Assign):
             for target in node.targets:
-                out -= _plain(target)
+                out -= _list_assigned_names(target)
             return out | self.reads(node)
         if isinstance(node, ast.AnnAssign) and node.value is not None:
-            return (out - _plain(node.target)) | self.reads(node.value) | self.reads(node.target)
+            return (
+                (out - _list_assigned_names(node.target)) | self.reads(node.value) | self.reads(node.target)
+            )
         return out | self.reads(node)
 
-    def loop(self, node: ast.While | ast.For, out: Names, targets: _Targets) -> Names:
+    def loop(self, node: ast.While | ast.For, out: Names, targets: _JumpTargets) -> Names:
         self.result.after[node] = out | self.always
         ended = self.block(node.orelse, out, targets)
         test = self.reads(node.test) if isinstance(node, ast.While) else _NOTHING
-        assigned = _plain(node.target) if isinstance(node, ast.For) else _NOTHING
+        assigned = _list_assigned_names(node.target) if isinstance(node, ast.For) else _NOTHING
         head = ended | test
         while True:
-            body = self.block(node.body, head, _Targets(out, head))
+            body = self.block(node.body, head, _JumpTargets(out, head))
             grown = head | (body - assigned)
             if grown == head:
                 break
@@ -181,7 +183,7 @@ class _Analysis:
         return head
 
 
-def _plain(target: ast.AST | None) -> Names:
+def _list_assigned_names(target: ast.AST | None) -> Names:
     """Names that an assignment certainly binds."""
     if target is None:
         return _NOTHING

@@ -1,8 +1,8 @@
-"""Loops of rewritten functions: run at trace time as long as Python decides, recorded where the GPU does.
+"""Loops of rewritten functions: run while tracing if Python decides, recorded if the GPU decides.
 
-A loop on the GPU keeps the variables that it changes in registers. Within a round they do not change: each
-way to the next round or out of the loop stores the new values. Which variables these are, and of which types,
-shows while the body is traced; when it shows too late, the loop is traced again.
+A GPU loop keeps the variables that it changes in registers. Registers do not change within a round: each path
+to the next round or out of the loop stores the new values. The variables and their types are found by tracing
+the body; if a variable or a wider type is found too late, the loop is traced again.
 """
 
 from collections.abc import Callable, Iterable, Set
@@ -11,13 +11,14 @@ from typing import Any, Protocol
 
 from vkdispatch.base.dtype import bool_, int32
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.base.record import record
+from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.functions.ranges import GpuRange
-from vkdispatch.codegen.trace.kernel_warnings import warn
-from vkdispatch.ir import Break, Continue, Expr, If, Return, Statement, While, walk
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import here, located
-from vkdispatch.passes.reads import acts
-from vkdispatch.rewrite.branches import breaks, tidy, unlocked, without_last_breaks
+from vkdispatch.codegen.ir import Break, Continue, Expr, If, Return, Statement, While, walk
+from vkdispatch.codegen.kernel_warnings import warn
+from vkdispatch.codegen.location import here, located
+from vkdispatch.codegen.reads import acts
+from vkdispatch.rewrite.branches import emit_single_round, tidy, unlock_components
 from vkdispatch.rewrite.signals import BREAK, CONTINUE, GONE, Entry, Signal
 from vkdispatch.rewrite.state import Scope, State, Variable, read, write
 from vkdispatch.rewrite.tracing import Retry, Tracer
@@ -30,42 +31,42 @@ from vkdispatch.rewrite.values import (
     as_expr,
     describe,
     dtype_of,
-    flat,
+    flatten_kind,
     is_gpu,
     is_local,
     join,
     kind_of,
     leaves,
-    rebuilt,
+    rebuild,
     registers_in,
 )
 
 Block = Callable[[], Any]
-# Types of variables only ever widen, so that few rounds find them.
+# Types only widen, so that few attempts are needed.
 _ATTEMPTS = 40
-# Rounds of a loop while tracing: those that pass without a warning, the most (a power of two) where each adds
-# to the kernel, and the most at all.
+# Limits of the rounds of an unrolled loop: without a warning, if each adds to the kernel (a power of two),
+# and in any case.
 _LONG_LOOP = 1 << 10
 _MANY_ROUNDS = 1 << 16
 _MOST_ROUNDS = 1 << 22
-# Rounds over Python's numbers from which on a loop of the GPU keeps the code short.
+# Least number of rounds of a Python loop that is recorded as a GPU loop.
 LEAST_COUNTED = 64
-# Python knows that the test of a loop is false.
+# The signal of a test that Python knows to be false.
 _ENDED = Signal("ended")
 
 
 class Caller(Protocol):
-    """What a loop needs of the function that it is in."""
+    """The interface of the enclosing function that a loop uses."""
 
     tracer: Tracer | None
     scope: Scope
 
-    def entered(self, entry: Entry) -> AbstractContextManager[None]:
-        """Have a construct open."""
+    def open_entry(self, entry: Entry) -> AbstractContextManager[None]:
+        """Note a construct as open."""
         ...
 
     def is_live(self, variable: Variable, names: Set[str]) -> bool:
-        """Whether a variable's value matters, given the names of the function that do."""
+        """Whether a variable is live, given the live names of the function."""
         ...
 
     def branch(
@@ -75,18 +76,45 @@ class Caller(Protocol):
         ...
 
     def leave_if_done(self) -> None:
-        """Leave the loop around one that a return has left."""
+        """Leave the enclosing loop if a return has left the inner one."""
         ...
 
 
 class _Carried:
-    """A variable that a loop on the GPU changes: its type and registers."""
+    """A variable that a GPU loop changes: its type and registers."""
 
     def __init__(self, variable: Variable, kind: Kind, registers: list[Expr]) -> None:
         self.variable = variable
         self.kind = kind
         self.registers = registers
-        self.value = rebuilt(kind, map(LocalValue, registers))
+        self.value = rebuild(kind, map(LocalValue, registers))
+
+
+@record
+class LoopNames:
+    """Local names that matter to a loop.
+
+    Attributes
+    ----------
+    assigned
+        Names that the loop assigns.
+    head
+        Names that are read from the start of a round on.
+    after
+        Names that are read behind the loop.
+    jumps
+        Whether the body has a break, continue or return.
+    """
+
+    assigned: frozenset[str] = frozenset()
+    head: frozenset[str] = frozenset()
+    after: frozenset[str] = frozenset()
+    jumps: bool = False
+
+    @property
+    def live(self) -> frozenset[str]:
+        """Names whose values matter in the loop or behind it."""
+        return self.assigned | self.head | self.after
 
 
 class Loop:
@@ -96,18 +124,12 @@ class Loop:
         self,
         frame: Caller,
         noun: str,
-        assigned: frozenset[str],
-        head: frozenset[str],
-        after: frozenset[str],
-        jumps: bool,
+        names: LoopNames,
     ) -> None:
         self.frame = frame
         self.noun = noun
-        self.assigned = assigned
-        self.head = head
-        self.after = after
-        self.jumps = jumps
-        # whether Python would go round for ever if the GPU alone knew when to stop
+        self.names = names
+        # whether unrolling would never end if only the GPU knew when to stop
         self.endless = noun == "while"
         self.loc = here()
         self.where = f"the {noun} loop ({self.loc})"
@@ -124,21 +146,21 @@ class Loop:
 
     @property
     def tracer(self) -> Tracer:
-        """What belongs to the kernel."""
+        """The tracer of the kernel."""
         assert self.frame.tracer is not None
         return self.frame.tracer
 
-    def live(self, variable: Variable) -> bool:
-        """Whether a variable's value matters beyond a round."""
-        return self.frame.is_live(variable, self.head | self.after)
+    def is_live(self, variable: Variable) -> bool:
+        """Whether the value of a variable is used after a round."""
+        return self.frame.is_live(variable, self.names.head | self.names.after)
 
     # -- a loop on the GPU
 
     def record(self, attempt: Callable[[State], Any]) -> Any:
-        """Record the loop, again and again until the types of its variables are known."""
+        """Record the loop, repeatedly until the types of its variables are known."""
         active = self.tracer
-        active.enter_gpu(set(self.assigned | self.head | self.after))
-        with active.watched() as state:
+        active.enter_gpu(set(self.names.live))
+        with active.watch_variables() as state:
             return self._attempts(attempt, state)
 
     def _attempts(self, attempt: Callable[[State], Any], state: State) -> Any:
@@ -159,14 +181,14 @@ class Loop:
         raise located(UsageError, f"the types of the variables of {self.where} do not settle")
 
     def start(self, state: State) -> None:
-        """Begin to carry variables through a function that the GPU may leave early, as through a loop."""
+        """Put variables in registers for a function that the GPU may leave early, as for a loop."""
         self._state = state
         self.begin(state)
 
     def export(self, state: State) -> None:
-        """Give the variables of the functions around it the values that they have behind such a function."""
-        for key, value in state.changed().items():
-            if key not in self._carried and self.live(state.variables[key]):
+        """Set the variables of enclosing functions to their values after such a function."""
+        for key, value in state.list_changes().items():
+            if key not in self._carried and self.is_live(state.variables[key]):
                 write(state.variables[key].cell, value)
         self.reset()
 
@@ -182,10 +204,12 @@ class Loop:
             assert kind is not None
             recorder = self.tracer.recorder
             parts = (
-                [value] * len(flat(kind)) if value is UNBOUND else [part for part, _ in leaves(value, kind)]
+                [value] * len(flatten_kind(kind))
+                if value is UNBOUND
+                else [part for part, _ in leaves(value, kind)]
             )
             registers = []
-            for part, leaf in zip(parts, flat(kind), strict=True):
+            for part, leaf in zip(parts, flatten_kind(kind), strict=True):
                 dtype = dtype_of(leaf)
                 start = as_expr(0 if part is UNBOUND else part, dtype)
                 registers.append(recorder.declare(dtype, start, variable.name))
@@ -196,7 +220,7 @@ class Loop:
         if key in self._more:
             return True
         own = variable.scope is self.frame.scope and variable.name not in variable.scope.free
-        if not own or variable.name not in self.assigned or not self.live(variable):
+        if not own or variable.name not in self.names.assigned or not self.is_live(variable):
             return False
         if value is UNBOUND:
             return variable.name == self.target
@@ -206,12 +230,12 @@ class Loop:
             and value.is_register()
             and not is_local(value.expr)
         ):
-            # += changes it where it is; if it gets another value, that shows
+            # += changes the register itself; another value would be noticed
             return False
         return kind_of(value) is not None
 
     def expect_counter(self, state: State, start: Expr) -> None:
-        """Note the type of the variable that counts, for when its last value is read behind the loop."""
+        """Note the type of the loop variable, in case its last value is read after the loop."""
         for key, variable in state.variables.items():
             if variable.scope is self.frame.scope and variable.name == self.target and key not in self._kinds:
                 before = kind_of(state.values[key])
@@ -222,12 +246,12 @@ class Loop:
                     self._kinds[key] = counter
 
     def reset(self) -> None:
-        """Begin a round: the variables have what their registers hold."""
+        """Begin a round: set the variables to their registers."""
         for carried in self._carried.values():
             write(carried.variable.cell, carried.value)
 
     def store(self, read_next: frozenset[str] | None = None) -> None:
-        """Store the variables for what comes next, which reads some names: the next round if not said."""
+        """Store the variables that are read next; `read_next` is None for the next round."""
         state = self._state
         assert state is not None
         self._find_others(state)
@@ -237,10 +261,12 @@ class Loop:
             if value is carried.value:
                 continue
             self._touched.add(key)
-            kind = self._met(carried, value, self.head if read_next is None else read_next)
+            kind = self._find_kind(carried, value, self.names.head if read_next is None else read_next)
             if kind is None:
                 continue
-            if [dtype_of(leaf) for leaf in flat(kind)] != [place.dtype for place in carried.registers]:
+            if [dtype_of(leaf) for leaf in flatten_kind(kind)] != [
+                place.dtype for place in carried.registers
+            ]:
                 self._kinds[key] = kind
                 raise Retry(self)
             for place, (part, _) in zip(carried.registers, leaves(value, kind), strict=True):
@@ -251,7 +277,7 @@ class Loop:
         stored: set[int] = set()
         settled: list[tuple[Expr, Expr]] = []
         for place, expr in pairs:
-            # what reads a register that is stored before it must be evaluated before
+            # a value that reads a register which is stored earlier must be evaluated first
             late = bool(registers_in(expr) & stored)
             settled.append((place, recorder.declare(expr.dtype, expr) if late else expr))
             stored.add(id(place.value))
@@ -259,14 +285,14 @@ class Loop:
             recorder.store(place, expr)
         tidy(recorder.innermost)
 
-    def _met(self, carried: _Carried, value: Any, read_next: frozenset[str]) -> Kind | None:
-        """Type that a variable needs, or None for one whose value no longer matters and cannot be kept."""
+    def _find_kind(self, carried: _Carried, value: Any, read_next: frozenset[str]) -> Kind | None:
+        """Return the type that a variable needs, or None for a dead variable that registers cannot hold."""
         from_start = carried.kind
         name = carried.variable.name
         kind = kind_of(value)
         if kind is not None:
             try:
-                return _joined(from_start, kind)
+                return _join_or_raise(from_start, kind)
             except ValueError as error:
                 why = str(error)
         else:
@@ -282,13 +308,13 @@ class Loop:
         )
 
     def _find_others(self, state: State) -> None:
-        """Look for variables that changed without being expected to."""
-        for key, value in state.changed().items():
+        """Look for further variables that the loop changes."""
+        for key, value in state.list_changes().items():
             if key in self._carried:
                 continue
             variable, before = state.variables[key], state.values[key]
             self._touched.add(key)
-            if before is UNBOUND or not self.live(variable):
+            if before is UNBOUND or not self.is_live(variable):
                 continue
             if kind_of(before) is not None and kind_of(value) is not None:
                 self._more.add(key)
@@ -300,8 +326,8 @@ class Loop:
             )
 
     def finish(self, state: State) -> None:
-        """Give the variables the values that they have behind the loop."""
-        self._touched.update(state.changed())
+        """Set the variables to their values after the loop."""
+        self._touched.update(state.list_changes())
         state.check_containers(self.where)
         state.restore()
         for key in self._touched:
@@ -316,20 +342,20 @@ class Loop:
         self.reset()
         for carried in self._carried.values():
             if carried.variable.name in carried.variable.scope.aliases:
-                write(carried.variable.cell, unlocked(carried.value))
+                write(carried.variable.cell, unlock_components(carried.value))
 
     def jump(self, what: str) -> None:
         """Record a break or continue."""
         recorder = self.tracer.recorder
-        self.store(self.after if what == "break" else self.head)
+        self.store(self.names.after if what == "break" else self.names.head)
         if what == "break":
             self.broken = True
             if self.left is not None:
                 recorder.store(self.left, ex.literal(True, bool_))
         recorder.emit(Break(here()) if what == "break" or self.in_rounds else Continue(here()))
 
-    def behind(self, orelse: Block | None, *, endless: bool) -> Any:
-        """Go on behind the loop: with its else block, or with a return of the function around it."""
+    def leave(self, orelse: Block | None, *, endless: bool) -> Any:
+        """Continue after the loop: run its else block, or pass on a return of the function."""
         if self.returned:
             self.frame.leave_if_done()
         if endless and not self.broken:
@@ -338,16 +364,16 @@ class Loop:
             return None
         if not self.broken or self.left is None:
             return orelse()
-        return self.frame.branch(self.tracer, ex.invert(self.left), orelse, None, set(self.after))
+        return self.frame.branch(self.tracer, ex.invert(self.left), orelse, None, set(self.names.after))
 
     def watch_breaks(self, orelse: Block | None) -> None:
-        """Note in a register whether a break leaves the loop, if somebody asks."""
+        """Declare a register that tells whether a break has left the loop, if it is needed."""
         recorder = self.tracer.recorder
         needed = orelse is not None or self.in_rounds
         self.left = recorder.declare(bool_, ex.literal(False, bool_), "left") if needed else None
 
 
-def _joined(first: Kind, second: Kind) -> Kind:
+def _join_or_raise(first: Kind, second: Kind) -> Kind:
     try:
         return join(first, second)
     except Mismatch as error:
@@ -355,7 +381,7 @@ def _joined(first: Kind, second: Kind) -> Kind:
 
 
 class _Unrolled:
-    """Counts the rounds that a loop takes while the kernel is traced."""
+    """Counts the rounds of an unrolled loop."""
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
@@ -363,7 +389,7 @@ class _Unrolled:
         self._recorded = loop.frame.tracer.recorder.recorded if loop.frame.tracer is not None else 0
 
     def count(self) -> None:
-        """Count a round. Raises RuntimeError where they are so many that something is wrong."""
+        """Count a round. Raises RuntimeError if there are too many."""
         self._rounds += 1
         if self._loop.frame.tracer is None:
             return
@@ -386,11 +412,11 @@ class _Unrolled:
             )
 
     def _is_written_out(self) -> bool:
-        """Whether rounds add to the kernel: by statements, or to the values of variables."""
+        """Whether rounds add to the kernel, by statements or by values of variables."""
         if self._loop.tracer.recorder.recorded != self._recorded:
             return True
         scope = self._loop.frame.scope
-        values = [read(scope.cells[name]) for name in self._loop.assigned if name in scope.cells]
+        values = [read(scope.cells[name]) for name in self._loop.names.assigned if name in scope.cells]
         return any(map(_holds_gpu_value, values))
 
     def _advice(self) -> str:
@@ -407,13 +433,13 @@ def _holds_gpu_value(value: object) -> bool:
 
 
 def run_while(loop: Loop, test: Block, body: Block, orelse: Block | None) -> Any:
-    """Run a while loop as long as Python knows its test, and record the rest of it."""
+    """Run a while loop while Python knows its test, and record the rest of it."""
     frame = loop.frame
     if frame.tracer is None:
-        return _run_plainly(test, body, orelse)
+        return _run_in_python(test, body, orelse)
     unrolled = _Unrolled(loop)
 
-    def once(_: None) -> Any:
+    def run_round(_: None) -> Any:
         value = test()
         if is_gpu(value):
             raise Retry(loop)
@@ -422,8 +448,8 @@ def run_while(loop: Loop, test: Block, body: Block, orelse: Block | None) -> Any
     while True:
         unrolled.count()
         mark = loop.tracer.recorder.mark()
-        with loop.tracer.watched(containers=False) as state:
-            signal = _run_round(loop, once, None)
+        with loop.tracer.watch_variables(containers=False) as state:
+            signal = _run_round(loop, run_round, None)
         if signal is loop:
             loop.tracer.rewind(mark, state)
             return loop.record(lambda start: _record_while(loop, start, test, body, orelse))
@@ -436,7 +462,7 @@ def run_while(loop: Loop, test: Block, body: Block, orelse: Block | None) -> Any
     return None if orelse is None else orelse()
 
 
-def _run_plainly(test: Block, body: Block, orelse: Block | None) -> Any:
+def _run_in_python(test: Block, body: Block, orelse: Block | None) -> Any:
     while test():
         signal = body()
         if signal is BREAK:
@@ -452,7 +478,7 @@ def _record_while(loop: Loop, state: State, test: Block, body: Block, orelse: Bl
     loop.watch_breaks(orelse)
     depth = recorder.depth
     recorder.open_block("while")
-    with frame.entered(Entry("gpu loop", recorder.depth, loop)):
+    with frame.open_entry(Entry("gpu loop", recorder.depth, loop)):
         at_head = [(variable.cell, read(variable.cell)) for variable in state.variables.values()]
         value = test()
         moved = any(read(cell) is not before for cell, before in at_head)
@@ -477,7 +503,7 @@ def _record_while(loop: Loop, state: State, test: Block, body: Block, orelse: Bl
         )
     recorder.emit(While(condition, tuple(statements), here()))
     loop.finish(state)
-    return loop.behind(orelse, endless=endless)
+    return loop.leave(orelse, endless=endless)
 
 
 def _returns(block: Iterable[Statement]) -> bool:
@@ -495,9 +521,9 @@ def run_for(
     orelse: Block | None,
     record_counted: Callable[[Loop, range, Callable[[Any], Any]], bool | None],
 ) -> Any:
-    """Run a for loop over what Python knows, or record one over a range of the GPU.
+    """Run a for loop over a Python iterable, or record one over a GPU range.
 
-    `record_counted` records many rounds over Python's numbers as a loop of the GPU, if it can.
+    `record_counted` records a long Python loop as a GPU loop, if it can.
     """
     frame = loop.frame
     loop.target = target
@@ -511,7 +537,7 @@ def run_for(
         counted = record_counted(loop, items, body)
     while True:
         if counted is None and position == 1:
-            # variables that were Python's numbers have GPU values now
+            # variables that held Python numbers have GPU values now
             counted = record_counted(loop, items[1:], body)
         if counted:
             break
@@ -520,9 +546,9 @@ def run_for(
         except StopIteration:
             break
         unrolled.count()
-        if loop.jumps and frame.tracer is not None:
+        if loop.names.jumps and frame.tracer is not None:
             mark = loop.tracer.recorder.mark()
-            with loop.tracer.watched(containers=False) as state:
+            with loop.tracer.watch_variables(containers=False) as state:
                 signal = _run_round(loop, body, item)
             if signal is loop:
                 loop.tracer.rewind(mark, state)
@@ -540,10 +566,10 @@ def run_for(
 
 
 def _run_round(loop: Loop, body: Callable[[Any], Any], item: Any) -> Any:
-    """Run a round while tracing. Returns its signal, or the loop if the GPU decides whether to leave it."""
+    """Run a round while tracing. Returns its signal, or the loop if the GPU decides about leaving it."""
     depth = loop.tracer.recorder.depth if loop.frame.tracer is not None else 0
     try:
-        with loop.frame.entered(Entry("loop", depth, loop)):
+        with loop.frame.open_entry(Entry("loop", depth, loop)):
             return body(item)
     except Retry as retry:
         if retry.target is not loop:
@@ -570,47 +596,40 @@ def _record_for(
     loop.begin(state)
     loop.watch_breaks(orelse)
     counter = recorder.open_for(start, stop, step, loop.target)
-    with frame.entered(Entry("gpu loop", recorder.depth, loop)):
+    with frame.open_entry(Entry("gpu loop", recorder.depth, loop)):
         signal = body(LocalValue(counter))
         if signal is None:
             loop.store()
     recorder.close()
     loop.finish(state)
-    return loop.behind(orelse, endless=False)
+    return loop.leave(orelse, endless=False)
 
 
 def _record_rounds(
     loop: Loop, state: State, items: list[Any], body: Callable[[Any], Any], orelse: Block | None
 ) -> Any:
-    """Unroll a loop that the GPU may leave: each round is a loop of one round, and so is their whole."""
+    """Unroll a loop that the GPU may leave: each round, and the whole loop, becomes a loop of one round."""
     recorder, frame = loop.tracer.recorder, loop.frame
     loop.in_rounds = True
     loop.begin(state)
     loop.watch_breaks(orelse)
     outer = recorder.depth
     recorder.open_block("while")
-    forever = ex.literal(True, bool_)
     for item in items:
         loop.reset()
         inner = recorder.depth
         recorder.open_block("while")
-        with frame.entered(Entry("gpu loop", recorder.depth, loop)):
+        with frame.open_entry(Entry("gpu loop", recorder.depth, loop)):
             signal = body(item)
             if signal is None:
                 loop.store()
-        statements = recorder.take_block(inner)
-        shorter = without_last_breaks(statements)
-        if breaks(shorter):
-            recorder.emit(While(forever, (*statements, Break(here())), here()))
-        else:
-            for statement in shorter:
-                recorder.emit(statement)
+        emit_single_round(recorder, recorder.take_block(inner))
         if loop.broken:
             assert loop.left is not None
             recorder.emit(If(((loop.left, (Break(here()),)),), None, here()))
         if loop.returned:
             frame.leave_if_done()
     recorder.emit(Break(here()))
-    recorder.emit(While(forever, tuple(recorder.take_block(outer)), here()))
+    recorder.emit(While(ex.literal(True, bool_), tuple(recorder.take_block(outer)), here()))
     loop.finish(state)
-    return loop.behind(orelse, endless=False)
+    return loop.leave(orelse, endless=False)

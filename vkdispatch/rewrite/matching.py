@@ -1,18 +1,18 @@
-"""`match` by values as a chain of ifs, which works for GPU values too."""
+"""Conversion of `match` by values to a chain of ifs, which also works for GPU values."""
 
 import ast
 
-from vkdispatch.rewrite.expressions import constant, load, placed, store
+from vkdispatch.rewrite.expressions import constant, copy_position, load, store
 
 
-def as_branches(node: ast.Match, subject: str) -> ast.If | None:
+def convert_match(node: ast.Match, subject: str) -> ast.If | None:
     """Return the chain of ifs that does what a match of values does, or None for other patterns.
 
     `subject` names the variable that will hold what is matched.
     """
     branches: list[tuple[ast.expr | None, list[ast.stmt]]] = []
     for case in node.cases:
-        found = _test(case, subject)
+        found = _convert_case(case, subject)
         if found is None:
             return None
         test, prologue = found
@@ -26,15 +26,15 @@ def as_branches(node: ast.Match, subject: str) -> ast.If | None:
     chain = orelse[0] if len(orelse) == 1 else None
     if not isinstance(chain, ast.If):
         return None
-    for case, inner in zip(node.cases, _chain(chain), strict=False):
-        placed(inner.test, case.pattern)
+    for case, inner in zip(node.cases, _list_branches(chain), strict=False):
+        copy_position(inner.test, case.pattern)
         for statement in inner.body:
-            placed(statement, case.pattern)
+            copy_position(statement, case.pattern)
         ast.copy_location(inner, case.pattern)
     return ast.fix_missing_locations(chain)
 
 
-def _chain(node: ast.If) -> list[ast.If]:
+def _list_branches(node: ast.If) -> list[ast.If]:
     found = [node]
     while (
         len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If) and not hasattr(node.orelse[0], "lineno")
@@ -44,8 +44,8 @@ def _chain(node: ast.If) -> list[ast.If]:
     return found
 
 
-def _test(case: ast.match_case, subject: str) -> tuple[ast.expr | None, list[ast.stmt]] | None:
-    """Condition of a case (None: always) and what it assigns first."""
+def _convert_case(case: ast.match_case, subject: str) -> tuple[ast.expr | None, list[ast.stmt]] | None:
+    """Return the condition of a case (None: always) and its assignments, or None for other patterns."""
     pattern = case.pattern
     if isinstance(pattern, ast.MatchAs) and pattern.pattern is None:
         if pattern.name is None:
@@ -62,7 +62,7 @@ def _test(case: ast.match_case, subject: str) -> tuple[ast.expr | None, list[ast
     ):
         prologue = [ast.Assign([store(pattern.name)], load(subject))]
         pattern = pattern.pattern
-    test = _pattern(pattern, subject)
+    test = _convert_pattern(pattern, subject)
     if test is None:
         return None
     if case.guard is not None:
@@ -70,13 +70,13 @@ def _test(case: ast.match_case, subject: str) -> tuple[ast.expr | None, list[ast
     return test, prologue
 
 
-def _pattern(pattern: ast.pattern, subject: str) -> ast.expr | None:
+def _convert_pattern(pattern: ast.pattern, subject: str) -> ast.expr | None:
     if isinstance(pattern, ast.MatchValue):
         return ast.Compare(load(subject), [ast.Eq()], [pattern.value])
     if isinstance(pattern, ast.MatchSingleton) and pattern.value is None:
         return ast.Compare(load(subject), [ast.Is()], [constant(None)])
     if isinstance(pattern, ast.MatchOr):
-        tests = [_pattern(inner, subject) for inner in pattern.patterns]
+        tests = [_convert_pattern(inner, subject) for inner in pattern.patterns]
         known = [test for test in tests if test is not None]
         return ast.BoolOp(ast.Or(), known) if len(known) == len(tests) else None
     return None

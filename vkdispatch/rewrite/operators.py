@@ -1,4 +1,4 @@
-"""`and`, `or`, `not`, comparisons and conditional expressions over values of Python or the GPU."""
+"""Operators and built-in functions of rewritten code, for Python values and GPU values."""
 
 import builtins
 import math
@@ -21,31 +21,33 @@ from vkdispatch.passes.reads import acts
 from vkdispatch.rewrite.branches import (
     Way,
     emit_if,
+    join_kinds,
     join_values,
     join_variables,
-    joined_kind,
     record_way,
+    take_way,
     tidy,
 )
-from vkdispatch.rewrite.state import State, write
+from vkdispatch.rewrite.state import State
 from vkdispatch.rewrite.tracing import Tracer, need_tracer, tracer
 from vkdispatch.rewrite.values import (
     UNBOUND,
+    Kind,
+    are_same,
     as_expr,
     describe,
     dtype_of,
-    flat,
+    flatten_kind,
     is_gpu,
     leaves,
-    rebuilt,
-    same,
+    rebuild,
 )
 
 Thunk = Callable[[], Any]
 
 
-def known(value: Any, what: str) -> Any:
-    """Return what Python decides by. Raises TypeError for a value of the GPU."""
+def require_known(value: Any, what: str) -> Any:
+    """Return a value that Python branches on. Raises TypeError for a GPU value."""
     if is_gpu(value):
         raise located(
             ArgumentTypeError,
@@ -55,24 +57,21 @@ def known(value: Any, what: str) -> Any:
     return value
 
 
-def asserted(test: Thunk, message: Callable[[], Any] | None) -> bool:
-    """Whether an assert holds for Python. What the GPU knows is recorded, to be looked at by a check."""
+def check_assert(test: Thunk, message: Callable[[], Any] | None) -> bool:
+    """Whether an assert holds. A condition of the GPU is recorded, for checked kernels."""
     active = tracer()
     if active is None:
         return bool(test())
-    holds: bool = active.before_gpu(partial(_asserted, active, test, message))
+    holds: bool = active.before_gpu(partial(_record_assert, active, test, message))
     return holds
 
 
-def _asserted(active: Tracer, test: Thunk, message: Callable[[], Any] | None) -> bool:
+def _record_assert(active: Tracer, test: Thunk, message: Callable[[], Any] | None) -> bool:
     recorder = active.recorder
-    with active.watched() as state:
+    with active.watch_variables() as state:
         way = record_way(active, state, test)
         if not is_gpu(way.result):
-            for statement in way.statements:
-                recorder.emit(statement)
-            for key, value in way.changed.items():
-                write(state.variables[key].cell, value)
+            take_way(active, state, way)
             return bool(way.result)
         state.check_containers(f"the assert ({here()})")
         if way.changed:
@@ -84,7 +83,7 @@ def _asserted(active: Tracer, test: Thunk, message: Callable[[], Any] | None) ->
 
 
 def truth(value: ShaderVariable) -> Expr:
-    """Condition of a GPU value, for a statement that is recorded at once."""
+    """Return the condition of a GPU value, for a statement that is recorded at once."""
     return ex.condition(value.expr)
 
 
@@ -117,7 +116,7 @@ def _fold(symbol: str, first: Any, rest: tuple[Thunk, ...], *, as_value: bool) -
     value = first
     for thunk in rest:
         if is_gpu(value):
-            value = _joined(symbol, value, thunk, as_value=as_value)
+            value = _join_condition(symbol, value, thunk, as_value=as_value)
         elif bool(value) == (symbol == "&&"):
             value = thunk()
         else:
@@ -125,20 +124,20 @@ def _fold(symbol: str, first: Any, rest: tuple[Thunk, ...], *, as_value: bool) -
     return value
 
 
-def _joined(symbol: str, left: ShaderVariable, thunk: Thunk, *, as_value: bool = False) -> Any:
+def _join_condition(symbol: str, left: ShaderVariable, thunk: Thunk, *, as_value: bool = False) -> Any:
     active = need_tracer()
-    return active.before_gpu(partial(_join_to, active, symbol, left, thunk, as_value))
+    return active.before_gpu(partial(_record_condition, active, symbol, left, thunk, as_value))
 
 
-def _join_to(active: Tracer, symbol: str, left: ShaderVariable, thunk: Thunk, as_value: bool) -> Any:
+def _record_condition(active: Tracer, symbol: str, left: ShaderVariable, thunk: Thunk, as_value: bool) -> Any:
     active.need_gpu()
     condition = truth(left)
-    with active.watched() as state:
+    with active.watch_variables() as state:
         way = record_way(active, state, thunk)
         if as_value and not (_is_truth(left) and _is_truth(way.result)):
             other = Way(result=left)
             ways = (way, other) if symbol == "&&" else (other, way)
-            return _chosen(active, state, condition, *ways)
+            return _select_value(active, state, condition, *ways)
         return _logical(active, state, symbol, condition, way)
 
 
@@ -148,7 +147,7 @@ def _is_truth(value: Any) -> bool:
 
 def _logical(active: Tracer, state: State, symbol: str, condition: Expr, way: Way) -> ShaderVariable:
     right = truth(way.result) if is_gpu(way.result) else ex.literal(bool(way.result), bool_)
-    if way.pure:
+    if way.is_pure:
         if right.op is Op.LITERAL:
             return ShaderVariable(condition if right.value is (symbol == "&&") else right)
         operands = (
@@ -158,7 +157,7 @@ def _logical(active: Tracer, state: State, symbol: str, condition: Expr, way: Wa
     way.result = ShaderVariable(right)
     other = Way(result=symbol == "||")
     ways = (way, other) if symbol == "&&" else (other, way)
-    chosen = _meet(active, state, condition, *ways)
+    chosen = _record_meeting(active, state, condition, *ways)
     assert isinstance(chosen, ShaderVariable)
     return chosen
 
@@ -168,35 +167,35 @@ def choose(test: Any, then: Thunk, orelse: Thunk) -> Any:
     if not is_gpu(test):
         return then() if test else orelse()
     active = need_tracer()
-    return active.before_gpu(partial(_choose, active, test, then, orelse))
+    return active.before_gpu(partial(_record_choice, active, test, then, orelse))
 
 
-def _choose(active: Tracer, test: ShaderVariable, then: Thunk, orelse: Thunk) -> Any:
+def _record_choice(active: Tracer, test: ShaderVariable, then: Thunk, orelse: Thunk) -> Any:
     active.need_gpu()
     condition = truth(test)
-    with active.watched() as state:
+    with active.watch_variables() as state:
         one, other = record_way(active, state, then), record_way(active, state, orelse)
-        return _chosen(active, state, condition, one, other)
+        return _select_value(active, state, condition, one, other)
 
 
-def _chosen(active: Tracer, state: State, condition: Expr, one: Way, other: Way) -> Any:
-    """Value of two ways."""
-    if not (one.pure and other.pure):
-        return _meet(active, state, condition, one, other)
-    if same((one.result, other.result)):
+def _select_value(active: Tracer, state: State, condition: Expr, one: Way, other: Way) -> Any:
+    """Return the value of one of two paths, chosen by the GPU."""
+    if not (one.is_pure and other.is_pure):
+        return _record_meeting(active, state, condition, one, other)
+    if are_same((one.result, other.result)):
         return one.result
-    kind = _common(one.result, other.result)
+    kind = _find_common_kind(one.result, other.result)
     parts = []
     columns = [[value for value, _ in leaves(way.result, kind)] for way in (one, other)]
-    for first, second, leaf in zip(*columns, flat(kind), strict=True):
+    for first, second, leaf in zip(*columns, flatten_kind(kind), strict=True):
         dtype = dtype_of(leaf)
         chosen = ex.select(condition, as_expr(first, dtype), as_expr(second, dtype))
         parts.append(ShaderVariable(active.recorder.read(chosen)))
-    return rebuilt(kind, iter(parts))
+    return rebuild(kind, iter(parts))
 
 
-def _common(first: Any, second: Any) -> Any:
-    kind, why = joined_kind(first, second)
+def _find_common_kind(first: object, second: object) -> Kind:
+    kind, why = join_kinds(first, second)
     if kind is None:
         raise located(
             ArgumentTypeError,
@@ -205,14 +204,14 @@ def _common(first: Any, second: Any) -> Any:
     return kind
 
 
-def _meet(active: Tracer, state: State, condition: Expr, one: Way, other: Way) -> Any:
-    """Record an if of two ways; returns the value that both leave."""
+def _record_meeting(active: Tracer, state: State, condition: Expr, one: Way, other: Way) -> Any:
+    """Record an if with two paths, and return their joined value."""
     where = f"the condition ({here()})"
     state.check_containers(where)
     active.enter_gpu()
     # `a and (x := b)` followed by a use of x where both hold is fine
     join_variables(active, state, one, other, lambda variable: True, where, lenient=True)
-    kind = _common(one.result, other.result)
+    kind = _find_common_kind(one.result, other.result)
     value = join_values(active, None, kind, UNBOUND, (one, one.result), (other, other.result))
     tidy(one.statements)
     tidy(other.statements)
@@ -251,7 +250,7 @@ def chain(symbols: tuple[str, ...], first: Any, second: Any, *rest: Thunk) -> An
 
 
 def _link(symbol: str, result: Any, left: Any, thunk: Thunk, *, last: bool) -> tuple[Any, Any]:
-    """Compare one value more if the comparisons before hold."""
+    """Compare the next value if the preceding comparisons hold."""
     found: list[Any] = []
 
     def compare() -> Any:
@@ -260,7 +259,7 @@ def _link(symbol: str, result: Any, left: Any, thunk: Thunk, *, last: bool) -> t
 
     active = need_tracer()
     before = active.recorder.recorded
-    joined = _joined("&&", result, compare)
+    joined = _join_condition("&&", result, compare)
     if not last and acts(active.recorder.innermost[before:]):
         raise located(
             UsageError,
@@ -271,7 +270,7 @@ def _link(symbol: str, result: Any, left: Any, thunk: Thunk, *, last: bool) -> t
 
 
 def contains(left: Any, right: Any, negated: bool) -> Any:
-    """`left in right`, where either may be of the GPU."""
+    """`left in right`, where either may have GPU values."""
     items: list[Any] | None = None
     if (isinstance(right, (list, tuple)) and (is_gpu(left) or builtins.any(map(is_gpu, right)))) or (
         is_gpu(left) and isinstance(right, (set, frozenset, dict))
@@ -284,7 +283,7 @@ def contains(left: Any, right: Any, negated: bool) -> Any:
     hits: Any = False
     for item in items:
         hit = left == item
-        hits = or_(hits, partial(_same, hit))
+        hits = or_(hits, partial(_return_value, hit))
     return not_(hits) if negated else hits
 
 
@@ -305,10 +304,10 @@ def _in_range(left: Any, right: Any, negated: bool) -> Any:
     return not_(inside) if negated else inside
 
 
-# ---- functions of Python that also take values of the GPU -----------------------------------------
+# ---- Python functions that also take GPU values -----------------------------------------
 
 
-def _same(value: Any) -> Any:
+def _return_value(value: Any) -> Any:
     return value
 
 
@@ -316,10 +315,10 @@ def _range(*bounds: Any) -> Any:
     return GpuRange(*bounds) if builtins.any(map(is_gpu, bounds)) else builtins.range(*bounds)
 
 
-def _of_one_type(name: str, values: Sequence[Any], plain: Callable[..., Any]) -> list[Any]:
-    """Return values so that they meet in one type, whatever their order.
+def _unify_types(name: str, values: Sequence[Any], plain: Callable[..., Any]) -> list[Any]:
+    """Return values that have a common type regardless of their order.
 
-    Numbers at the start become one, and a number that only the type of all holds has that type.
+    Leading Python numbers are combined into one, which takes the common type if it needs to.
     """
     first = next(position for position, value in enumerate(values) if is_gpu(value))
     numbers, rest = values[:first], list(values[first:])
@@ -336,7 +335,7 @@ def _of_one_type(name: str, values: Sequence[Any], plain: Callable[..., Any]) ->
     return rest
 
 
-def _smallest(name: str, plain: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
+def _replace_extremum(name: str, plain: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
     def choose_one(*args: Any, **kwargs: Any) -> Any:
         values = args
         if len(args) == 1 and not isinstance(args[0], ShaderVariable):
@@ -344,7 +343,7 @@ def _smallest(name: str, plain: Callable[..., Any], ours: Callable[..., Any]) ->
             args = (values,)
         if kwargs or not builtins.any(map(is_gpu, values)):
             return plain(*args, **kwargs)
-        result, *rest = _of_one_type(name, values, plain)
+        result, *rest = _unify_types(name, values, plain)
         for value in rest:
             result = ours(result, value)
         return result
@@ -356,10 +355,10 @@ def _smallest(name: str, plain: Callable[..., Any], ours: Callable[..., Any]) ->
 def _int(*args: Any, **kwargs: Any) -> Any:
     if len(args) != 1 or kwargs or not is_gpu(args[0]):
         return builtins.int(*args, **kwargs)
-    return _converted(args[0], dt.int64 if args[0].var_type in (dt.int64, dt.uint64) else int32, "int")
+    return _convert_scalar(args[0], dt.int64 if args[0].var_type in (dt.int64, dt.uint64) else int32, "int")
 
 
-def _whole(ours: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _replace_rounding(ours: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Make a function that rounds to an integer, which leaves integers as `int` does."""
 
     def rounded(value: Any) -> Any:
@@ -372,14 +371,16 @@ def _float(*args: Any) -> Any:
     if len(args) != 1 or not is_gpu(args[0]):
         return builtins.float(*args)
     kind = args[0].var_type
-    return args[0] if is_scalar(kind) and is_float_dtype(kind) else _converted(args[0], dt.float32, "float")
+    return (
+        args[0] if is_scalar(kind) and is_float_dtype(kind) else _convert_scalar(args[0], dt.float32, "float")
+    )
 
 
 def _bool(*args: Any) -> Any:
     return ShaderVariable(truth(args[0])) if len(args) == 1 and is_gpu(args[0]) else builtins.bool(*args)
 
 
-def _converted(value: ShaderVariable, kind: Any, what: str) -> ShaderVariable:
+def _convert_scalar(value: ShaderVariable, kind: dt.DType, what: str) -> ShaderVariable:
     if not is_scalar(value.var_type):
         raise located(ArgumentTypeError, f"{what}: expected a scalar, got {value.var_type.name}")
     return ShaderVariable(ex.cast(value._value(), kind))
@@ -390,7 +391,7 @@ def _round(value: Any, *digits: Any) -> Any:
         return builtins.round(value, *digits)
     if digits:
         raise located(ArgumentTypeError, "round: a value of the GPU is rounded to whole numbers only")
-    return _whole(common.round_even)(value)
+    return _replace_rounding(common.round_even)(value)
 
 
 def _divmod(a: Any, b: Any) -> Any:
@@ -400,7 +401,7 @@ def _divmod(a: Any, b: Any) -> Any:
 def _any(values: Any) -> Any:
     result: Any = False
     for value in values:
-        result = or_(result, partial(_same, value))
+        result = or_(result, partial(_return_value, value))
         if not is_gpu(result) and result:
             return True
     return result if is_gpu(result) else bool(result)
@@ -409,13 +410,13 @@ def _any(values: Any) -> Any:
 def _all(values: Any) -> Any:
     result: Any = True
     for value in values:
-        result = and_(result, partial(_same, value))
+        result = and_(result, partial(_return_value, value))
         if not is_gpu(result) and not result:
             return False
     return result if is_gpu(result) else bool(result)
 
 
-def _of_math(plain: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
+def _replace_math(plain: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
     def either(*args: Any) -> Any:
         return ours(*args) if builtins.any(map(is_gpu, args)) else plain(*args)
 
@@ -447,8 +448,8 @@ _MATH = [
 def _replacements() -> dict[Any, Callable[..., Any]]:
     found: dict[Any, Callable[..., Any]] = {
         builtins.range: _range,
-        builtins.min: _smallest("min", builtins.min, common.min),
-        builtins.max: _smallest("max", builtins.max, common.max),
+        builtins.min: _replace_extremum("min", builtins.min, common.min),
+        builtins.max: _replace_extremum("max", builtins.max, common.max),
         builtins.int: _int,
         builtins.float: _float,
         builtins.bool: _bool,
@@ -456,18 +457,18 @@ def _replacements() -> dict[Any, Callable[..., Any]]:
         builtins.divmod: _divmod,
         builtins.any: _any,
         builtins.all: _all,
-        math.isnan: _of_math(math.isnan, common.isnan),
-        math.isinf: _of_math(math.isinf, common.isinf),
-        math.fabs: _of_math(math.fabs, common.abs),
-        math.floor: _of_math(math.floor, _whole(common.floor)),
-        math.ceil: _of_math(math.ceil, _whole(common.ceil)),
-        math.trunc: _of_math(math.trunc, _whole(common.trunc)),
+        math.isnan: _replace_math(math.isnan, common.isnan),
+        math.isinf: _replace_math(math.isinf, common.isinf),
+        math.fabs: _replace_math(math.fabs, common.abs),
+        math.floor: _replace_math(math.floor, _replace_rounding(common.floor)),
+        math.ceil: _replace_math(math.ceil, _replace_rounding(common.ceil)),
+        math.trunc: _replace_math(math.trunc, _replace_rounding(common.trunc)),
     }
     for name in _MATH:
         for module in (trigonometry, elementwise, common):
             ours, plain = getattr(module, name, None), getattr(math, name, None)
             if ours is not None and plain is not None:
-                found[plain] = _of_math(plain, ours)
+                found[plain] = _replace_math(plain, ours)
                 break
     return found
 
@@ -482,12 +483,12 @@ def bind(value: Any, label: str | None, fresh: bool) -> Any:
 
 
 def items(*values: Any) -> list[Any]:
-    """Return what goes into a list, dict, set or object: values that stay as they are."""
+    """Return frozen values for a list, dict, set or object."""
     active = tracer()
-    return list(values) if active is None else [active.kept(value) for value in values]
+    return list(values) if active is None else [active.freeze(value) for value in values]
 
 
-def kept(value: Any) -> Any:
-    """Return what goes into a list, dict or object: a value that stays as it is."""
+def freeze(value: Any) -> Any:
+    """Return a frozen value for a list, dict or object."""
     active = tracer()
-    return value if active is None else active.kept(value)
+    return value if active is None else active.freeze(value)

@@ -26,11 +26,11 @@ def check_result(function: Callable[..., Any], result: object) -> None:
     raise located(
         ArgumentTypeError,
         f"return: a kernel returns no value, got {describe(result)}; store it: out[i] = ...",
-        _return_of(code),
+        _find_return(code),
     )
 
 
-def _return_of(code: Any) -> Loc | None:
+def _find_return(code: Any) -> Loc | None:
     """Return the place of the first `return` with a value, None if nothing tells."""
     if code is None:
         return None

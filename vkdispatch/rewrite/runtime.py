@@ -1,4 +1,4 @@
-"""What rewritten code calls."""
+"""The functions that rewritten code calls."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,38 +6,38 @@ from typing import Any
 from vkdispatch.rewrite.frames import enter
 from vkdispatch.rewrite.operators import (
     and_,
-    asserted,
     bind,
     both,
     chain,
+    check_assert,
     choose,
     contains,
     either,
+    freeze,
     items,
-    kept,
-    known,
     not_,
     or_,
+    require_known,
 )
 from vkdispatch.rewrite.tracing import Retry
 
-# `functions`, which makes the code that calls this, puts the function here.
+# Set by the module `functions`, which imports this one.
 callee: Callable[[Any], Any]
 
 __all__ = [
     "Retry",
     "and_",
-    "asserted",
     "bind",
     "both",
     "chain",
+    "check_assert",
     "choose",
     "contains",
     "either",
     "enter",
+    "freeze",
     "items",
-    "kept",
-    "known",
     "not_",
     "or_",
+    "require_known",
 ]

@@ -1,4 +1,4 @@
-"""What a block of a rewritten function returns when a jump leaves it, and what is open around it."""
+"""Signals that blocks of rewritten functions return when a jump leaves them, and open constructs."""
 
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ class Signal:
 
 BREAK = Signal("break")
 CONTINUE = Signal("continue")
-# The jump is recorded for the GPU: nothing behind it in this block runs.
+# The jump is recorded for the GPU; the rest of the block is unreachable.
 GONE = Signal("gone")
 
 
@@ -30,9 +30,9 @@ class Returned:
 
 @record(frozen=False)
 class Entry:
-    """Something open: the function, a branch on the GPU, a loop at trace time, or one on the GPU.
+    """An open construct: the function, a GPU branch, an unrolled loop or a GPU loop.
 
-    `depth` is the recorder's inside of it.
+    `depth` is the nesting depth of the recorder inside of it.
     """
 
     kind: Literal["function", "branch", "loop", "gpu loop"]

@@ -1,4 +1,4 @@
-"""The syntax tree of a function that exists: found in its file, and checked to be what was compiled."""
+"""The syntax tree of an existing function, found in its file and verified against its bytecode."""
 
 import ast
 import linecache
@@ -9,10 +9,10 @@ from itertools import pairwise
 from typing import Any
 
 from vkdispatch.base.record import record
-from vkdispatch.rewrite.expressions import placed
+from vkdispatch.rewrite.expressions import copy_position, plain_def
 from vkdispatch.rewrite.walking import children
 
-# What compile() may inherit from the file of a function: `from __future__ import annotations` and its like.
+# The flags of `from __future__` imports in a code object.
 _FUTURE_FLAGS = 0x1FF0000
 
 FunctionNode = ast.FunctionDef | ast.Lambda
@@ -38,7 +38,7 @@ class _File:
 
 
 @lru_cache(maxsize=256)
-def _parsed(text: str) -> _File | None:
+def _parse_file(text: str) -> _File | None:
     try:
         tree = ast.parse(text)
         compiled = compile(text, "<source>", "exec", dont_inherit=True)
@@ -72,42 +72,42 @@ def future_flags(code: types.CodeType) -> int:
 
 
 def find_source(code: types.CodeType, module: dict[str, Any] | None = None) -> Source | None:
-    """Find the tree of a function, or None: no file, an edited file, two functions that look alike.
+    """Return the tree of a function, or None: no file, an edited file, or an ambiguous match.
 
-    `module` are the variables of its module, whose loader knows files in archives.
+    `module` are the variables of its module, whose loader reads files in archives.
     """
     lines = linecache.getlines(code.co_filename, module)
     if not lines:
         return None
-    found_alone = _alone(code, lines, module or {})
+    found_alone = _find_by_lines(code, lines, module or {})
     if found_alone is not None:
         return found_alone
-    file = _parsed("".join(lines))
+    file = _parse_file("".join(lines))
     if file is None:
         return None
     alike = file.codes.get((code.co_firstlineno, code.co_name), [])
     # pytest compiles asserts in its own way
-    if not any(_equal(other, code) for other in alike) and not _has_pytest_names(code):
+    if not any(_is_same_code(other, code) for other in alike) and not _has_pytest_names(code):
         return None
-    found = [source for source in file.functions.get(code.co_firstlineno, []) if _fits(source, code)]
+    found = [source for source in file.functions.get(code.co_firstlineno, []) if _is_tree_of(source, code)]
     if len(found) > 1:
         # several lambdas of one line: the columns tell them apart
         found = [source for source in found if _column_fits(source.node, code)]
     return found[0] if len(found) == 1 else None
 
 
-def _alone(code: types.CodeType, lines: list[str], module: dict[str, Any]) -> Source | None:
-    """Find the tree of a function by its own lines, which is quick in a long file; None leaves it open.
+def _find_by_lines(code: types.CodeType, lines: list[str], module: dict[str, Any]) -> Source | None:
+    """Find the tree of a function by parsing only its lines, which is fast in a long file.
 
-    The lines have to compile to the very same code.
+    Returns None unless the lines compile to the same code.
     """
     first = code.co_firstlineno
-    codes = _codes_in(code)
+    codes = _list_codes(code)
     last = max(end or first for inner in codes for _, end, _, _ in inner.co_positions())
     text = lines[first - 1 : last]
     if not text or code.co_name == "<lambda>" or "__class__" in code.co_freevars:
         return None
-    # stays as it is indented, in a block of its own; and as far down as it was
+    # keep the indentation by an enclosing block, and the line numbers by empty lines
     block = "if 1:\n" if text[0][:1].isspace() else "\n"
     around = "\n" * (first - 2) + block if first > 1 else ""
     try:
@@ -116,18 +116,18 @@ def _alone(code: types.CodeType, lines: list[str], module: dict[str, Any]) -> So
         node = body[0]
         if len(body) > 1 or not isinstance(node, ast.FunctionDef):
             return None
-        source = Source(node, _class_of(code), shared=False)
+        source = Source(node, _find_class(code), shared=False)
         imported = [name for inner in codes for name in inner.co_names if _is_imported(name, module)]
         compiled = compile_function(node, code, source.class_name, imported=imported)
     except (SyntaxError, ValueError, RecursionError):
         return None
-    same = compiled is not None and _equal(compiled, code) and _fits(source, code)
+    same = compiled is not None and _is_same_code(compiled, code) and _is_tree_of(source, code)
     return source if same else None
 
 
-def _codes_in(code: types.CodeType) -> list[types.CodeType]:
+def _list_codes(code: types.CodeType) -> list[types.CodeType]:
     """Return a code object and those of the functions inside."""
-    inner = [_codes_in(value) for value in code.co_consts if isinstance(value, types.CodeType)]
+    inner = [_list_codes(value) for value in code.co_consts if isinstance(value, types.CodeType)]
     return [code, *(each for group in inner for each in group)]
 
 
@@ -139,14 +139,14 @@ def _is_imported(name: str, module: dict[str, Any]) -> bool:
     return isinstance(value, types.ModuleType)
 
 
-def _class_of(code: types.CodeType) -> str | None:
+def _find_class(code: types.CodeType) -> str | None:
     """Name of the innermost class around a function: what is inside a function is called <locals> of it."""
     names = code.co_qualname.split(".")
     classes = [name for name, inner in pairwise(names) if name != "<locals>" and inner != "<locals>"]
     return classes[-1] if classes else None
 
 
-def _fits(source: Source, code: types.CodeType) -> bool:
+def _is_tree_of(source: Source, code: types.CodeType) -> bool:
     node = source.node
     name = node.name if isinstance(node, ast.FunctionDef) else "<lambda>"
     if name != code.co_name or _arguments(node.args) != _code_arguments(code, source.class_name):
@@ -156,7 +156,7 @@ def _fits(source: Source, code: types.CodeType) -> bool:
     return not lines or code.co_firstlineno <= min(lines) <= max(lines) <= last
 
 
-def _equal(a: types.CodeType, b: types.CodeType) -> bool:
+def _is_same_code(a: types.CodeType, b: types.CodeType) -> bool:
     same = a.co_code == b.co_code and a.co_names == b.co_names and a.co_varnames == b.co_varnames
     return same and _constants(a) == _constants(b)
 
@@ -218,10 +218,10 @@ def compile_function(
     the tree.
     """
     if isinstance(node, ast.Lambda):
-        bare: ast.stmt = ast.Expr(ast.Lambda(_without_values(node.args), node.body))
+        bare: ast.stmt = ast.Expr(ast.Lambda(_strip_arguments(node.args), node.body))
     else:
         # under its own name, a function that calls itself would find this one instead of its global
-        bare = ast.FunctionDef("_vd_target", _without_values(node.args), node.body, [], None)
+        bare = ast.FunctionDef("_vd_target", _strip_arguments(node.args), node.body, [], None)
         if hasattr(node, "type_params"):
             bare.type_params = []  # type: ignore[attr-defined]
     ast.copy_location(bare, node)
@@ -231,7 +231,7 @@ def compile_function(
     names: list[ast.stmt] = [
         ast.Assign([ast.Name(name, ast.Store())], ast.Constant(None)) for name in free if name != "__class__"
     ]
-    factory = _plain_def("_vd_factory", [*names, bare])
+    factory = plain_def("_vd_factory", [*names, bare])
     outer: ast.stmt = factory
     if class_name is not None:
         outer = ast.ClassDef(class_name, [], [], [factory], [])
@@ -240,7 +240,7 @@ def compile_function(
     imports: list[ast.stmt] = [ast.Import([ast.alias(name)]) for name in imported]
     module = ast.Module([*imports, outer], [])
     for new in (*imports, outer, factory, *names):
-        placed(new, node)
+        copy_position(new, node)
     flags = future_flags(code)
     try:
         compiled = compile(module, code.co_filename, "exec", flags=flags, dont_inherit=True)
@@ -248,18 +248,10 @@ def compile_function(
         # positions are missing somewhere inside
         ast.fix_missing_locations(module)
         compiled = compile(module, code.co_filename, "exec", flags=flags, dont_inherit=True)
-    return _inner(compiled)
+    return _find_inner_code(compiled)
 
 
-def _plain_def(name: str, body: list[ast.stmt]) -> ast.FunctionDef:
-    args = ast.arguments([], [], None, [], [], None, [])
-    function = ast.FunctionDef(name, args, body, [], None)
-    if "type_params" in ast.FunctionDef._fields:
-        function.type_params = []  # type: ignore[attr-defined]
-    return function
-
-
-def _without_values(args: ast.arguments) -> ast.arguments:
+def _strip_arguments(args: ast.arguments) -> ast.arguments:
     """Return the arguments without defaults and annotations, which the existing function keeps."""
 
     def bare(arg: ast.arg | None) -> ast.arg | None:
@@ -279,7 +271,7 @@ def _without_values(args: ast.arguments) -> ast.arguments:
     )
 
 
-def _inner(code: types.CodeType) -> types.CodeType | None:
+def _find_inner_code(code: types.CodeType) -> types.CodeType | None:
     """Return the one function inside the factory."""
     pending = [code]
     while pending:

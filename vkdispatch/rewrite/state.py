@@ -1,4 +1,4 @@
-"""The local variables of the functions being traced, seen through their cells."""
+"""The local variables of the functions being traced, accessed through their cells."""
 
 import warnings
 from collections import deque
@@ -11,18 +11,17 @@ from vkdispatch.base.errors import UsageError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import field, record
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir.location import located
-from vkdispatch.rewrite.values import UNBOUND, LocalValue, Unbound, same
+from vkdispatch.rewrite.values import UNBOUND, LocalValue, Unbound, are_same
 
-# Python objects whose own code is not a kernel's business.
+# Modules whose objects are not inspected.
 _FOREIGN = ("vkdispatch", "numpy", "builtins", "types", "functools", "collections", "enum")
 _DEEPEST = 4
 _PLAIN = (ShaderVariable, int, float, str, bytes, type, FunctionType, ModuleType, BuiltinFunctionType)
-# Types of values that hold nothing else and do not change.
+# Types of immutable values without contents.
 _ATOMS = frozenset(
     (int, float, bool, complex, str, bytes, type(None), Unbound, LocalValue, ShaderVariable, FunctionType)
 )
-# Bytes of an array that are looked at.
+# Bytes of an array that are compared.
 _MOST_BYTES = 1 << 20
 
 
@@ -30,13 +29,13 @@ _EMPTY = CellType()
 
 
 def read(cell: CellType) -> Any:
-    """Value of a local variable, or UNBOUND."""
+    """Return the value of a local variable, or UNBOUND."""
     # cells are compared by their contents only if both have any
     return UNBOUND if cell == _EMPTY else cell.cell_contents
 
 
 def write(cell: CellType, value: object) -> None:
-    """Give a local variable a value, or take it away."""
+    """Set a local variable, or delete it with UNBOUND."""
     if value is not UNBOUND:
         cell.cell_contents = value
     elif read(cell) is not UNBOUND:
@@ -64,7 +63,7 @@ class Scope:
 
     @property
     def variables(self) -> "dict[int, Variable]":
-        """Its variables by the identity of their cells; not to be changed."""
+        """The variables by the identity of their cells. Do not modify."""
         if not self._variables:
             self._variables.update(
                 (id(cell), Variable(name, cell, self)) for name, cell in self.cells.items()
@@ -85,7 +84,7 @@ Values = dict[int, Any]
 
 
 def variables(scopes: list[Scope]) -> dict[int, Variable]:
-    """Every local variable of the running functions, by the identity of its cell."""
+    """Return all local variables of the running functions, by the identity of their cells."""
     found: dict[int, Variable] = {}
     for scope in scopes:
         # those of the inner ones take precedence, and stand first
@@ -115,8 +114,8 @@ class State:
     # variables of functions that were called since: they end before the construct does
     _newer: dict[int, CellType] = field(factory=dict)
 
-    def changed(self) -> dict[int, Any]:
-        """Variables that have another value by now, with that value."""
+    def list_changes(self) -> dict[int, Any]:
+        """Return the variables whose values have changed, with the new values."""
         values = self.values
         return {
             key: now
@@ -125,21 +124,21 @@ class State:
         }
 
     def restore(self) -> None:
-        """Give every variable the value of that moment."""
-        for key in self.changed():
+        """Restore all variables to their captured values."""
+        for key in self.list_changes():
             write(self.variables[key].cell, self.values[key])
 
     def restore_containers(self, *, strict: bool = True) -> None:
-        """Give lists, dicts, sets, arrays and objects what they held at that moment.
+        """Restore the captured contents of lists, dicts, sets, arrays and objects.
 
-        Raises RuntimeError for one of another kind if `strict`.
+        If `strict`, raises RuntimeError for other containers.
         """
         for _, container, before in self.containers:
-            if not _alike(_contents(container), before):
+            if not _is_unchanged(_contents(container), before):
                 _refill(container, before, strict=strict)
 
     def admit(self, scope: Scope) -> None:
-        """Add what a function that has just been called can change besides its own local variables."""
+        """Add the variables that a newly called function can change besides its own."""
         for name, cell in scope.cells.items():
             key = id(cell)
             if name not in scope.free:
@@ -151,7 +150,7 @@ class State:
             self.watch(scope)
 
     def watch(self, scope: Scope) -> None:
-        """Note what the containers of a function hold, and the module's variables that it assigns."""
+        """Note the contents of a function's containers, and the global variables that it assigns."""
         for name in scope.shared:
             key = id(scope.module), name
             if key not in self._seen:
@@ -168,13 +167,13 @@ class State:
 
     @property
     def has_iterators(self) -> bool:
-        """Whether there are iterators among the containers, which cannot be put back."""
+        """Whether there are iterators among the containers, which cannot be restored."""
         return any(isinstance(container, Iterator) for _, container, _ in self.containers)
 
     def check_containers(self, where: str) -> None:
-        """Raise RuntimeError if a list, dict, set or object changed since that moment."""
+        """Raise RuntimeError if a list, dict, set or object has changed since the capture."""
         for label, container, before in self.containers:
-            if not _alike(_contents(container), before):
+            if not _is_unchanged(_contents(container), before):
                 raise located(
                     UsageError,
                     f"{label} changes inside {where}, but Python objects and global variables change while "
@@ -184,7 +183,7 @@ class State:
 
 
 def capture(scopes: list[Scope], *, containers: bool) -> State:
-    """Note the value of every local variable of the running functions, and of their containers if asked."""
+    """Capture the local variables of the running functions, and with `containers` their contents."""
     known = variables(scopes)
     values = {
         key: UNBOUND if variable.cell == _EMPTY else variable.cell.cell_contents
@@ -215,7 +214,7 @@ def _collect(
 
 
 def _contents(value: Any) -> list[Any] | None:
-    """Return what a container or an object of a user's class holds, or None for anything else."""
+    """Return the contents of a container or of an object of a user's class, or None."""
     if isinstance(value, _Global):
         return [value.module[value.name]] if value.name in value.module else []
     if isinstance(value, (list, tuple, deque)):
@@ -228,7 +227,7 @@ def _contents(value: Any) -> list[Any] | None:
         step = -(-value.nbytes // _MOST_BYTES) or 1
         return [value.shape, value.reshape(-1)[::step].tobytes()]
     if isinstance(value, Iterator):
-        return _rest(value)
+        return _iterator_state(value)
     if _is_foreign(type(value)):
         return None
     members = members_of(value) or {}
@@ -245,7 +244,7 @@ def _slots(value: Any) -> list[str]:
 
 
 def _refill(container: Any, before: list[Any], *, strict: bool) -> None:
-    """Put back what `_contents` returned."""
+    """Restore contents that `_contents` returned."""
     half = len(before) // 2
     if isinstance(container, _Global):
         container.module.pop(container.name, None)
@@ -278,8 +277,8 @@ def members_of(value: Any) -> dict[str, Any] | None:
     return members if isinstance(members, dict) else None
 
 
-def _rest(iterator: Iterator[Any]) -> list[Any] | None:
-    """Say how far an iterator has come, or None where it does not tell."""
+def _iterator_state(iterator: Iterator[Any]) -> list[Any] | None:
+    """Return the state of an iterator, or None if it is not accessible."""
     if isinstance(iterator, GeneratorType):
         frame = iterator.gi_frame
         return [] if frame is None else [frame.f_lasti, *frame.f_locals.values()]
@@ -300,7 +299,9 @@ def _is_foreign(kind: type) -> bool:
     return module.split(".")[0] in _FOREIGN
 
 
-def _alike(now: list[Any] | None, before: list[Any]) -> bool:
+def _is_unchanged(now: list[Any] | None, before: list[Any]) -> bool:
     if now is None or len(now) != len(before):
         return False
-    return all(map(is_, now, before)) or all(a is b or same((a, b)) for a, b in zip(now, before, strict=True))
+    return all(map(is_, now, before)) or all(
+        a is b or are_same((a, b)) for a, b in zip(now, before, strict=True)
+    )

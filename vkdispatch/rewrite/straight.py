@@ -1,6 +1,6 @@
-"""Functions of which bytecode tells that there is nothing to rewrite but perhaps calls.
+"""Detection by bytecode of functions that have nothing to rewrite except calls.
 
-Most kernels are such, and reading the source would take longer than the rest of the trace.
+Most kernels are of this kind, and reading their source would take longer than the rest of the trace.
 """
 
 import opcode

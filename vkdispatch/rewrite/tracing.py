@@ -1,4 +1,4 @@
-"""What a rewritten kernel keeps while it is traced: running functions, and copies of what they hold."""
+"""The state of a trace of rewritten functions: running functions, and copies of their values."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -17,27 +17,27 @@ from vkdispatch.rewrite.values import LocalValue, Unbound, is_gpu, is_local, is_
 
 
 class Running(Protocol):
-    """A rewritten function that runs."""
+    """A running rewritten function."""
 
     scope: Scope
 
-    def remember(self) -> Callable[[], None]:
-        """Note what it has to say about its result; gives what puts that back."""
+    def note_result(self) -> Callable[[], None]:
+        """Note the state of the result; returns a function that restores it."""
         ...
 
-    def held(self) -> list[Expr]:
-        """Return the registers that it keeps for its end."""
+    def list_result_registers(self) -> list[Expr]:
+        """Return the registers that are declared after the function has been traced."""
         ...
 
 
 _DEEPEST = 4
-# Types of values that stay as they are.
+# Types of values that need no copies.
 _STEADY = frozenset((int, float, bool, complex, str, bytes, type(None), Unbound, LocalValue))
 _LEAVES = (Op.LITERAL, Op.ARGUMENT, Op.BUILTIN)
 
 
 class Retry(BaseException):
-    """Trace a construct again, knowing more. It is no Exception, so that kernels do not catch it."""
+    """Trace a construct again with more knowledge. Not an Exception, so that kernels do not catch it."""
 
     def __init__(self, target: object) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class Tracer:
     failures: dict[CodeType, int] = field(factory=dict)
 
     def abandon(self, error: Exception) -> None:
-        """Note that an exception leaves a construct of the GPU: whoever catches it cannot go on."""
+        """Note that an exception leaves a GPU construct, after which the trace cannot continue."""
         place = here()
         self.abandoned = self.abandoned or place
         if not isinstance(error, VkDispatchError) and not getattr(error, "__notes__", None):
@@ -82,14 +82,14 @@ class Tracer:
 
     @property
     def scopes(self) -> list[Scope]:
-        """Local variables of the running functions."""
+        """The scopes of the running functions."""
         return [frame.scope for frame in self.frames]
 
     @contextmanager
-    def watched(self, *, containers: bool = True) -> Iterator[State]:
+    def watch_variables(self, *, containers: bool = True) -> Iterator[State]:
         """Capture all local variables for a construct; functions called in it add theirs.
 
-        `containers` tells whether what Python containers among them hold is to be compared.
+        `containers` tells whether the contents of Python containers are captured too.
         """
         state = capture(self.scopes, containers=containers)
         self.open_states.append(state)
@@ -99,25 +99,25 @@ class Tracer:
             self.open_states.remove(state)
 
     def rewind(self, mark: Mark, state: State) -> None:
-        """Forget what was recorded since a mark, and give the variables their values of then."""
+        """Discard what was recorded since a mark, and restore the variables."""
         self.recorder.rewind(mark)
         state.restore()
         for frame in self.frames:
-            for place in frame.held():
+            for place in frame.list_result_registers():
                 # made since then, and still to be declared
                 assert isinstance(place.value, Register)
                 self.recorder.reserve_name(place.value.name)
 
     def before_gpu(self, attempt: Callable[[], Any]) -> Any:
-        """Trace what opens blocks of its own, and may be the first to reach control flow of the GPU.
+        """Trace a construct that opens blocks and may be the first to reach GPU control flow.
 
-        If it is, the copies that local variables then get must stand in front of those blocks.
+        If it is the first, it is traced again: copies of local variables must be declared before its blocks.
         """
         if self.gpu or self.waiting is not None:
             return attempt()
         mark, frames = self.recorder.mark(), list(self.frames)
         self.waiting = token = object()
-        with self.watched() as state:
+        with self.watch_variables() as state:
             try:
                 return attempt()
             except Retry as retry:
@@ -141,9 +141,9 @@ class Tracer:
         self.frames.append(frame)
 
     def enter_gpu(self, live: set[str] | None = None) -> None:
-        """Prepare for control flow on the GPU: variables that hold unevaluated reads get copies of their own.
+        """Prepare for GPU control flow: variables with unevaluated reads get copies.
 
-        `live` are the names of the innermost function that matter from here on (None: all).
+        `live` are the live names of the innermost function. None: all names.
         """
         if not self.gpu and self.waiting is not None:
             raise Retry(self.waiting)
@@ -155,25 +155,25 @@ class Tracer:
             value = read(variable.cell)
             if type(value) in _STEADY:
                 continue
-            self._keep_inside(value, _DEEPEST)
+            self._freeze_inside(value, _DEEPEST)
             if variable.name in variable.scope.aliases:
                 continue
-            copied = self.copied(value, variable.name, fresh=True, steady_too=False)
+            copied = self.copy_value(value, variable.name, fresh=True, steady_too=False)
             if copied is not value:
                 write(variable.cell, copied)
 
     def need_gpu(self) -> None:
-        """Prepare for a choice of the GPU, which tells that the kernel is one in plain Python."""
+        """Prepare for a choice that the GPU makes."""
         if not self.gpu:
             self.enter_gpu()
 
-    def _keep_inside(self, value: Any, depth: int) -> None:
-        """Replace what a container or object holds unevaluated by copies."""
+    def _freeze_inside(self, value: Any, depth: int) -> None:
+        """Replace unevaluated values in a container or object by copies."""
         if isinstance(value, (ShaderVariable, int, float, str, type)) or value is None or not depth:
             return
         if isinstance(value, tuple):
             for part in value:
-                self._keep_inside(part, depth - 1)
+                self._freeze_inside(part, depth - 1)
             return
         place = value if isinstance(value, (list, dict)) else members_of(value)
         if place is None or _STEADY.issuperset(
@@ -181,37 +181,37 @@ class Tracer:
         ):
             return
         for key, part in list(enumerate(place) if isinstance(place, list) else place.items()):
-            self._keep_inside(part, depth - 1)
-            copied = self.kept(part, steady_too=False)
+            self._freeze_inside(part, depth - 1)
+            copied = self.freeze(part, steady_too=False)
             if copied is not part:
                 place[key] = copied
 
-    def kept(self, value: Any, *, steady_too: bool = True) -> Any:
-        """Return a value for a list, dict or object, which may also hold registers of the user's."""
+    def freeze(self, value: Any, *, steady_too: bool = True) -> Any:
+        """Return a copy of a value that does not change, for a list, dict or object."""
         if not self.gpu:
             return value
-        return self.copied(value, None, fresh=True, steady_too=steady_too and self.reached)
+        return self.copy_value(value, None, fresh=True, steady_too=steady_too and self.reached)
 
     def bind(self, value: Any, label: str | None, fresh: bool) -> Any:
-        """Return the value for a local variable. `fresh` tells that nothing else holds it."""
-        return self.copied(value, label, fresh=fresh, steady_too=self.reached) if self.gpu else value
+        """Return the value for a local variable. `fresh` tells that nothing else refers to it."""
+        return self.copy_value(value, label, fresh=fresh, steady_too=self.reached) if self.gpu else value
 
-    def own(self, value: Any, label: str | None, depth: int = _DEEPEST) -> Any:
-        """Return a value whose components can be assigned to: in a register that all its names share."""
+    def make_assignable(self, value: Any, label: str | None, depth: int = _DEEPEST) -> Any:
+        """Return a value whose components can be assigned to, in a register that all its names share."""
         for part in _parts_of(value) if depth else ():
-            self.own(part, label, depth - 1)
+            self.make_assignable(part, label, depth - 1)
         if not isinstance(value, ShaderVariable) or not is_gpu(value) or not value.can_index:
             return value
         if isinstance(value, LocalValue):
             return ShaderVariable(self.recorder.declare_local(value.expr, label))
         assignable = value.expr.op in (Op.REGISTER, Op.RAW) and is_place(value.expr)
         if self.enabled and not assignable:
-            self._check_own(value)
+            self._check_assignable(value)
             self.recorder.localize(value, self.recorder.declare_local(value.expr, label))
         return value
 
-    def _check_own(self, value: ShaderVariable) -> None:
-        """Refuse a value from outside of a construct of the GPU, whose register would be declared in it."""
+    def _check_assignable(self, value: ShaderVariable) -> None:
+        """Refuse a value from outside a GPU construct, whose register would be declared inside it."""
         for state in self.open_states:
             for key, held in state.values.items():
                 if held is value:
@@ -223,15 +223,15 @@ class Tracer:
                     )
 
     def note_update(self, value: Any, result: Any) -> None:
-        """Note `name += x` of a name that holds a copy of what was read from memory."""
+        """Note `name += x` for a name that holds a copy of an element of memory."""
         copied = isinstance(value, LocalValue) and is_gpu(value) and is_gpu(result)
         if copied and id(value.expr.value) in self.element_copies:
             self.recorder.note_update(result.expr)
 
-    def copied(self, value: Any, label: str | None, *, fresh: bool, steady_too: bool) -> Any:
+    def copy_value(self, value: Any, label: str | None, *, fresh: bool, steady_too: bool) -> Any:
         """Return a value that stays as it is, kept in a register where it must."""
         if type(value) is tuple:
-            parts = [self.copied(part, label, fresh=fresh, steady_too=steady_too) for part in value]
+            parts = [self.copy_value(part, label, fresh=fresh, steady_too=steady_too) for part in value]
             changed = any(new is not old for new, old in zip(parts, value, strict=True))
             return tuple(parts) if changed else value
         if not is_gpu(value) or isinstance(value, LocalValue):

@@ -1,9 +1,9 @@
-"""Syntax tree to syntax tree: control flow becomes calls of the run-time part.
+"""Rewriting of syntax trees: control flow becomes calls of the runtime module.
 
-Every block of statements becomes a nested function without arguments whose assigned names are nonlocal, so
-that the run-time part can run it, not run it, or run it again, and can look at the local variables through
-their cells. Such a function returns None at its end and a signal where a jump leaves it. Positions stay those
-of the user's source.
+Every block of statements becomes a nested function without arguments whose assigned names are nonlocal. The
+runtime can then run the block once, repeatedly or not at all, and access the local variables through their
+cells. A block function returns None at its end, and a signal if a jump leaves it. Positions remain those of
+the user's source.
 """
 
 import ast
@@ -15,16 +15,17 @@ from vkdispatch.rewrite.expressions import (
     ExpressionRewriter,
     call,
     constant,
+    copy_position,
     has_calls,
     load,
-    placed,
+    plain_def,
     store,
 )
-from vkdispatch.rewrite.liveness import Liveness, bound_names, liveness, read_names
-from vkdispatch.rewrite.matching import as_branches
+from vkdispatch.rewrite.liveness import Liveness, analyze_liveness, bound_names, read_names
+from vkdispatch.rewrite.matching import convert_match
 from vkdispatch.rewrite.walking import children, walk
 
-# Ifs of more branches are kept flat.
+# An if with more branches is rewritten without nesting.
 _LONG_CHAIN = 8
 _PLACES = (ast.Subscript, ast.Attribute)
 _GENERATORS = (ast.Yield, ast.YieldFrom, ast.Await)
@@ -44,7 +45,7 @@ _CONTROL = (
 
 
 def own_nodes(roots: Iterable[ast.AST]) -> Iterable[ast.AST]:
-    """Nodes of a function's own scope: not those of functions and classes defined in it."""
+    """Yield the nodes of a function's own scope, without those of nested functions and classes."""
     stack = list(roots)
     while stack:
         node = stack.pop()
@@ -54,7 +55,7 @@ def own_nodes(roots: Iterable[ast.AST]) -> Iterable[ast.AST]:
 
 
 def has_control_flow(inners: Iterable[ast.AST]) -> bool:
-    """Whether any node of a function is what this module gives a meaning of its own, calls apart."""
+    """Whether any node of a function needs rewriting, apart from calls."""
     inners = list(inners)
     bound = {node.id for node in inners if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     for inner in inners:
@@ -79,7 +80,7 @@ def has_control_flow(inners: Iterable[ast.AST]) -> bool:
 
 
 def is_generator(node: ast.FunctionDef, inners: Iterable[ast.AST]) -> bool:
-    """Whether a function of these nodes yields or awaits: such functions stay as they are."""
+    """Whether a function yields or awaits; such functions are not rewritten."""
     return any(isinstance(inner, _GENERATORS) for inner in inners) and any(
         isinstance(inner, _GENERATORS) for inner in own_nodes(node.body)
     )
@@ -87,16 +88,16 @@ def is_generator(node: ast.FunctionDef, inners: Iterable[ast.AST]) -> bool:
 
 def rewrite_function(node: ast.FunctionDef, enclosing: frozenset[str]) -> ast.FunctionDef:
     """Rewrite a function. `enclosing` are the local names of the functions around it."""
-    return _Unit(node, enclosing).rewritten()
+    return _Unit(node, enclosing).rewrite()
 
 
 def rewrite_lambda(node: ast.Lambda) -> ast.Lambda:
-    """Rewrite a function that is an expression."""
+    """Rewrite a lambda."""
     return ast.copy_location(ast.Lambda(node.args, ExpressionRewriter(in_scope=True).visit(node.body)), node)
 
 
 class _Unit:
-    """One function being rewritten: its names, and a counter for the names of its blocks."""
+    """One function being rewritten: its names, and a counter for block names."""
 
     def __init__(self, node: ast.FunctionDef, enclosing: frozenset[str]) -> None:
         self.node = node
@@ -119,24 +120,24 @@ class _Unit:
             inner.id for root in head for inner in walk(root) if isinstance(inner, ast.Name)
         )
         self.free = (self.mentioned & enclosing - local) | self.nonlocals
-        self.rebound = self.free & _rebound(inners)
+        self.rebound = self.free & _list_nonlocals(inners)
         # whether it may return before its end
         self.early = any(isinstance(inner, ast.Return) and inner is not node.body[-1] for inner in own)
         self.enclosing = enclosing | local
-        self.liveness: Liveness = liveness(node.body, inners)
-        self.aliases = _stored_through(inners)
-        # what is open around a statement: loops, and blocks that Python runs code at the end of
+        self.liveness: Liveness = analyze_liveness(node.body, inners)
+        self.aliases = _find_aliases(inners)
+        # open constructs around a statement: loops, and `with` and `finally` blocks
         self.around: list[str] = []
         self._count = 0
 
-    def rewritten(self) -> ast.FunctionDef:
+    def rewrite(self) -> ast.FunctionDef:
         node, body = self.node, self.node.body
         new_names = sorted(self.assigned - set(self.parameters))
         prologue: list[ast.stmt] = []
         if self.globals:
             prologue.append(ast.Global(sorted(self.globals)))
         if new_names:
-            # never runs: it makes the names local to this function, for the blocks to share
+            # never runs: makes the names local to this function, so that the blocks share them
             nothing = ast.Assign([store(name) for name in new_names], constant(None))
             prologue.append(ast.If(constant(0), [nothing], []))
         every = sorted(self.enclosing & (self.assigned | set(self.parameters)) | self.free)
@@ -145,13 +146,13 @@ class _Unit:
         mentioned = tuple(sorted(self.mentioned - self.enclosing - self.free - self.globals))
         lists = (tuple(sorted(names)) for names in sets)
         facts = (node.name, self.early, tuple(self.parameters), *lists, mentioned)
-        frame = call(load("_vd_rt"), "enter", load("_vd_cells"), *map(constant, facts))
+        frame = call(load("_vd_rt"), "enter", load("_vd_cells"), constant(facts))
         prologue += [cells, ast.Assign([store("_vd_f")], frame)]
         block = self.block("_vd_body", body, node)
         ending = ast.Return(call(load("_vd_f"), "run", load("_vd_body")))
         statements = [*prologue, block, ending]
         for statement in statements:
-            placed(statement, node)
+            copy_position(statement, node)
         result = ast.FunctionDef(
             node.name, node.args, statements, node.decorator_list, node.returns, node.type_comment
         )
@@ -164,7 +165,7 @@ class _Unit:
         return f"_vd_b{self._count}"
 
     def declarations(self, body: Sequence[ast.AST]) -> list[ast.stmt]:
-        """Say of the names that a block binds that they belong to the function."""
+        """Return the declarations of the names that a block binds and the function owns."""
         bound = bound_names(body)
         result: list[ast.stmt] = []
         shared = bound & (self.assigned | set(self.parameters) | self.nonlocals)
@@ -177,30 +178,21 @@ class _Unit:
     def block(
         self, name: str, body: Sequence[ast.stmt], at: ast.AST, prologue: Sequence[ast.stmt] = ()
     ) -> ast.FunctionDef:
-        """Make the nested function of a block; `prologue` runs first, in the user's terms."""
+        """Make the nested function of a block; `prologue` runs first and is rewritten too."""
         statements = [*prologue, *body]
         inner = _Statements(self).block(statements)
-        return placed(plain_def(name, [*self.declarations(statements), *inner]), at)
+        return copy_position(plain_def(name, [*self.declarations(statements), *inner]), at)
 
 
-def plain_def(name: str, body: list[ast.stmt], parameters: Sequence[str] = ()) -> ast.FunctionDef:
-    """Make a function of plain parameters."""
-    arguments = ast.arguments([], [ast.arg(parameter) for parameter in parameters], None, [], [], None, [])
-    function = ast.FunctionDef(name, arguments, body or [ast.Pass()], [], None)
-    if "type_params" in ast.FunctionDef._fields:
-        function.type_params = []  # type: ignore[attr-defined]
-    return function
-
-
-def _rebound(inners: Iterable[ast.AST]) -> set[str]:
-    """Names that a function or those inside it declare nonlocal."""
+def _list_nonlocals(inners: Iterable[ast.AST]) -> set[str]:
+    """Return the names that a function or its nested functions declare nonlocal."""
     return {name for inner in inners if isinstance(inner, ast.Nonlocal) for name in inner.names}
 
 
-def _stored_through(inners: Iterable[ast.AST]) -> set[str]:
-    """Names of variables whose element, component or place is stored to, and those that they are copied from.
+def _find_aliases(inners: Iterable[ast.AST]) -> set[str]:
+    """Return names of variables whose parts are assigned to, and names that these are assigned from.
 
-    They must not become copies: `w = v` makes two names of one object.
+    Such variables are not copied: `w = v` makes two names of one object.
     """
     names: set[str] = set()
     copied: list[tuple[str, str]] = []
@@ -223,7 +215,7 @@ def _stored_through(inners: Iterable[ast.AST]) -> set[str]:
     return names
 
 
-def _elifs(node: ast.If) -> tuple[list[ast.If], list[ast.stmt]]:
+def _split_branches(node: ast.If) -> tuple[list[ast.If], list[ast.stmt]]:
     """Return the branches of an if in order, and the statements of its else."""
     branches = [node]
     while len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If):
@@ -232,18 +224,18 @@ def _elifs(node: ast.If) -> tuple[list[ast.If], list[ast.stmt]]:
     return branches, node.orelse
 
 
-def _is_block_of_ours(context: ast.expr) -> bool:
-    """Whether a with statement opens a block of the kernel, such as `vc.scope_block()`."""
+def _opens_kernel_block(context: ast.expr) -> bool:
+    """Whether a `with` statement opens a block of the kernel, such as `vc.scope_block()`."""
     function = context.func if isinstance(context, ast.Call) else context
     return str(getattr(function, "attr", None) or getattr(function, "id", "")).endswith("_block")
 
 
-def _tuple_of(names: Iterable[str]) -> ast.expr:
+def _make_tuple(names: Iterable[str]) -> ast.expr:
     return constant(tuple(sorted(names)))
 
 
 class _Statements:
-    """Rewrites a list of statements of one block function."""
+    """Rewrites the statements of one block function."""
 
     def __init__(self, unit: _Unit) -> None:
         self.unit = unit
@@ -256,58 +248,58 @@ class _Statements:
         result, self.out = self.out, saved
         return result
 
-    def expr(self, node: ast.expr) -> ast.expr:
-        """Rewrite an expression; the functions that it needs are defined in front of the statement."""
-        rewriter = ExpressionRewriter(make_thunk=self.thunk)
+    def rewrite_expr(self, node: ast.expr) -> ast.expr:
+        """Rewrite an expression; the functions that it needs are defined before the statement."""
+        rewriter = ExpressionRewriter(make_thunk=self.define_thunk)
         result: ast.expr = rewriter.visit(node)
         return result
 
-    def test(self, node: ast.expr) -> ast.expr:
-        """Rewrite an expression of which only the truth matters."""
-        return ExpressionRewriter(make_thunk=self.thunk).test(node)
+    def rewrite_test(self, node: ast.expr) -> ast.expr:
+        """Rewrite an expression of which only the truth value is used."""
+        return ExpressionRewriter(make_thunk=self.define_thunk).test(node)
 
-    def thunk(self, node: ast.expr, rewritten: ast.expr) -> ast.expr:
+    def define_thunk(self, node: ast.expr, rewritten: ast.expr) -> ast.expr:
         """Define a function that evaluates an expression which binds names; returns its name."""
         name = self.unit.new_name()
         body = [*self.unit.declarations([node]), ast.Return(rewritten)]
-        self.out.append(placed(plain_def(name, body), node))
-        return placed(load(name), node)
+        self.out.append(copy_position(plain_def(name, body), node))
+        return copy_position(load(name), node)
 
     def statement(self, node: ast.stmt) -> None:
         method = getattr(self, f"on_{type(node).__name__}", None)
         if method is not None:
             method(node)
             return
-        rewriter = ExpressionRewriter(make_thunk=self.thunk)
+        rewriter = ExpressionRewriter(make_thunk=self.define_thunk)
         self.out.append(rewriter.generic_visit(node))  # type: ignore[arg-type]
 
     def jump(self, method: str, at: ast.AST, *values: ast.expr) -> None:
-        """Leave the block; Python's own code at the end of blocks in between would run while tracing only."""
+        """Leave the block, and tell whether this leaves a `with` or `finally` block too."""
         guarded = False
         for entry in reversed(self.unit.around):
             if entry == "loop" and method != "return_":
                 break
             guarded |= entry == "guard"
         value = call(load("_vd_f"), method, constant(guarded), *values)
-        self.out.append(placed(ast.Return(value), at))
+        self.out.append(copy_position(ast.Return(value), at))
 
     @contextmanager
-    def inside(self, *entries: str) -> Iterator[None]:
-        """Note what is open around the statements rewritten meanwhile."""
+    def open_entries(self, *entries: str) -> Iterator[None]:
+        """Note open constructs around the statements that are rewritten meanwhile."""
         self.unit.around.extend(entries)
         yield
         del self.unit.around[len(self.unit.around) - len(entries) :]
 
-    def signalled(self, value: ast.expr, at: ast.AST) -> None:
-        """Call a construct, and leave the block if a jump left it."""
+    def emit_call(self, value: ast.expr, at: ast.AST) -> None:
+        """Append the call of a construct, and leave the block if the call returns a signal."""
         name = "_vd_s"
         test = ast.Compare(ast.NamedExpr(store(name), value), [ast.IsNot()], [constant(None)])
-        self.out.append(placed(ast.If(test, [ast.Return(load(name))], []), at))
+        self.out.append(copy_position(ast.If(test, [ast.Return(load(name))], []), at))
 
     # -- jumps
 
     def on_Return(self, node: ast.Return) -> None:  # noqa: N802
-        value = [] if node.value is None else [self.expr(node.value)]
+        value = [] if node.value is None else [self.rewrite_expr(node.value)]
         self.jump("return_", node, *value)
 
     def on_Break(self, node: ast.Break) -> None:  # noqa: N802
@@ -320,11 +312,11 @@ class _Statements:
 
     def on_If(self, node: ast.If) -> None:  # noqa: N802
         unit = self.unit
-        branches, last = _elifs(node)
+        branches, last = _split_branches(node)
         if len(branches) > _LONG_CHAIN:
             self.long_chain(node, branches, last)
             return
-        test = self.test(node.test)
+        test = self.rewrite_test(node.test)
         names: list[ast.expr] = []
         for body in (node.body, node.orelse):
             if not body:
@@ -333,15 +325,15 @@ class _Statements:
             block = unit.block(unit.new_name(), body, body[0])
             self.out.append(block)
             names.append(load(block.name))
-        after = _tuple_of(unit.liveness.after[node])
-        self.signalled(call(load("_vd_f"), "if_", test, *names, after), node.test)
+        after = _make_tuple(unit.liveness.after[node])
+        self.emit_call(call(load("_vd_f"), "if_", test, *names, after), node.test)
 
     def long_chain(self, node: ast.If, branches: Sequence[ast.If], last: Sequence[ast.stmt]) -> None:
-        """Rewrite many branches side by side: one inside the other, they would be too deep for Python."""
+        """Rewrite many branches without nesting, which would be too deep for Python."""
         unit = self.unit
         pairs: list[ast.expr] = []
         for branch in branches:
-            test = self.test_block(branch.test)
+            test = self.define_test(branch.test)
             body = unit.block(unit.new_name(), branch.body, branch.body[0])
             self.out.append(body)
             pairs.append(ast.Tuple([load(test), load(body.name)], ast.Load()))
@@ -350,47 +342,53 @@ class _Statements:
             block = unit.block(unit.new_name(), last, last[0])
             self.out.append(block)
             orelse = load(block.name)
-        after = _tuple_of(unit.liveness.after[node])
-        self.signalled(call(load("_vd_f"), "ifs_", ast.Tuple(pairs, ast.Load()), orelse, after), node.test)
+        after = _make_tuple(unit.liveness.after[node])
+        self.emit_call(call(load("_vd_f"), "ifs_", ast.Tuple(pairs, ast.Load()), orelse, after), node.test)
 
-    def test_block(self, test: ast.expr) -> str:
+    def define_test(self, test: ast.expr) -> str:
         """Define a function that evaluates a condition; returns its name."""
         function = plain_def(self.unit.new_name(), [])
         inner = _Statements(self.unit)
-        value = inner.test(test)
-        function.body = [*self.unit.declarations([test]), *inner.out, placed(ast.Return(value), test)]
-        self.out.append(placed(function, test))
+        value = inner.rewrite_test(test)
+        function.body = [*self.unit.declarations([test]), *inner.out, copy_position(ast.Return(value), test)]
+        self.out.append(copy_position(function, test))
         return function.name
 
     def on_While(self, node: ast.While) -> None:  # noqa: N802
         unit = self.unit
-        test = self.test_block(node.test)
-        with self.inside("loop"):
+        test = self.define_test(node.test)
+        with self.open_entries("loop"):
             body = unit.block(unit.new_name(), node.body, node.body[0])
         self.out.append(body)
         assigned = bound_names([node.test, *node.body])
-        self.signalled(
-            call(load("_vd_f"), "while_", load(test), load(body.name), *self.loop_facts(node, assigned)),
+        self.emit_call(
+            call(
+                load("_vd_f"),
+                "while_",
+                load(test),
+                load(body.name),
+                *self.make_loop_arguments(node, assigned),
+            ),
             node.test,
         )
 
     def on_For(self, node: ast.For) -> None:  # noqa: N802
         unit = self.unit
-        items = self.expr(node.iter)
+        items = self.rewrite_expr(node.iter)
         name = unit.new_name()
         # the target is assigned like any other, from the block's one parameter
-        prologue = placed(ast.Assign([node.target], load("_vd_item")), node.target)
-        with self.inside("loop"):
+        prologue = copy_position(ast.Assign([node.target], load("_vd_item")), node.target)
+        with self.open_entries("loop"):
             body = unit.block(name, node.body, node.body[0], [prologue])
-        body.args.args.append(placed(ast.arg("_vd_item"), node.target))
+        body.args.args.append(copy_position(ast.arg("_vd_item"), node.target))
         self.out.append(body)
         target = node.target.id if isinstance(node.target, ast.Name) else None
         assigned = bound_names([node.target, *node.body])
-        facts = self.loop_facts(node, assigned)
-        self.signalled(call(load("_vd_f"), "for_", items, load(name), constant(target), *facts), node.iter)
+        facts = self.make_loop_arguments(node, assigned)
+        self.emit_call(call(load("_vd_f"), "for_", items, load(name), constant(target), *facts), node.iter)
 
-    def loop_facts(self, node: ast.While | ast.For, assigned: set[str]) -> list[ast.expr]:
-        """Else block, names assigned in the loop, names read from its head, names read behind it."""
+    def make_loop_arguments(self, node: ast.While | ast.For, assigned: set[str]) -> list[ast.expr]:
+        """Return the else block of a loop and its `LoopNames`, the last arguments of `while_` and `for_`."""
         unit = self.unit
         orelse: ast.expr = constant(None)
         if node.orelse:
@@ -400,19 +398,16 @@ class _Statements:
         jumps = any(
             isinstance(inner, (ast.Break, ast.Continue, ast.Return)) for inner in own_nodes(node.body)
         )
-        return [
-            orelse,
-            _tuple_of(assigned),
-            _tuple_of(unit.liveness.head[node]),
-            _tuple_of(unit.liveness.after[node]),
-            constant(jumps),
-        ]
+        names = (assigned, unit.liveness.head[node], unit.liveness.after[node])
+        return [orelse, constant((*(tuple(sorted(each)) for each in names), jumps))]
 
     def on_Match(self, node: ast.Match) -> None:  # noqa: N802
         name = self.unit.new_name()
-        branches = as_branches(node, name)
+        branches = convert_match(node, name)
         if branches is not None:
-            self.out.append(placed(ast.Assign([store(name)], self.expr(node.subject)), node.subject))
+            self.out.append(
+                copy_position(ast.Assign([store(name)], self.rewrite_expr(node.subject)), node.subject)
+            )
             after = self.unit.liveness.after[node]
             for branch in walk(branches):
                 if isinstance(branch, ast.If) and branch not in self.unit.liveness.after:
@@ -421,44 +416,48 @@ class _Statements:
             return
         cases = [
             ast.match_case(
-                case.pattern, None if case.guard is None else self.expr(case.guard), self.block(case.body)
+                case.pattern,
+                None if case.guard is None else self.rewrite_expr(case.guard),
+                self.block(case.body),
             )
             for case in node.cases
         ]
         what = constant("a match by other patterns than values, | and _")
-        subject = placed(call(load("_vd_rt"), "known", self.expr(node.subject), what), node.subject)
+        subject = copy_position(
+            call(load("_vd_rt"), "require_known", self.rewrite_expr(node.subject), what), node.subject
+        )
         self.out.append(ast.copy_location(ast.Match(subject, cases), node))
 
     def on_Assert(self, node: ast.Assert) -> None:  # noqa: N802
-        test = load(self.test_block(node.test))
+        test = load(self.define_test(node.test))
         arguments = ast.arguments([], [], None, [], [], None, [])
-        message = constant(None) if node.msg is None else ast.Lambda(arguments, self.expr(node.msg))
-        holds = call(load("_vd_rt"), "asserted", test, placed(message, node))
-        again = None if node.msg is None else self.expr(copy.deepcopy(node.msg))
-        self.out.append(ast.copy_location(ast.Assert(placed(holds, node.test), again), node))
+        message = constant(None) if node.msg is None else ast.Lambda(arguments, self.rewrite_expr(node.msg))
+        holds = call(load("_vd_rt"), "check_assert", test, copy_position(message, node))
+        again = None if node.msg is None else self.rewrite_expr(copy.deepcopy(node.msg))
+        self.out.append(ast.copy_location(ast.Assert(copy_position(holds, node.test), again), node))
 
     # -- statements that hold others
 
     def on_With(self, node: ast.With) -> None:  # noqa: N802
         items = [
             ast.withitem(
-                self.expr(item.context_expr),
-                None if item.optional_vars is None else self.expr(item.optional_vars),
+                self.rewrite_expr(item.context_expr),
+                None if item.optional_vars is None else self.rewrite_expr(item.optional_vars),
             )
             for item in node.items
         ]
-        known = all(_is_block_of_ours(item.context_expr) for item in node.items)
-        with self.inside(*([] if known else ["guard"])):
+        known = all(_opens_kernel_block(item.context_expr) for item in node.items)
+        with self.open_entries(*([] if known else ["guard"])):
             body = self.block(node.body)
         self.out.append(ast.copy_location(ast.With(items, body), node))
 
     def on_Try(self, node: ast.Try) -> None:  # noqa: N802
-        with self.inside(*(["guard"] if node.finalbody else [])):
+        with self.open_entries(*(["guard"] if node.finalbody else [])):
             body = self.block(node.body)
             # what the tracer raises for itself is not the kernel's to catch
             retry = ast.Attribute(load("_vd_rt"), "Retry", ast.Load())
             handlers = [] if type(node) is not ast.Try else [ast.ExceptHandler(retry, None, [ast.Raise()])]
-            handlers = [placed(handler, node) for handler in handlers] if node.handlers else []
+            handlers = [copy_position(handler, node) for handler in handlers] if node.handlers else []
             handlers += [
                 ast.copy_location(
                     ast.ExceptHandler(handler.type, handler.name, self.block(handler.body)), handler
@@ -473,7 +472,7 @@ class _Statements:
 
     def on_FunctionDef(self, node: ast.FunctionDef) -> None:  # noqa: N802
         if not is_generator(node, walk(node)):
-            outer = ExpressionRewriter(make_thunk=self.thunk)
+            outer = ExpressionRewriter(make_thunk=self.define_thunk)
             node = rewrite_function(node, frozenset(self.unit.enclosing))
             node.decorator_list = [outer.visit(decorator) for decorator in node.decorator_list]
             node.args = outer.visit(node.args)
@@ -485,7 +484,7 @@ class _Statements:
     on_AsyncFunctionDef = on_ClassDef = keep  # noqa: N815
 
     def drop(self, node: ast.stmt) -> None:
-        """Leave out a declaration that each block makes for itself."""
+        """Drop a declaration that each block repeats."""
         self.out.append(ast.copy_location(ast.Pass(), node))
 
     on_Global = on_Nonlocal = drop  # noqa: N815
@@ -493,8 +492,8 @@ class _Statements:
     # -- assignments
 
     def on_Assign(self, node: ast.Assign) -> None:  # noqa: N802
-        value = self.bound(node.targets, node.value)
-        targets = [self.target(target) for target in node.targets]
+        value = self.rewrite_value(node.targets, node.value)
+        targets = [self.rewrite_target(target) for target in node.targets]
         self.out.append(ast.copy_location(ast.Assign(targets, value), node))
 
     def on_AnnAssign(self, node: ast.AnnAssign) -> None:  # noqa: N802
@@ -505,64 +504,69 @@ class _Statements:
 
     def on_AugAssign(self, node: ast.AugAssign) -> None:  # noqa: N802
         if not isinstance(node.target, ast.Name):
-            value = self.for_place(node.target, node.value)
-            target = self.target(node.target)
+            value = self.freeze_for_place(node.target, node.value)
+            target = self.rewrite_target(node.target)
             assert isinstance(target, _PLACES)
             self.out.append(ast.copy_location(ast.AugAssign(target, node.op, value), node))
             return
         name = node.target.id
-        operands = (constant(type(node.op).__name__), load(name), self.expr(node.value))
+        operands = (constant(type(node.op).__name__), load(name), self.rewrite_expr(node.value))
         value = call(load("_vd_f"), "augment", *operands, constant(name))
-        self.out.append(placed(ast.Assign([node.target], placed(value, node)), node))
+        self.out.append(copy_position(ast.Assign([node.target], copy_position(value, node)), node))
 
-    def bound(self, targets: Sequence[ast.expr], value: ast.expr) -> ast.expr:
-        """Rewrite an assigned value: what goes into a local variable is a value of its own, as in Python."""
+    def rewrite_value(self, targets: Sequence[ast.expr], value: ast.expr) -> ast.expr:
+        """Rewrite an assigned value: a local variable gets a value of its own."""
         if len(targets) == 1 and isinstance(targets[0], _PLACES):
-            return self.for_place(targets[0], value)
+            return self.freeze_for_place(targets[0], value)
         names = [target.id for target in targets if isinstance(target, ast.Name)]
         patterns = [target for target in targets if isinstance(target, (ast.Tuple, ast.List))]
         if not names and not patterns:
-            return self.expr(value)
+            return self.rewrite_expr(value)
         label = names[0] if names and names[0] != "_" else None
         if any(name in self.unit.aliases for name in names):
-            return placed(call(load("_vd_f"), "own", self.expr(value), constant(label)), value)
+            return copy_position(
+                call(load("_vd_f"), "make_assignable", self.rewrite_expr(value), constant(label)), value
+            )
         if isinstance(value, ast.Tuple) and not any(isinstance(part, ast.Starred) for part in value.elts):
             of_part = [
                 [target.elts[i] for target in patterns if len(target.elts) == len(value.elts)] or [store("_")]
                 for i in range(len(value.elts))
             ]
             parts = [
-                self.bound(inner if not names else [store("_")], part)
+                self.rewrite_value(inner if not names else [store("_")], part)
                 for inner, part in zip(of_part, value.elts, strict=True)
             ]
             return ast.copy_location(ast.Tuple(parts, ast.Load()), value)
         if isinstance(value, ast.Name) and value.id == "_vd_item":
             return value
         fresh = isinstance(value, ast.Call)
-        return placed(call(load("_vd_f"), "bind", self.expr(value), constant(label), constant(fresh)), value)
+        return copy_position(
+            call(load("_vd_f"), "bind", self.rewrite_expr(value), constant(label), constant(fresh)),
+            value,
+        )
 
-    def target(self, node: ast.expr) -> ast.expr:
-        """Rewrite what is assigned to: a part of a vector in a list or object is not that of a place."""
+    def rewrite_target(self, node: ast.expr) -> ast.expr:
+        """Rewrite the target of an assignment, which may be a part of a vector in a list or object."""
         if isinstance(node, (ast.Tuple, ast.List)):
-            node.elts = [self.target(inner) for inner in node.elts]
+            node.elts = [self.rewrite_target(inner) for inner in node.elts]
             return node
         root: ast.expr = node
         while isinstance(root, _PLACES):
             root = root.value
         if isinstance(node, _PLACES) and isinstance(node.value, _PLACES) and isinstance(root, ast.Name):
             owner = load(root.id) if has_calls(node.value) else copy.deepcopy(node.value)
-            own = call(load("_vd_f"), "own", self.expr(owner), constant(root.id))
-            held = ast.BoolOp(ast.And(), [call(load("_vd_f"), "holds", load(root.id)), own])
-            self.out.append(placed(ast.Expr(held), node))
-        return self.expr(node)
+            own = call(load("_vd_f"), "make_assignable", self.rewrite_expr(owner), constant(root.id))
+            held = ast.BoolOp(ast.And(), [call(load("_vd_f"), "is_container", load(root.id)), own])
+            self.out.append(copy_position(ast.Expr(held), node))
+        return self.rewrite_expr(node)
 
-    def for_place(self, target: ast.expr, value: ast.expr) -> ast.expr:
-        """Rewrite a value for an element or attribute: lists and objects get one that stays as it is."""
+    def freeze_for_place(self, target: ast.expr, value: ast.expr) -> ast.expr:
+        """Rewrite a value for an element or attribute: lists and objects get a frozen value."""
         assert isinstance(target, _PLACES)
         owner: ast.expr = target.value
         while isinstance(owner, ast.Attribute):
             owner = owner.value
         if isinstance(value, ast.Constant) or not isinstance(owner, ast.Name):
-            return self.expr(value)
+            return self.rewrite_expr(value)
         place = copy.deepcopy(target.value)
-        return placed(call(load("_vd_f"), "for_place", place, self.expr(value)), value)
+        return copy_position(call(load("_vd_f"), "freeze_for_place", place, self.rewrite_expr(value)), value)

@@ -1,4 +1,4 @@
-"""Values of local variables: which can live in registers, of which type, and how two of them meet."""
+"""Values of local variables: their types in registers, and the common types of two values."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -32,9 +32,9 @@ from vkdispatch.ir.numbers import bounds, common_type, fits
 
 
 class LocalValue(ShaderVariable):
-    """What a local variable of a rewritten kernel holds: a value that never changes, kept in a register.
+    """An immutable GPU value of a local variable in a rewritten kernel, kept in a register.
 
-    In-place operators make a new value, as they do with Python's numbers.
+    In-place operators make a new value, as for Python numbers.
     """
 
     __slots__ = ("_held",)
@@ -68,22 +68,22 @@ class LocalValue(ShaderVariable):
         return LocalValue(super().__getitem__(index).expr)
 
 
-# Types of Python ints that live in registers, the first that will do.
+# Types of Python ints in registers; the first that fits is used.
 _INTEGERS = (int32, uint32, int64, uint64)
 
 
 class PythonNumber(LocalValue):
-    """Stands for a number that Python knows, and that differs from round to round of a recorded loop.
+    """A Python number that differs from round to round of a recorded loop.
 
-    It mixes with other values as Python's numbers do. Whoever asks for more than `extremes` and `as_expr`
-    can tell makes the loop unroll.
+    It combines with other values as Python numbers do. Uses that need more than `extremes` and `as_expr`
+    unroll the loop.
     """
 
     __slots__ = ()
 
     @property
     def extremes(self) -> tuple[int | float, int | float]:
-        """The least and the greatest number that it stands for."""
+        """The least and the greatest number."""
         raise NotImplementedError
 
     def as_expr(self, kind: DType) -> Expr:
@@ -91,12 +91,12 @@ class PythonNumber(LocalValue):
         raise NotImplementedError
 
     def is_same(self, other: "PythonNumber") -> bool:
-        """Whether both stand for the same numbers in every round."""
+        """Whether both are the same number in every round."""
         raise NotImplementedError
 
 
 class Unbound:
-    """Stands for a variable without a value."""
+    """The value of an unbound variable."""
 
     def __repr__(self) -> str:
         return "no value"
@@ -106,7 +106,7 @@ UNBOUND = Unbound()
 
 
 def is_gpu(value: object) -> bool:
-    """Whether a value is known on the GPU alone."""
+    """Whether a value is known only on the GPU."""
     return isinstance(value, ShaderVariable) and not isinstance(value, (BoundVariable, PythonNumber))
 
 
@@ -116,20 +116,20 @@ def is_local(expr: Expr) -> bool:
 
 
 def is_steady(expr: Expr) -> bool:
-    """Whether an expression has one value wherever it is evaluated: it reads no storage and no register."""
+    """Whether an expression is constant within a kernel: it reads no memory and no register."""
     return all(node.op in PURE for node in nodes((expr,)))
 
 
 def registers_in(expr: Expr) -> set[int]:
-    """Identities of the registers that an expression reads."""
+    """Return the identities of the registers that an expression reads."""
     return {id(node.value) for node in nodes((expr,)) if isinstance(node.value, Register)}
 
 
 @record
 class Weak:
-    """A Python number, which takes the type of the GPU value that it meets.
+    """A Python number, which takes the type of the GPU value that it is combined with.
 
-    Of one that differs from round to round it is the greatest, and `least` the least.
+    For a number that differs from round to round, `value` is the greatest and `least` the least.
     """
 
     value: bool | int | float | complex
@@ -145,7 +145,7 @@ class Typed:
 
 @record
 class Group:
-    """A tuple of values that live in registers."""
+    """A tuple of values in registers."""
 
     parts: tuple["Kind", ...]
     maker: Any
@@ -155,11 +155,11 @@ Kind = Weak | Typed | Group
 
 
 class Mismatch(Exception):
-    """Two values have no common type. The message says why."""
+    """Two values have no common type."""
 
 
 def kind_of(value: object) -> Kind | None:
-    """Type that a value has in registers, or None if it is no number, GPU value or tuple of them."""
+    """Return the type of a value in registers, or None unless it is a number, GPU value or tuple of those."""
     if isinstance(value, PythonNumber):
         least, greatest = value.extremes
         return Weak(greatest, least)
@@ -181,7 +181,7 @@ def kind_of(value: object) -> Kind | None:
 
 
 def describe(value: object) -> str:
-    """Say what a value is, in an error."""
+    """Describe a value, for error messages."""
     if isinstance(value, ShaderVariable) and is_gpu(value):
         return f"a GPU value of type {value.var_type.name}"
     if isinstance(value, Unbound):
@@ -193,7 +193,7 @@ def describe(value: object) -> str:
 
 
 def dtype_of(kind: Weak | Typed) -> DType:
-    """Type of the register for a value; Python's numbers become int32, float32 or bool."""
+    """Return the type of the register for a value. Python numbers become int32, float32 or bool."""
     if isinstance(kind, Typed):
         return kind.dtype
     value = kind.value
@@ -208,7 +208,7 @@ def dtype_of(kind: Weak | Typed) -> DType:
 
 
 def join(first: Kind, second: Kind) -> Kind:
-    """Type in which two values meet. Raises Mismatch where there is none."""
+    """Return the common type of two values. Raises Mismatch if there is none."""
     if isinstance(first, Group) or isinstance(second, Group):
         if not isinstance(first, Group) or not isinstance(second, Group):
             raise Mismatch("a tuple and a single value")
@@ -216,14 +216,14 @@ def join(first: Kind, second: Kind) -> Kind:
             raise Mismatch(f"tuples of {len(first.parts)} and {len(second.parts)} values")
         return Group(tuple(map(join, first.parts, second.parts)), first.maker)
     if isinstance(first, Typed) and isinstance(second, Typed):
-        return Typed(_promoted(first.dtype, second.dtype))
+        return Typed(_promote(first.dtype, second.dtype))
     if isinstance(first, Weak) and isinstance(second, Weak):
         return _join_numbers(first, second)
     typed, weak = (first, second) if isinstance(first, Typed) else (second, first)
     assert isinstance(typed, Typed)
     assert isinstance(weak, Weak)
-    kind = _adopted(weak.value, typed.dtype)
-    if weak.least is not None and _adopted(weak.least, typed.dtype) is not kind:
+    kind = _adopt_number(weak.value, typed.dtype)
+    if weak.least is not None and _adopt_number(weak.least, typed.dtype) is not kind:
         raise Mismatch(f"{typed.dtype.name} and the numbers from {weak.least} to {weak.value}")
     return Typed(kind)
 
@@ -248,12 +248,12 @@ def _join_numbers(first: Weak, second: Weak) -> Kind:
     return Typed(found)
 
 
-def _adopted(value: Any, kind: DType) -> DType:
-    """Type of a number and a GPU value: that of the GPU value, or a wider one that holds both."""
+def _adopt_number(value: Any, kind: DType) -> DType:
+    """Return the type of a number and a GPU value: that of the GPU value, or a wider one that holds both."""
     if isinstance(value, bool) and kind is bool_:
         return kind
     if isinstance(value, complex):
-        return _promoted(kind, complex64)
+        return _promote(kind, complex64)
     if not (is_scalar(kind) or is_complex(kind)):
         raise Mismatch(f"{kind.name} and the number {value!r}")
     if isinstance(value, int):
@@ -266,10 +266,10 @@ def _adopted(value: Any, kind: DType) -> DType:
         if wide is None:
             raise Mismatch(f"{kind.name} and the number {value}, which does not fit in it,")
         return wide
-    return kind if is_float_dtype(kind) or is_complex(kind) else _promoted(kind, float32)
+    return kind if is_float_dtype(kind) or is_complex(kind) else _promote(kind, float32)
 
 
-def _promoted(a: DType, b: DType) -> DType:
+def _promote(a: DType, b: DType) -> DType:
     if a is b:
         return a
     same_shape = (is_scalar(a) or is_complex(a)) and (is_scalar(b) or is_complex(b))
@@ -283,7 +283,7 @@ def _promoted(a: DType, b: DType) -> DType:
 
 
 def leaves(value: object, kind: Kind) -> Iterator[tuple[object, Weak | Typed]]:
-    """Each single value of a value, with its type."""
+    """Yield each scalar of a value, with its type."""
     if isinstance(kind, Group):
         assert isinstance(value, tuple)
         for part, inner in zip(value, kind.parts, strict=True):
@@ -292,17 +292,17 @@ def leaves(value: object, kind: Kind) -> Iterator[tuple[object, Weak | Typed]]:
         yield value, kind
 
 
-def rebuilt(kind: Kind, parts: Iterator[Any]) -> Any:
-    """Put single values together again."""
+def rebuild(kind: Kind, parts: Iterator[Any]) -> Any:
+    """Build a value from its leaves."""
     if not isinstance(kind, Group):
         return next(parts)
-    made = [rebuilt(inner, parts) for inner in kind.parts]
+    made = [rebuild(inner, parts) for inner in kind.parts]
     return kind.maker(*made) if hasattr(kind.maker, "_fields") else tuple(made)
 
 
-def flat(kind: Kind) -> list[Weak | Typed]:
-    """Types of the single values."""
-    return [leaf for part in kind.parts for leaf in flat(part)] if isinstance(kind, Group) else [kind]
+def flatten_kind(kind: Kind) -> list[Weak | Typed]:
+    """Return the types of the leaves."""
+    return [leaf for part in kind.parts for leaf in flatten_kind(part)] if isinstance(kind, Group) else [kind]
 
 
 def as_expr(value: Any, kind: DType) -> Expr:
@@ -321,13 +321,13 @@ def as_expr(value: Any, kind: DType) -> Expr:
     return ex.cast(ex.literal(value, kind), kind) if is_scalar(kind) else ex.construct(kind, (value,))
 
 
-def zero(kind: DType) -> Expr:
-    """First value of a register that is assigned before it is read."""
+def make_zero(kind: DType) -> Expr:
+    """Return the initial value of a register that is assigned before it is read."""
     return ex.literal(False, bool_) if kind is bool_ else ex.construct(kind, ())
 
 
-def same(values: Sequence[object]) -> bool:
-    """Whether all values are one: the same object, or equal numbers or texts of one type."""
+def are_same(values: Sequence[object]) -> bool:
+    """Whether all values are the same object, or equal numbers or strings of one type."""
     first = values[0]
     for other in values[1:]:
         if other is first:
@@ -345,7 +345,7 @@ def same(values: Sequence[object]) -> bool:
         if type(first) is not type(other):
             return False
         if isinstance(first, tuple) and isinstance(other, tuple):
-            if len(first) != len(other) or not all(same(pair) for pair in zip(first, other, strict=True)):
+            if len(first) != len(other) or not all(are_same(pair) for pair in zip(first, other, strict=True)):
                 return False
             continue
         simple = isinstance(first, (bool, int, float, complex, str, bytes, np.generic))

@@ -1,6 +1,6 @@
-"""Looking through syntax trees: what `ast.walk` and `ast.iter_child_nodes` find, in a third of their time.
+"""Traversal of syntax trees: faster versions of `ast.walk` and `ast.iter_child_nodes`.
 
-Contexts (`ast.Load` and its like), which hold nothing, are left out.
+Contexts such as `ast.Load` are omitted.
 """
 
 import ast
@@ -11,7 +11,7 @@ _NOTHING: list[ast.AST] = []
 
 
 def children(node: ast.AST) -> list[ast.AST]:
-    """Nodes directly below a node, in order; the list is not to be changed."""
+    """Return the children of a node, in order. Do not modify the list."""
     if type(node) in _LEAVES:
         return _NOTHING
     held = node.__dict__
@@ -29,7 +29,7 @@ def children(node: ast.AST) -> list[ast.AST]:
 
 
 def walk(root: ast.AST) -> list[ast.AST]:
-    """Return a node and all below it, the upper ones first."""
+    """Return a node and all of its descendants, parents first."""
     found = [root]
     for node in found:
         found += children(node)

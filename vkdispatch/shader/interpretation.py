@@ -27,10 +27,8 @@ from vkdispatch.execution_pipeline.command_graph import BoundVariable
 from vkdispatch.interpreter.execution import run_kernel
 from vkdispatch.interpreter.images import Texels
 from vkdispatch.interpreter.memory import Cells, Coder
-from vkdispatch.interpreter.program import Checked
-from vkdispatch.interpreter.values import Array, uniform, value_shape
-from vkdispatch.ir import Storage
-from vkdispatch.passes.diagnostics import parse_checks
+from vkdispatch.interpreter.program import Checks
+from vkdispatch.interpreter.values import Array, make_uniform, value_shape
 from vkdispatch.shader.host_images import HostImage, host_image
 from vkdispatch.shader.launch_size import Extent
 from vkdispatch.shader.parameters import (
@@ -145,10 +143,10 @@ def host_resources(
     return tuple(found)
 
 
-def parse_host_checks(value: object) -> Checked:
+def checked(value: object) -> Checks:
     """Understand the `check` of a call, as `vd.shader` does. Raises TypeError or ValueError if it is none."""
     checks = parse_checks(value)
-    return Checked(
+    return Checks(
         checks.bounds, checks.nan, (checks.rounds or _ROUNDS) if checks.loops else None, checks.asserts
     )
 
@@ -262,7 +260,7 @@ def interpret_call(
     written: list[HostBuffer | HostImage] = []
     if kernel.exec_count is not None:
         limit = [n * size for n, size in zip(extent, local_size, strict=True)] if in_groups else extent
-        arguments[kernel.exec_count.name] = uniform([min(n, _LARGEST) for n in limit], uvec3)
+        arguments[kernel.exec_count.name] = make_uniform([min(n, _LARGEST) for n in limit], uvec3)
     for parameter, value in zip(parameters, values, strict=True):
         for slot, part in parts_of(who, parameter, value):
             if isinstance(slot, ValueSlot):
@@ -276,7 +274,7 @@ def interpret_call(
             buffers[slot.binding - base] = _cells(f"buffer {parameter.name!r}", part)
             if slot.shape_member is not None:
                 shape = (*part.shape, 1, 1, 1)[:3]
-                arguments[slot.shape_member] = uniform(np.array((*shape, part.size)), ivec4)
+                arguments[slot.shape_member] = make_uniform(np.array((*shape, part.size)), ivec4)
     try:
         run_kernel(
             who,
@@ -297,7 +295,7 @@ def _argument(who: str, slot: ValueSlot, value: Any) -> Array:
     label = f"{who}: {slot.label}"
     if isinstance(value, BoundVariable):
         raise ArgumentValueError(f"{label}: a bound variable has no value here; give a {slot.kind.name}")
-    return uniform(
-        np.frombuffer(pack(slot.kind, parse_number(who, slot, value), label), component_dtype(slot.kind)),
+    return make_uniform(
+        np.frombuffer(pack(slot.kind, checked_number(who, slot, value), label), component_dtype(slot.kind)),
         slot.kind,
     )

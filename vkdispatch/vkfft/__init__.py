@@ -1,4 +1,4 @@
-"""Fourier transforms and convolutions by the VkFFT library: any length, primes included, on any axes."""
+"""Fourier transforms and convolutions with the VkFFT library: any length, along any axes."""
 
 from vkdispatch.vkfft.cache import clear_plan_cache
 from vkdispatch.vkfft.convolution import convolve2D, transpose_kernel2D

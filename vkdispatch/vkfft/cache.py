@@ -1,4 +1,4 @@
-"""The programs made so far: each context keeps its latest ones."""
+"""A cache of compiled programs: each context keeps the most recently used ones."""
 
 import threading
 from collections import OrderedDict
@@ -15,14 +15,14 @@ _contexts: "WeakSet[Context]" = WeakSet()
 _lock = threading.RLock()
 
 
-def program_for(request: Request) -> Program:
-    """Return the program of a request in the current context. Raises as `Program`."""
+def find_program(request: Request) -> Program:
+    """Return the program for a request in the current context. Raises the errors of `Program`."""
     context = get_context()
     with _lock:
         _contexts.add(context)
         programs = context._keep(_PROGRAMS, _Programs)
         program = programs.get(request)
-        if program is None or program.poisoned:
+        if program is None or program.is_poisoned:
             program = programs[request] = Program(context, request)
             while len(programs) > MOST_PROGRAMS:
                 programs.popitem(last=False)
@@ -31,13 +31,13 @@ def program_for(request: Request) -> Program:
 
 
 def clear_plan_cache() -> None:
-    """Forget every plan. Work that was queued or recorded goes on, and a `VkFFTPlan` keeps what it has."""
+    """Clear the cache. Queued and recorded work continues, and a `VkFFTPlan` keeps its programs."""
     with _lock:
         for context in _contexts:
             context.kept.pop(_PROGRAMS, None)
 
 
-def cached_programs() -> int:
-    """Return how many plans are kept."""
+def count_cached_programs() -> int:
+    """Return the number of cached programs."""
     with _lock:
         return sum(len(context.kept.get(_PROGRAMS, ())) for context in _contexts)

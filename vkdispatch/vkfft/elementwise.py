@@ -1,4 +1,4 @@
-"""What happens to elements before and between transforms: zeros around an image, products of spectra."""
+"""Elementwise kernels around transforms: zero padding, products of spectra, copies."""
 
 import math
 from typing import Any
@@ -34,14 +34,14 @@ def multiply(
     Parameters
     ----------
     place
-        Where in the buffer the products go, where in the kernel it begins, and after how many elements it
-        begins anew.
+        The offset of the products in the buffer, the offset in the kernel, and the number of elements after
+        which the kernel repeats.
     conjugate
         0, CONJUGATE_DATA or CONJUGATE_KERNEL.
     """
     key = (buffer.var_type, conjugate)
     if key not in _products:
-        _products[key] = _product(*key)
+        _products[key] = _make_product(*key)
     _products[key](buffer, kernel, *place, exec_size=elements, graph=graph)
 
 
@@ -53,10 +53,10 @@ def embed(
     copies: int,
     graph: CommandGraph | None,
 ) -> None:
-    """Fill `copies` arrays of `shape` with those of `source_shape`, zeros after them along each axis."""
+    """Copy `copies` arrays of `source_shape` to arrays of `shape`, with zeros behind them along each axis."""
     kind = buffer.var_type
     if kind not in _embeddings:
-        _embeddings[kind] = _embedding(kind)
+        _embeddings[kind] = _make_embedding(kind)
     sizes = [(1,) * (3 - len(each)) + each for each in (shape, source_shape)]
     _embeddings[kind](buffer, source, *sizes[0], *sizes[1], exec_size=math.prod(shape) * copies, graph=graph)
 
@@ -69,28 +69,28 @@ def move(
     elements: int,
     graph: CommandGraph | None,
 ) -> None:
-    """Copy elements of `source` from `first` on to `target`, of complex numbers, from `start` on."""
+    """Copy elements of `source`, from index `first` on, to the complex `target`, from index `start` on."""
     key = (target.var_type, source.var_type)
     if key not in _moves:
-        _moves[key] = _moving(*key)
+        _moves[key] = _make_move(*key)
     _moves[key](target, source, start, first, exec_size=elements, graph=graph)
 
 
 def check_complex(buffer: Buffer[Any], name: str) -> None:
-    """Raise ValueError if a buffer is not of complex numbers."""
+    """Raise ValueError if the dtype of a buffer is not complex."""
     if buffer.var_type not in (complex32, complex64, complex128):
         raise ArgumentValueError(f"{name}: expected complex numbers, got {buffer.var_type.name}")
 
 
-def check_alike(given: Buffer[Any], name: str, buffer: Buffer[Any]) -> None:
-    """Raise ValueError if something has another dtype than the buffer."""
-    if given.var_type is not buffer.var_type:
+def check_same_dtype(other: Buffer[Any], name: str, buffer: Buffer[Any]) -> None:
+    """Raise ValueError if two buffers have different dtypes."""
+    if other.var_type is not buffer.var_type:
         raise ArgumentValueError(
-            f"{name}: expected {buffer.var_type.name} as the buffer has, got {given.var_type.name}"
+            f"{name}: expected {buffer.var_type.name} as the buffer has, got {other.var_type.name}"
         )
 
 
-def _product(kind: DType, conjugate: int) -> ShaderFunction:
+def _make_product(kind: DType, conjugate: int) -> ShaderFunction:
     def spectrum_product(data: Any, kernel: Any, target: Any, first: Any, period: Any) -> None:
         i = global_invocation_id().x
         x, k = data[i], kernel[first + i % period]
@@ -110,7 +110,7 @@ def _product(kind: DType, conjugate: int) -> ShaderFunction:
     return decorate(spectrum_product)
 
 
-def _embedding(kind: DType) -> ShaderFunction:
+def _make_embedding(kind: DType) -> ShaderFunction:
     def with_zeros(
         data: Any, source: Any, depth: Any, height: Any, width: Any, planes: Any, rows: Any, columns: Any
     ) -> None:
@@ -133,7 +133,7 @@ def _embedding(kind: DType) -> ShaderFunction:
     return decorate(with_zeros)
 
 
-def _moving(kind: DType, source_kind: DType) -> ShaderFunction:
+def _make_move(kind: DType, source_kind: DType) -> ShaderFunction:
     def move_part(target: Any, source: Any, start: Any, first: Any) -> None:
         i = global_invocation_id().x
         value = source[first + i]

@@ -1,13 +1,13 @@
-"""Transforms in one call, as `numpy.fft` has them."""
+"""Transforms in one call, as in `numpy.fft`."""
 
 from typing import Any
 
 from vkdispatch.arrays.axes import parse_axes
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.rfft_buffer import RFFTBuffer
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.vkfft.layout import parse_shape
+from vkdispatch.vkfft.layout import parse_shape, require_buffer
 from vkdispatch.vkfft.plan import VkFFTPlan
 
 
@@ -22,40 +22,42 @@ def fft(
     normalize_inverse: bool = True,
     r2c: bool = False,
 ) -> None:
-    """Transform a buffer along some of its axes, in place: `numpy.fft.fft`.
+    """Compute the Fourier transform of a buffer along some of its axes, in place: `numpy.fft.fft`.
 
     Parameters
     ----------
     buffer
-        complex64, or complex128 or complex32 where the device calculates with them; axes of any length.
+        A buffer of complex64, or of complex128 or complex32 where the device supports them. Axes may have any
+        length.
     input_buffer
-        Read this instead, and leave it as it is.
+        Read the input from this buffer, which is not modified.
     buffer_shape
-        The shape in which to see the buffer; by default its own (of an RFFTBuffer, its real shape if `r2c`).
+        The shape to interpret the buffer with. None: its own shape, or with `r2c` the real shape of an
+        RFFTBuffer.
     graph
-        Where to record; None takes the thread's `vd.global_graph()`.
+        The graph to record to. None: the thread's `vd.global_graph()`.
     print_shader
-        Print the generated kernels.
+        Print the generated GLSL.
     axis
-        An axis or several, negative ones counted from the end. None: the last.
+        One axis or several; negative axes count from the end. None: the last axis.
     inverse
-        Transform back.
+        Compute the inverse transform.
     normalize_inverse
-        The inverse divides by the number of elements transformed.
+        Divide the inverse transform by the number of transformed elements.
     r2c
-        Forward from reals to the half spectrum, inverse back; in rows of `vd.RFFTBuffer`'s layout.
+        Transform real numbers to the half spectrum, or with `inverse` back, in the layout of
+        `vd.RFFTBuffer`.
 
     Raises
     ------
     TypeError
-        An argument is of the wrong kind.
+        An argument has the wrong type.
     ValueError
-        The dtype is none that VkFFT transforms, there is no such axis, or a buffer is too small.
+        VkFFT does not transform the dtype, an axis does not exist, or a buffer is too small.
     UnsupportedError
-        VkFFT cannot do it on this device, or the device lacks the dtype.
+        VkFFT or the device does not support this transform.
     """
-    if not isinstance(buffer, Buffer):
-        raise ArgumentTypeError(f"buffer: expected a vd.Buffer, got {type(buffer).__name__}")
+    require_buffer(buffer, "buffer")
     shape = buffer_shape
     if shape is None:
         if r2c and not isinstance(buffer, RFFTBuffer):
@@ -76,13 +78,13 @@ def fft(
 
 
 def fft2(buffer: Buffer[Any], graph: CommandGraph | None = None, print_shader: bool = False) -> None:
-    """Transform along the last two axes: `numpy.fft.fft2`. Raises as `fft`."""
-    fft(buffer, graph=graph, print_shader=print_shader, axis=_last(buffer, 2))
+    """Compute the transform along the last two axes: `numpy.fft.fft2`. Raises the errors of `fft`."""
+    fft(buffer, graph=graph, print_shader=print_shader, axis=_select_last_axes(buffer, 2))
 
 
 def fft3(buffer: Buffer[Any], graph: CommandGraph | None = None, print_shader: bool = False) -> None:
-    """Transform along all three axes: `numpy.fft.fftn`. Raises as `fft`."""
-    fft(buffer, graph=graph, print_shader=print_shader, axis=_last(buffer, 3))
+    """Compute the transform along all three axes: `numpy.fft.fftn`. Raises the errors of `fft`."""
+    fft(buffer, graph=graph, print_shader=print_shader, axis=_select_last_axes(buffer, 3))
 
 
 def ifft(
@@ -92,7 +94,10 @@ def ifft(
     axis: Any = None,
     normalize: bool = True,
 ) -> None:
-    """Transform back along some axes: `numpy.fft.ifft`, or that times their length. Raises as `fft`."""
+    """Compute the inverse transform along some axes: `numpy.fft.ifft`. Raises the errors of `fft`.
+
+    Without `normalize`, the result is not divided by the number of transformed elements.
+    """
     fft(
         buffer,
         graph=graph,
@@ -104,34 +109,34 @@ def ifft(
 
 
 def ifft2(buffer: Buffer[Any], graph: CommandGraph | None = None, print_shader: bool = False) -> None:
-    """Transform back along the last two axes: `numpy.fft.ifft2`. Raises as `fft`."""
-    fft(buffer, graph=graph, print_shader=print_shader, axis=_last(buffer, 2), inverse=True)
+    """Compute the inverse along the last two axes: `numpy.fft.ifft2`. Raises the errors of `fft`."""
+    fft(buffer, graph=graph, print_shader=print_shader, axis=_select_last_axes(buffer, 2), inverse=True)
 
 
 def ifft3(buffer: Buffer[Any], graph: CommandGraph | None = None, print_shader: bool = False) -> None:
-    """Transform back along all three axes: `numpy.fft.ifftn`. Raises as `fft`."""
-    fft(buffer, graph=graph, print_shader=print_shader, axis=_last(buffer, 3), inverse=True)
+    """Compute the inverse along all three axes: `numpy.fft.ifftn`. Raises the errors of `fft`."""
+    fft(buffer, graph=graph, print_shader=print_shader, axis=_select_last_axes(buffer, 3), inverse=True)
 
 
 def rfft(
     buffer: RFFTBuffer, graph: CommandGraph | None = None, print_shader: bool = False, axis: Any = None
 ) -> None:
-    """Transform reals to their half spectrum, in place: `numpy.fft.rfft`.
+    """Compute the half spectrum of real numbers, in place: `numpy.fft.rfft`.
 
-    `axis` may name more axes, along which the spectrum is transformed; the last one is always among them.
-    Raises as `fft`.
+    `axis` must include the last axis; the spectrum is transformed along any other axes. Raises the errors of
+    `fft`.
     """
     fft(buffer, graph=graph, print_shader=print_shader, axis=axis, r2c=True)
 
 
 def rfft2(buffer: RFFTBuffer, graph: CommandGraph | None = None, print_shader: bool = False) -> None:
-    """Transform reals along the last two axes: `numpy.fft.rfft2`. Raises as `fft`."""
-    fft(buffer, graph=graph, print_shader=print_shader, axis=_last(buffer, 2), r2c=True)
+    """Transform real numbers along the last two axes: `numpy.fft.rfft2`. Raises the errors of `fft`."""
+    fft(buffer, graph=graph, print_shader=print_shader, axis=_select_last_axes(buffer, 2), r2c=True)
 
 
 def rfft3(buffer: RFFTBuffer, graph: CommandGraph | None = None, print_shader: bool = False) -> None:
-    """Transform reals along all three axes: `numpy.fft.rfftn`. Raises as `fft`."""
-    fft(buffer, graph=graph, print_shader=print_shader, axis=_last(buffer, 3), r2c=True)
+    """Transform real numbers along all three axes: `numpy.fft.rfftn`. Raises the errors of `fft`."""
+    fft(buffer, graph=graph, print_shader=print_shader, axis=_select_last_axes(buffer, 3), r2c=True)
 
 
 def irfft(
@@ -141,7 +146,7 @@ def irfft(
     normalize: bool = True,
     axis: Any = None,
 ) -> None:
-    """Transform a half spectrum back to reals, in place: `numpy.fft.irfft`. Raises as `fft`."""
+    """Compute real numbers from a half spectrum, in place: `numpy.fft.irfft`. Raises the errors of `fft`."""
     fft(
         buffer,
         graph=graph,
@@ -154,19 +159,32 @@ def irfft(
 
 
 def irfft2(buffer: RFFTBuffer, graph: CommandGraph | None = None, print_shader: bool = False) -> None:
-    """Transform a half spectrum back along the last two axes: `numpy.fft.irfft2`. Raises as `fft`."""
-    fft(buffer, graph=graph, print_shader=print_shader, axis=_last(buffer, 2), inverse=True, r2c=True)
+    """Invert `rfft2` along the last two axes: `numpy.fft.irfft2`. Raises the errors of `fft`."""
+    fft(
+        buffer,
+        graph=graph,
+        print_shader=print_shader,
+        axis=_select_last_axes(buffer, 2),
+        inverse=True,
+        r2c=True,
+    )
 
 
 def irfft3(buffer: RFFTBuffer, graph: CommandGraph | None = None, print_shader: bool = False) -> None:
-    """Transform a half spectrum back along all three axes: `numpy.fft.irfftn`. Raises as `fft`."""
-    fft(buffer, graph=graph, print_shader=print_shader, axis=_last(buffer, 3), inverse=True, r2c=True)
+    """Invert `rfft3` along all three axes: `numpy.fft.irfftn`. Raises the errors of `fft`."""
+    fft(
+        buffer,
+        graph=graph,
+        print_shader=print_shader,
+        axis=_select_last_axes(buffer, 3),
+        inverse=True,
+        r2c=True,
+    )
 
 
-def _last(buffer: object, count: int) -> tuple[int, ...]:
-    """Return the last `count` axes of a buffer that has as many; of three, it has no more."""
-    if not isinstance(buffer, Buffer):
-        raise ArgumentTypeError(f"buffer: expected a vd.Buffer, got {type(buffer).__name__}")
-    if len(buffer.shape) < count:
-        raise ArgumentValueError(f"buffer: expected {count} axes or more, got shape {buffer.shape}")
+def _select_last_axes(buffer: object, count: int) -> tuple[int, ...]:
+    """Return the last `count` axes. Raises ValueError if the buffer has fewer axes."""
+    shape = require_buffer(buffer, "buffer").shape
+    if len(shape) < count:
+        raise ArgumentValueError(f"buffer: expected {count} axes or more, got shape {shape}")
     return tuple(range(-count, 0))

@@ -1,10 +1,12 @@
-"""From shapes and axes as NumPy has them to VkFFT's: contiguous axis first, axes that stay merged."""
+"""Conversion of shapes and axes from NumPy's order to VkFFT's: contiguous axis first, idle axes merged."""
 
 import math
 import operator
 from collections.abc import Sequence
+from typing import Any
 
 from vkdispatch.base import dtype
+from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
@@ -12,7 +14,7 @@ from vkdispatch.base.record import record
 
 Shape = tuple[int, ...]
 VkFFTAxis = tuple[int, bool, tuple[int, int] | None, int]
-Padding = tuple[tuple[int, int] | None, ...]  # for each axis the range of elements that are zeros
+Padding = tuple[tuple[int, int] | None, ...]  # for each axis, the range of elements that are zeros
 
 HALF, SINGLE, DOUBLE = range(3)
 _PRECISIONS: dict[DType, int] = {
@@ -28,29 +30,28 @@ _REAL_PRECISIONS: dict[DType, int] = {dtype.float16: HALF, dtype.float32: SINGLE
 
 @record
 class Layout:
-    """How VkFFT sees the data, the contiguous axis first.
+    """The data layout that VkFFT is given, contiguous axis first.
 
     Attributes
     ----------
     axes
-        Of each axis its size, whether it is left out (such a one may stand for several), the range of zeros
-        if any, and (of an input with rows of its own) elements from one step along the next axis to another.
+        For each axis: its size; whether it is omitted from the transform (it may then stand for several
+        axes); the range of zeros, or None; and the stride of the next axis for an input with its own rows.
     batches
-        How often all that follows.
+        The number of such arrays, one after another.
     """
 
     axes: tuple[VkFFTAxis, ...]
     batches: int
 
 
-def laid_out(
+def make_layout(
     shape: Shape, axes: Sequence[int], padding: Padding, real: bool, input_shape: Shape | None = None
 ) -> Layout:
-    """Say how VkFFT sees a transform of `shape` along `axes`.
+    """Return the layout of a transform of `shape` along `axes`.
 
-    Axes of length 1 are left out, except the one that makes reals of complex numbers. At least one axis is
-    left in the outcome. `input_shape` are the elements that a separate input has along each axis, where that
-    is not as the buffer.
+    Axes of length 1 are omitted, except the last axis of a real transform. The result has at least one axis.
+    `input_shape` is the shape in memory of a separate input whose rows differ from the buffer's.
     """
     found: list[VkFFTAxis] = []
     last = len(shape) - 1
@@ -70,22 +71,22 @@ def laid_out(
     return Layout(tuple(found) or ((1, False, None, 0),), batches)
 
 
-def precision_of(kind: DType, name: str, context: Context, real: bool = False) -> int:
-    """Return in which precision VkFFT is to work on data of a dtype.
+def find_precision(kind: DType, name: str, context: Context, real: bool = False) -> int:
+    """Return the precision in which VkFFT transforms a dtype.
 
     Parameters
     ----------
     name
-        The argument, as messages call it.
+        The name of the argument, for error messages.
     real
-        Whether reals will do, as where they lie in the padded rows of a real transform.
+        Whether real dtypes are accepted, for the padded rows of a real transform.
 
     Raises
     ------
     ValueError
-        It is no complex dtype.
+        The dtype is not complex.
     UnsupportedError
-        The device does not calculate with such numbers.
+        The device does not support the dtype.
     """
     precision = _PRECISIONS.get(kind)
     if precision is None and real:
@@ -102,20 +103,27 @@ def precision_of(kind: DType, name: str, context: Context, real: bool = False) -
     return precision
 
 
+def require_buffer(buffer: object, name: str) -> Buffer[Any]:
+    """Return a buffer. Raises TypeError for anything else."""
+    if not isinstance(buffer, Buffer):
+        raise ArgumentTypeError(f"{name}: expected a vd.Buffer, got {type(buffer).__name__}")
+    return buffer
+
+
 def complex_bytes(precision: int) -> int:
-    """Return the bytes of one complex number."""
+    """Return the size of a complex number in bytes."""
     return 4 << precision
 
 
 def stored_elements(shape: Shape, real: bool) -> int:
-    """Return how many complex numbers a buffer for such a transform holds."""
+    """Return the number of complex elements in a buffer for a transform of `shape`."""
     if real:
         return math.prod(shape[:-1]) * (shape[-1] // 2 + 1)
     return math.prod(shape)
 
 
 def parse_shape(shape: object, name: str) -> Shape:
-    """Return 1 to 3 positive ints. Raises ValueError or TypeError if it is something else."""
+    """Return 1 to 3 positive ints. Raises TypeError or ValueError for anything else."""
     if isinstance(shape, int) and not isinstance(shape, bool):
         shape = (shape,)
     if not isinstance(shape, Sequence) or isinstance(shape, str):
@@ -129,10 +137,11 @@ def parse_shape(shape: object, name: str) -> Shape:
     return sizes
 
 
-def checked_padding(padding: object, shape: Shape) -> Padding:
-    """Return the range of zeros of each axis, None where it has none.
+def parse_padding(padding: object, shape: Shape) -> Padding:
+    """Return the range of zeros of each axis, or None for an axis without zeros.
 
-    Raises ValueError if it is not one (left, right), with 0 <= left <= right <= size, or None for each axis.
+    Raises ValueError unless `padding` has None or a pair (left, right) with 0 <= left <= right <= size for
+    each axis.
     """
     if padding is None:
         return (None,) * len(shape)

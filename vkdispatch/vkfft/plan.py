@@ -1,4 +1,4 @@
-"""Plans of VkFFT: a transform or a convolution of a certain shape, to be recorded any number of times."""
+"""VkFFT plans: transforms and convolutions of fixed shape, to be recorded any number of times."""
 
 import math
 import threading
@@ -15,16 +15,17 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.shader.copying import copyto
-from vkdispatch.vkfft.cache import program_for
-from vkdispatch.vkfft.elementwise import check_alike, check_complex, embed, multiply
+from vkdispatch.vkfft.cache import find_program
+from vkdispatch.vkfft.elementwise import check_complex, check_same_dtype, embed, multiply
 from vkdispatch.vkfft.layout import (
     Padding,
     Shape,
-    checked_padding,
     complex_bytes,
-    laid_out,
+    find_precision,
+    make_layout,
+    parse_padding,
     parse_shape,
-    precision_of,
+    require_buffer,
     stored_elements,
 )
 from vkdispatch.vkfft.program import BUFFER, INPUT, KERNEL, Program, Request
@@ -33,17 +34,17 @@ Step = Callable[[CommandGraph | None], None]
 
 
 class VkFFTPlan:
-    """A transform, a convolution, or the making of a kernel for convolutions.
+    """A transform, a convolution, or the preparation of a kernel for convolutions.
 
-    A plan knows shapes; which precision it works in is said by the buffers that it is recorded with. VkFFT
-    plans, and its kernels are compiled, at the first recording. A plan belongs to no context.
+    A plan fixes the shapes; the buffers that it is recorded with determine the precision. VkFFT generates and
+    compiles its kernels at the first recording. A plan belongs to no context.
 
     Attributes
     ----------
     shape
-        Shape of the data; of a real transform, of its real side.
+        The shape of the data; for a real transform, the shape of the real data.
     axes
-        Along which it transforms, ascending.
+        The axes of the transform, ascending.
     """
 
     def __init__(
@@ -69,39 +70,39 @@ class VkFFTPlan:
         Parameters
         ----------
         shape
-            1 to 3 ints. Buffers hold `num_batches` x `convolution_features` x `kernel_count` of these.
+            1 to 3 ints. Buffers hold `num_batches` x `convolution_features` x `kernel_count` such arrays.
         do_r2c
-            Forward from reals to the half spectrum, inverse back, in rows of `vd.RFFTBuffer`'s layout.
+            Transform real numbers to the half spectrum and back, in the layout of `vd.RFFTBuffer`.
         axes
-            Along which to transform; negative ones count from the end. None: all.
+            The axes of the transform; negative axes count from the end. None: all axes.
         normalize
-            Whether inverse transforms and convolutions divide by the number of elements transformed.
+            Whether inverse transforms and convolutions divide by the number of transformed elements.
         padding
-            For each axis (left, right), or None: elements left <= i < right are zeros, and are not read.
+            For each axis (left, right), or None: elements left <= i < right are zeros and are not read.
         pad_frequency_domain
-            The padding is that of the spectrum.
+            Apply the padding to the spectrum.
         kernel_count
-            Convolve with that many kernels, one result for each; 0: no convolution.
+            Convolve with this many kernels, with one result for each. 0: do not convolve.
         input_shape, input_type
-            Shape and dtype of a separate input. Along an axis where it is smaller than `shape`, zeros follow.
+            Shape and dtype of a separate input. Axes shorter than those of `shape` are padded with zeros.
         kernel_convolution
-            The transform makes a kernel for convolutions: the spectrum, in NumPy's order.
+            Prepare a kernel for convolutions: compute its spectrum, in NumPy's order.
         conjugate_convolution
-            Of a convolution: 0 multiplies spectra as they are, 1 (True) conjugates that of the data, 2 that
-            of the kernel.
+            For convolutions: 0 multiplies the spectra, 1 (True) conjugates the spectrum of the data first, 2
+            that of the kernel.
         convolution_features
-            The data are so many images, each with a kernel of its own.
+            The number of images, each with its own kernel.
         num_batches
-            How many of all that lie one after the other.
+            The number of batches, one after another.
         single_kernel_multiple_batches
-            All batches share one kernel; without it each has its own.
+            All batches share one kernel; otherwise each batch has its own.
         keep_shader_code
-            Print the generated kernels whenever the plan is recorded.
+            Print the generated GLSL whenever the plan is recorded.
 
         Raises
         ------
         TypeError, ValueError
-            A size, an axis, a range or a count is none; or `do_r2c` without the last axis.
+            A size, axis, range or count is invalid, or `do_r2c` is given without the last axis.
         """
         self.shape = parse_shape(shape, "shape")
         dimensions = len(self.shape)
@@ -115,13 +116,13 @@ class VkFFTPlan:
                 f"{dimensions} axes leaves it out"
             )
         self.normalize = bool(normalize)
-        self.padding = checked_padding(padding, self.shape)
+        self.padding = parse_padding(padding, self.shape)
         self.pad_frequency_domain = bool(pad_frequency_domain)
-        self.kernel_count = _count(kernel_count, "kernel_count", 0)
-        self.convolution_features = _count(convolution_features, "convolution_features", 0)
-        self.num_batches = _count(num_batches, "num_batches", 1)
+        self.kernel_count = _parse_count(kernel_count, "kernel_count", 0)
+        self.convolution_features = _parse_count(convolution_features, "convolution_features", 0)
+        self.num_batches = _parse_count(num_batches, "num_batches", 1)
         self.kernel_convolution = bool(kernel_convolution)
-        self.conjugate_convolution = _count(conjugate_convolution, "conjugate_convolution", 0)
+        self.conjugate_convolution = _parse_count(conjugate_convolution, "conjugate_convolution", 0)
         if self.conjugate_convolution > 2:
             raise ArgumentValueError(
                 "conjugate_convolution: expected 0, 1 (the data) or 2 (the kernel), got "
@@ -150,7 +151,7 @@ class VkFFTPlan:
 
     @property
     def is_convolution(self) -> bool:
-        """Whether it convolves, rather than transforms."""
+        """Whether the plan is a convolution."""
         return self.kernel_count > 0
 
     def record_forward(self, graph: CommandGraph | None, buffer: Buffer[Any]) -> None:
@@ -169,34 +170,34 @@ class VkFFTPlan:
         kernel: Buffer[Any] | None = None,
         input: Buffer[Any] | None = None,
     ) -> None:
-        """Append the transform to a graph; one that submits what it records submits it at once.
+        """Append the transform to a graph; a graph with `submit_on_record` submits it at once.
 
         Parameters
         ----------
         graph
-            None: the thread's `vd.global_graph()`.
+            The graph to record to. None: the thread's `vd.global_graph()`.
         buffer
-            What is transformed in place, or where the result goes.
+            The data to transform in place, or the destination of the result.
         inverse
-            Transform back.
+            Compute the inverse transform.
         kernel
-            Of a convolution: what a plan with `kernel_convolution` has made.
+            For convolutions: the result of a plan with `kernel_convolution`.
         input
-            Read this instead, and leave it as it is.
+            Read the input from this buffer, which is not modified.
 
         Raises
         ------
         TypeError
-            Something is no buffer.
+            An argument is not a buffer.
         ValueError
-            A buffer is too small, the kernel is missing, or dtypes do not go together.
+            A buffer is too small, the kernel is missing, or the dtypes do not match.
         UnsupportedError
-            VkFFT cannot do it on this device, or the device lacks the dtype.
+            VkFFT or the device does not support this transform.
         """
-        _checked(buffer, "buffer")
-        for name, given in (("kernel", kernel), ("input", input)):
-            if given is not None:
-                _checked(given, name)
+        _check_buffer(buffer, "buffer")
+        for name, optional in (("kernel", kernel), ("input", input)):
+            if optional is not None:
+                _check_buffer(optional, name)
         check_apart("kernel", kernel, "buffer", buffer)
         if is_same_memory(input, buffer):
             if self.input_shape != self.shape:
@@ -210,12 +211,12 @@ class VkFFTPlan:
             raise ArgumentValueError("inverse: a convolution has no other direction")
         if graph is not None and not isinstance(graph, CommandGraph):
             raise ArgumentTypeError(f"graph: expected a CommandGraph or None, got {type(graph).__name__}")
-        precision = precision_of(buffer.var_type, "buffer", buffer.context, self.do_r2c)
+        precision = find_precision(buffer.var_type, "buffer", buffer.context, self.do_r2c)
         _check_room(buffer, "buffer", self._elements * self._results * complex_bytes(precision))
         if kernel is not None:
-            steps = self._convolution(precision, buffer, kernel, input)
+            steps = self._plan_convolution(precision, buffer, kernel, input)
         else:
-            steps = self._transform(precision, bool(inverse), buffer, input)
+            steps = self._plan_transform(precision, bool(inverse), buffer, input)
         chosen = graph if graph is not None else current.chosen
         if chosen is None:
             for step in steps:
@@ -226,7 +227,7 @@ class VkFFTPlan:
             for step in steps:
                 step(chosen)
 
-    def _transform(
+    def _plan_transform(
         self, precision: int, inverse: bool, buffer: Buffer[Any], input: Buffer[Any] | None, results: int = 1
     ) -> list[Step]:
         before: list[Step] = []
@@ -235,66 +236,66 @@ class VkFFTPlan:
             self._check_input(input, precision, inverse)
             if self.input_shape != self.shape:
                 check_complex(buffer, "buffer")
-                check_alike(input, "input", buffer)
+                check_same_dtype(input, "input", buffer)
                 before = [partial(embed, buffer, input, self.shape, self.input_shape, self._copies)]
             elif inverse and self.do_r2c:
-                # Back to reals VkFFT does not read a separate input where that takes several passes.
+                # VkFFT ignores a separate input in inverse real transforms of several passes.
                 before = [partial(_copy, buffer, input)]
             else:
-                place = self._input_layout(input, precision)
+                place = self._find_input_layout(input, precision)
         steps = []
-        for axes in self._groups(inverse):
-            request = self._request(precision, inverse, axes, results, *place)
-            given = {BUFFER: buffer}
+        for axes in self._split_axes(inverse):
+            request = self._make_request(precision, inverse, axes, results, *place)
+            buffers = {BUFFER: buffer}
             if place[0] and input is not None:
-                if self._program(request).empty:
-                    before = [partial(_copy, buffer, input)]  # of one element VkFFT makes nothing
+                if self._program(request).is_empty:
+                    before = [partial(_copy, buffer, input)]  # VkFFT generates no pass for a single element
                 else:
-                    given[INPUT] = input
-            steps.append(self._run(request, given))
+                    buffers[INPUT] = input
+            steps.append(self._make_step(request, buffers))
             place = (0, None)
         return before + steps
 
-    def _groups(self, inverse: bool) -> list[tuple[int, ...]]:
-        """Return the axes that VkFFT is to transform together, in order.
+    def _split_axes(self, inverse: bool) -> list[tuple[int, ...]]:
+        """Return the axes of each VkFFT transform, in order.
 
-        What it makes of several axes with zeros among them is wrong: then each goes by itself.
+        VkFFT gives wrong results for several axes with zero padding, so each axis is then transformed alone.
         """
-        if len(self.axes) == 1 or not any(self._padding(inverse)):
+        if len(self.axes) == 1 or not any(self._choose_padding(inverse)):
             return [self.axes]
         return [(axis,) for axis in (self.axes if inverse else reversed(self.axes))]
 
-    def _padding(self, inverse: bool) -> Padding:
+    def _choose_padding(self, inverse: bool) -> Padding:
         if self.is_convolution and inverse and not self.pad_frequency_domain:
-            return (None,) * len(self.shape)  # it is that of the data, not of the result
+            return (None,) * len(self.shape)  # the padding applies to the data, not to the result
         return self.padding
 
-    def _convolution(
+    def _plan_convolution(
         self, precision: int, buffer: Buffer[Any], kernel: Buffer[Any], input: Buffer[Any] | None
     ) -> list[Step]:
         check_complex(buffer, "buffer")
-        check_alike(kernel, "kernel", buffer)
+        check_same_dtype(kernel, "kernel", buffer)
         shared = self.single_kernel_multiple_batches and self.num_batches > 1
         period = self._elements // self.num_batches if shared else self._elements
         _check_room(kernel, "kernel", period * self.kernel_count * complex_bytes(precision))
-        if input is None and self._in_one_go:
-            request = self._request(precision, False, self.axes, convolution=True)
-            # More passes than one for each way along each axis: VkFFT wants the kernel in another order.
+        if input is None and self._is_one_program:
+            request = self._make_request(precision, False, self.axes, convolution=True)
+            # With more passes VkFFT expects the kernel in another order.
             if len(self._program(request).sources) == 3:
-                return [self._run(request, {BUFFER: buffer, KERNEL: kernel})]
-        steps = self._transform(precision, False, buffer, input)
-        # The last ones first: the first result takes the place of the spectrum itself.
+                return [self._make_step(request, {BUFFER: buffer, KERNEL: kernel})]
+        steps = self._plan_transform(precision, False, buffer, input)
+        # In reverse order: the first result replaces the spectrum itself.
         for number in range(self.kernel_count - 1, -1, -1):
             place = (number * self._elements, number * period, period)
             steps.append(partial(multiply, buffer, kernel, self._elements, place, self.conjugate_convolution))
-        return steps + self._transform(precision, True, buffer, None, self.kernel_count)
+        return steps + self._plan_transform(precision, True, buffer, None, self.kernel_count)
 
     @property
-    def _in_one_go(self) -> bool:
-        """Whether VkFFT can be trusted with the whole convolution.
+    def _is_one_program(self) -> bool:
+        """Whether VkFFT computes the whole convolution correctly in one program.
 
-        The others are not right: it always divides by the length of the last axis, it conjugates data alone,
-        and with primes beyond 13, or one axis, its generator fails.
+        VkFFT always divides by the length of the last axis and can conjugate only the data, and its generator
+        fails for one axis and for prime factors above 13.
         """
         return (
             self.normalize
@@ -307,12 +308,12 @@ class VkFFTPlan:
             and all(size > 1 and _largest_prime(size) <= 13 for size in self.shape)
         )
 
-    def _run(self, request: Request, given: Mapping[int, Buffer[Any]]) -> Step:
+    def _make_step(self, request: Request, buffers: Mapping[int, Buffer[Any]]) -> Step:
         program = self._program(request)
         if self.keep_shader_code:
             for source in program.sources:
                 print(source)
-        return partial(program.run, given)
+        return partial(program.run, buffers)
 
     def get_src(self, kind: DType = dtype.complex64, inverse: bool = False) -> tuple[str, ...]:
         """Return the GLSL of each pass that transforms a buffer of dtype `kind` in place.
@@ -320,18 +321,18 @@ class VkFFTPlan:
         Raises UnsupportedError where VkFFT has no such transform on this device.
         """
         context = get_context()
-        precision = precision_of(kind, "kind", context)
-        requests = (self._request(precision, inverse, axes) for axes in self._groups(inverse))
+        precision = find_precision(kind, "kind", context)
+        requests = (self._make_request(precision, inverse, axes) for axes in self._split_axes(inverse))
         return tuple(source for request in requests for source in self._program(request).sources)
 
     def _program(self, request: Request) -> Program:
         context = get_context()
         with self._lock:
-            # On the context: a plan belongs to none, and keeps none alive.
+            # Stored with the context: a plan must not keep a context alive.
             programs: dict[Request, Program] = context._state_of(self, dict)
             program = programs.get(request)
             if program is None:
-                program = programs[request] = program_for(request)
+                program = programs[request] = find_program(request)
             return program
 
     @property
@@ -355,15 +356,15 @@ class VkFFTPlan:
             raise ArgumentValueError(
                 f"input: expected {self.input_type.name} as the plan says, got {input.var_type.name}"
             )
-        if precision_of(input.var_type, "input", input.context, self.do_r2c) != precision:
+        if find_precision(input.var_type, "input", input.context, self.do_r2c) != precision:
             raise ArgumentValueError(
                 f"input: its dtype {input.var_type.name} has another width than the buffer's"
             )
 
-    def _input_layout(self, input: Buffer[Any], precision: int) -> tuple[int, Shape | None]:
-        """Return the bytes of a separate input, and its shape in memory if VkFFT is to be told.
+    def _find_input_layout(self, input: Buffer[Any], precision: int) -> tuple[int, Shape | None]:
+        """Return the size of a separate input in bytes, and its shape in memory or None.
 
-        That of reals is in reals.
+        VkFFT needs the shape for real transforms, in real numbers.
         """
         shape = self.shape
         needed = stored_elements(shape, self.do_r2c) * self._copies * complex_bytes(precision)
@@ -372,11 +373,11 @@ class VkFFTPlan:
             _check_room(input, "input", needed)
             return needed, None
         if not dtype.is_complex(input.var_type) and tight <= input.mem_size < needed:
-            return tight, shape  # rows without room for the spectrum at their ends
+            return tight, shape  # rows without padding for the spectrum
         _check_room(input, "input", needed)
         return needed, (*shape[:-1], 2 * (shape[-1] // 2 + 1))
 
-    def _request(
+    def _make_request(
         self,
         precision: int,
         inverse: bool,
@@ -387,14 +388,14 @@ class VkFFTPlan:
         *,
         convolution: bool = False,
     ) -> Request:
-        """Return what VkFFT is asked for: a transform along `axes`, or a whole convolution."""
-        padding = [pad if axis in axes else None for axis, pad in enumerate(self._padding(inverse))]
+        """Return the request for a transform along `axes`, or for a whole convolution."""
+        padding = [pad if axis in axes else None for axis, pad in enumerate(self._choose_padding(inverse))]
         last = len(self.shape) - 1
         real = self.do_r2c and last in axes
         shape = self.shape
         if self.do_r2c and not real:
             shape = (*shape[:-1], shape[-1] // 2 + 1)
-        layout = laid_out(shape, axes, tuple(padding), real, stored)
+        layout = make_layout(shape, axes, tuple(padding), real, stored)
         size = self._elements * complex_bytes(precision)
         options: dict[str, int] = {
             "batches": layout.batches * (1 if convolution else self._copies * results),
@@ -438,16 +439,14 @@ def _largest_prime(number: int) -> int:
     return max(largest, number)
 
 
-def _count(value: object, name: str, least: int) -> int:
+def _parse_count(value: object, name: str, least: int) -> int:
     if not isinstance(value, int) or value < least:
         raise ArgumentValueError(f"{name}: expected an int, {least} or more, got {value!r}")
     return int(value)
 
 
-def _checked(buffer: object, name: str) -> Buffer[Any]:
-    if not isinstance(buffer, Buffer):
-        raise ArgumentTypeError(f"{name}: expected a vd.Buffer, got {type(buffer).__name__}")
-    buffer.require_alive()
-    if buffer.context is not get_context():
-        raise wrong_context(f"{name}: it", buffer.context)
-    return buffer
+def _check_buffer(buffer: object, name: str) -> None:
+    found = require_buffer(buffer, name)
+    found.require_alive()
+    if found.context is not get_context():
+        raise elsewhere(f"{name}: it", found.context)

@@ -20,7 +20,7 @@ from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.vkfft.layout import VkFFTAxis
 
-# The first numbers of buffers are those that a caller passes; the program's own follow.
+# Buffer numbers: those of the caller first, then the buffers of the program.
 BUFFER, INPUT, KERNEL, _OWN = 0, 1, 2, 3
 _STORAGE_BUFFER = 1
 _BINDING = re.compile(r"layout\s*\(\s*std430\s*,\s*binding\s*=\s*(\d+)\s*\)[^{]*\{\s*\w+\s+(\w+)\s*\[")
@@ -32,14 +32,14 @@ RawPass = tuple[int, tuple[int, ...], bytes, tuple[int, int, int]]
 
 @record
 class Request:
-    """A transform as VkFFT is asked for it; the axes are in its order, the contiguous one first.
+    """A request to VkFFT. The axes are in its order, contiguous axis first.
 
     Attributes
     ----------
     axes
-        As `Layout` has them.
+        As in `Layout`.
     options
-        The keywords of `native.plan_fft`, sorted by name.
+        The keyword arguments of `native.plan_fft`, sorted by name.
     """
 
     axes: tuple[VkFFTAxis, ...]
@@ -47,7 +47,7 @@ class Request:
 
     @property
     def title(self) -> str:
-        """How profiles and messages call it."""
+        """The name in profiles and messages."""
         sizes = "x".join(str(size) for size, *_ in reversed(self.axes))
         named = dict(self.options)
         kind = "convolution" if named.get("kernel_size") else "fft"
@@ -67,7 +67,7 @@ class _Pass:
 
 
 class Program:
-    """The passes of one transform in one direction. Threads may share it.
+    """The passes of one transform in one direction. Threads may share a program.
 
     Attributes
     ----------
@@ -81,14 +81,17 @@ class Program:
         Raises
         ------
         UnsupportedError
-            VkFFT has no such transform on this device; its name for the reason is in the message.
+            VkFFT does not support this transform on this device; the message has its reason.
         ShaderBuildError, VulkanError
-            The compiler or the driver refused a kernel.
+            The compiler or the driver rejected a kernel.
         """
         options = dict(request.options)
         try:
             kernels, buffers, forward, inverse = native.plan_fft(
-                _device(context), request.axes, options, lambda *raw: _run(context, request.title, *raw)
+                _describe_device(context),
+                request.axes,
+                options,
+                lambda *raw: _run_now(context, request.title, *raw),
             )
         except ValueError as error:
             raise UnsupportedError(f"{request.title}: VkFFT refuses it on this device: {error}") from None
@@ -96,9 +99,9 @@ class Program:
         self._title = request.title
         passes = forward or inverse
         self.sources = tuple(kernels[kernel][0] for kernel, *_ in passes)
-        self._passes = _compiled(context, request.title, kernels, passes)
+        self._passes = _compile_passes(context, request.title, kernels, passes)
         self._tables = {
-            number: _uploaded(size, contents)
+            number: _upload(size, contents)
             for number, (size, contents) in enumerate(buffers, start=_OWN)
             if contents
         }
@@ -106,75 +109,77 @@ class Program:
             number: size for number, (size, contents) in enumerate(buffers, start=_OWN) if not contents
         }
         self._scratch: Mapping[int, Buffer[Any]] | None = None
-        # A graph is replayed whenever its owner says so: what it scribbles on is its own.
+        # Each graph has its own scratch memory, as it may be replayed at any time.
         self._graph_scratch: weakref.WeakKeyDictionary[CommandGraph, Mapping[int, Buffer[Any]]] = (
             weakref.WeakKeyDictionary()
         )
         self._lock = threading.Lock()
 
     @property
-    def empty(self) -> bool:
-        """Whether there is nothing to do, as for transforms of length 1."""
+    def is_empty(self) -> bool:
+        """Whether the program has no passes, as for transforms of length 1."""
         return not self._passes
 
     @property
-    def poisoned(self) -> bool:
-        """Whether its tables did not reach the device."""
+    def is_poisoned(self) -> bool:
+        """Whether an upload of a lookup table failed."""
         return any(table._native.poisoned for table in self._tables.values())
 
-    def run(self, given: Mapping[int, Buffer[Any]], graph: CommandGraph | None) -> None:
+    def run(self, buffers: Mapping[int, Buffer[Any]], graph: CommandGraph | None) -> None:
         """Queue the passes, or append them to a graph; see `launch`."""
         if graph is None:
-            self.launch(given)
+            self.launch(buffers)
         else:
-            self.record(graph, given)
+            self.record(graph, buffers)
 
-    def launch(self, given: Mapping[int, Buffer[Any]], queue: int = ALL_QUEUES) -> None:
+    def launch(self, buffers: Mapping[int, Buffer[Any]], queue: int = ALL_QUEUES) -> None:
         """Queue the passes; returns at once.
 
         Parameters
         ----------
-        given
-            The caller's buffers by number.
+        buffers
+            The caller's buffers, by number.
         """
-        # Passes of two threads that use the same scratch memory must not mix.
+        # The passes of two threads share scratch memory and must not interleave.
         with self._lock:
             if self._scratch is None:
-                self._scratch = _scratch(self._scratch_sizes)
+                self._scratch = _allocate_scratch(self._scratch_sizes)
             for buffer in self._scratch.values():
                 buffer._native.announce()
-            buffers = {**given, **self._tables, **self._scratch}
+            bound = {**buffers, **self._tables, **self._scratch}
             for step in self._passes:
-                arguments = (*(buffers[number] for number in step.buffers), *step.words)
+                arguments = (*(bound[number] for number in step.buffers), *step.words)
                 if not step.launcher.launch(arguments, step.groups, True, queue):
-                    raise self._refusal(given)
+                    raise self._make_error(buffers)
 
-    def record(self, graph: CommandGraph, given: Mapping[int, Buffer[Any]]) -> None:
+    def record(self, graph: CommandGraph, buffers: Mapping[int, Buffer[Any]]) -> None:
         """Append the passes to a graph."""
         with self._lock:
             scratch = self._graph_scratch.get(graph)
             if scratch is None:
-                scratch = self._graph_scratch[graph] = _scratch(self._scratch_sizes)
-        buffers = {**given, **self._tables, **scratch}
+                scratch = self._graph_scratch[graph] = _allocate_scratch(self._scratch_sizes)
+        bound = {**buffers, **self._tables, **scratch}
         with graph.recording_together():
             for step in self._passes:
-                bound = tuple(buffers[number] for number in step.buffers)
-                if not graph._append_dispatch(step, (*bound, *step.words), step.groups, True, bound):
-                    raise self._refusal(given)
+                used = tuple(bound[number] for number in step.buffers)
+                if not graph.record_launch(
+                    step.launcher, step.plan, (*used, *step.words), step.groups, True, used
+                ):
+                    raise self._make_error(buffers)
 
-    def _refusal(self, given: Mapping[int, Buffer[Any]]) -> Exception:
-        for buffer in given.values():
+    def _make_error(self, buffers: Mapping[int, Buffer[Any]]) -> Exception:
+        for buffer in buffers.values():
             buffer.require_alive()
             if buffer.context is not self.context:
-                return wrong_context(f"{self._title}: a buffer", buffer.context)
-        largest = max(buffer.mem_size for buffer in given.values())
+                return elsewhere(f"{self._title}: a buffer", buffer.context)
+        largest = max(buffer.mem_size for buffer in buffers.values())
         return ArgumentValueError(
-            f"{self._title}: buffer: the device binds less at once than its {largest} bytes; transform parts "
-            "of it one by one"
+            f"{self._title}: buffer: {largest} bytes are more than the device binds at once; transform the "
+            "buffer in parts"
         )
 
 
-def _device(context: Context) -> tuple[Any, ...]:
+def _describe_device(context: Context) -> tuple[Any, ...]:
     return (
         context.device_infos[0].vendor_id,
         context.max_workgroup_invocations,
@@ -184,27 +189,27 @@ def _device(context: Context) -> tuple[Any, ...]:
     )
 
 
-def _compiled(
+def _compile_passes(
     context: Context, title: str, kernels: Sequence[RawKernel], passes: Sequence[RawPass]
 ) -> tuple[_Pass, ...]:
-    made: dict[RawKernel, tuple[ComputePlan, native.Launcher]] = {}
+    launchers: dict[RawKernel, tuple[ComputePlan, native.Launcher]] = {}
     steps = []
     for position, (number, buffers, push_constants, groups) in enumerate(passes, start=1):
         kernel = kernels[number]
-        if kernel not in made:
+        if kernel not in launchers:
             name = f"{title}, pass {position}" if len(passes) > 1 else title
-            made[kernel] = _bound(context, name, *kernel)
-        plan, launcher = made[kernel]
+            launchers[kernel] = _bind_kernel(context, name, *kernel)
+        plan, launcher = launchers[kernel]
         words = struct.unpack(f"<{len(push_constants) // 4}I", push_constants)
         steps.append(_Pass(launcher, plan, buffers, words, groups))
     return tuple(steps)
 
 
-def _bound(
+def _bind_kernel(
     context: Context, name: str, source: str, binding_count: int, push_constant_size: int
 ) -> tuple[ComputePlan, native.Launcher]:
     plan = ComputePlan(source, [_STORAGE_BUFFER] * binding_count, push_constant_size, name)
-    written = written_bindings(source)
+    written = find_written_bindings(source)
     slots: list[native.ArgumentSlot] = [
         native.BufferSlot(binding=binding, writes=binding in written) for binding in range(binding_count)
     ]
@@ -219,13 +224,13 @@ def _bound(
         -1,
         (1, 1, 1),
         context.max_workgroup_count,
-        _no_values,
+        _refuse_value,
     )
     return plan, launcher
 
 
-def written_bindings(source: str) -> frozenset[int]:
-    """Return the bindings that a kernel of VkFFT stores to: barriers follow from it."""
+def find_written_bindings(source: str) -> frozenset[int]:
+    """Return the bindings that a VkFFT kernel stores to, which determine the barriers."""
     return frozenset(
         int(binding)
         for binding, name in _BINDING.findall(source)
@@ -233,33 +238,35 @@ def written_bindings(source: str) -> frozenset[int]:
     )
 
 
-def _no_values(position: int, value: object) -> bytes:
+def _refuse_value(position: int, value: object) -> bytes:
     raise AssertionError("kernels of VkFFT take words alone")
 
 
-def _uploaded(size: int, contents: bytes) -> Buffer[Any]:
-    buffer = function_buffer((max(size + 3, 4) // 4,), dtype.uint32)
+def _upload(size: int, contents: bytes) -> Buffer[Any]:
+    buffer = _allocate(size)
     buffer.write(contents)
     return buffer
 
 
-def _scratch(sizes: Mapping[int, int]) -> Mapping[int, Buffer[Any]]:
-    return {number: function_buffer(((size + 3) // 4,), dtype.uint32) for number, size in sizes.items()}
+def _allocate_scratch(sizes: Mapping[int, int]) -> Mapping[int, Buffer[Any]]:
+    return {number: _allocate(size) for number, size in sizes.items()}
 
 
-def _run(
+def _allocate(size: int) -> Buffer[Any]:
+    """Return uninitialized memory of at least `size` bytes, in words."""
+    return function_buffer((max(size + 3, 4) // 4,), dtype.uint32)
+
+
+def _run_now(
     context: Context,
     title: str,
     kernels: Sequence[RawKernel],
     buffers: Sequence[RawBuffer],
     passes: Sequence[RawPass],
 ) -> list[bytes]:
-    """Run the transforms that VkFFT makes its tables with, on the first queue."""
-    memory = [
-        _uploaded(size, contents) if contents else function_buffer(((size + 3) // 4,), dtype.uint32)
-        for size, contents in buffers
-    ]
-    for step in _compiled(context, f"{title}: its tables", kernels, passes):
+    """Run the transforms with which VkFFT computes its lookup tables, on the first queue."""
+    memory = [_upload(size, contents) if contents else _allocate(size) for size, contents in buffers]
+    for step in _compile_passes(context, f"{title}: its tables", kernels, passes):
         arguments = (*(memory[number] for number in step.buffers), *step.words)
         if not step.launcher.launch(arguments, step.groups, True, 0):
             raise UnsupportedError(f"{title}: the device cannot make its tables")

@@ -155,12 +155,12 @@ def type_name(parameter: Parameter) -> str:
     return TYPES[parameter.code]
 
 
-def float16_needed(parameters: Sequence[Parameter]) -> bool:
+def needs_float16(parameters: Sequence[Parameter]) -> bool:
     """Whether any of them is of float16."""
     return any(parameter.dtype == np.float16 for parameter in parameters)
 
 
-def complex_needed(task: Task) -> bool:
+def needs_complex(task: Task) -> bool:
     """Whether a parameter or the body has complex numbers."""
     return "complex" in task.section.body or any(p.dtype.kind == "c" for p in task.parameters)
 
@@ -192,7 +192,7 @@ def body_parts(task: Task) -> tuple[str, str]:
     return includes, line_directive(section.body_line, label) + _INCLUDE.sub("", body)
 
 
-def resumed(text: str, name: str = FILE) -> str:
+def resume_lines(text: str, name: str = FILE) -> str:
     """Return generated text with its own line numbers restored after each body or include of the order."""
     lines: list[str] = []
     for line in text.split("\n"):
@@ -203,7 +203,7 @@ def resumed(text: str, name: str = FILE) -> str:
 RESUME = "//resume"
 
 
-def declared(parameter: Parameter) -> str:
+def declare_parameter(parameter: Parameter) -> str:
     """Return a parameter as the function that has the body takes it."""
     const = "" if parameter.output else "const "
     kind = type_name(parameter)
@@ -212,7 +212,7 @@ def declared(parameter: Parameter) -> str:
     return f"const accelpy_array<{const}{kind}, {parameter.ndim}> {parameter.name}"
 
 
-def passed(parameters: Sequence[Parameter], place: str = "accelpy_data[{i}]") -> str:
+def pass_arguments(parameters: Sequence[Parameter], place: str = "accelpy_data[{i}]") -> str:
     """Return the arguments of a call of that function."""
     words, offset = [], 0
     for i, parameter in enumerate(parameters):
@@ -226,27 +226,27 @@ def passed(parameters: Sequence[Parameter], place: str = "accelpy_data[{i}]") ->
     return "".join(f"{word}, " for word in words) + "accelpy_grid"
 
 
-def _function(task: Task, opening: str = "") -> str:
+def _write_function(task: Task, opening: str = "") -> str:
     _, body = body_parts(task)
-    parameters = "".join(f"{declared(parameter)}, " for parameter in task.parameters)
+    parameters = "".join(f"{declare_parameter(parameter)}, " for parameter in task.parameters)
     return (
         f"static void accelpy_task({parameters}const accelpy_counts accelpy_grid) {{\n"
         f"(void)accelpy_grid;\n{opening}{{\n{body}{RESUME}\n}}\n}}\n"
     )
 
 
-def _file(task: Task, devices: str, function: str, run: str) -> str:
+def _write_file(task: Task, devices: str, function: str, run: str) -> str:
     check_names(task.parameters)
     includes, _ = body_parts(task)
     after = f"{includes}{RESUME}\n" if includes else ""
     # That header takes longer than all the others.
-    complex_ = _COMPLEX if complex_needed(task) else ""
-    half = _FLOAT16 if float16_needed(task.parameters) else ""
+    complex_ = _COMPLEX if needs_complex(task) else ""
+    half = _FLOAT16 if needs_float16(task.parameters) else ""
     head = (_HEAD, complex_, after, _TYPES, half, ARRAY, GRID, MACROS, _REPORT)
-    return resumed("".join((*head, devices, function, _RUN, run, "}\n")))
+    return resume_lines("".join((*head, devices, function, _RUN, run, "}\n")))
 
 
-def _guarded(call: str) -> str:
+def _guard(call: str) -> str:
     """Return a call whose exceptions are reported, by whichever threads make it, in `accelpy_failed`."""
 
     def report(what: str) -> str:
@@ -263,8 +263,8 @@ def _guarded(call: str) -> str:
 
 def write_cpp(task: Task) -> str:
     """Write the source of a `cpp` section: the body is run once."""
-    guarded = _guarded(f"  accelpy_task({passed(task.parameters)});\n")
-    return _file(task, _ONE_DEVICE, _function(task), f"{_FAILED}{guarded}{_RETURNED}")
+    guarded = _guard(f"  accelpy_task({pass_arguments(task.parameters)});\n")
+    return _write_file(task, _ONE_DEVICE, _write_function(task), f"{_FAILED}{guarded}{_RETURNED}")
 
 
 def write_openmp(task: Task) -> str:
@@ -279,7 +279,7 @@ def write_openmp(task: Task) -> str:
         "  for (int d = 0; d < 6; d++) accelpy_threads *= accelpy_given[d];\n"
         "  accelpy_threads = std::min<int64_t>(accelpy_threads, omp_get_max_threads());\n"
     )
-    call = _guarded(f"  accelpy_task({passed(task.parameters)});\n")
+    call = _guard(f"  accelpy_task({pass_arguments(task.parameters)});\n")
     if own:
         # The number of threads is the calling thread's own affair.
         run = (
@@ -290,10 +290,10 @@ def write_openmp(task: Task) -> str:
     else:
         # an exception that left the region would end the process
         run = f"#pragma omp parallel num_threads(static_cast<int>(accelpy_threads))\n  {{\n{call}  }}\n"
-    return _file(task, _ONE_DEVICE, _function(task), f"{count}{_FAILED}{run}{_RETURNED}")
+    return _write_file(task, _ONE_DEVICE, _write_function(task), f"{count}{_FAILED}{run}{_RETURNED}")
 
 
-def _mapped(parameters: Sequence[Parameter]) -> tuple[str, list[str], list[str]]:
+def _map_arrays(parameters: Sequence[Parameter]) -> tuple[str, list[str], list[str]]:
     """Return declarations of pointers, and the sections of inputs and of outputs."""
     lines, offset = "", 0
     inputs: list[str] = []
@@ -310,13 +310,13 @@ def _mapped(parameters: Sequence[Parameter]) -> tuple[str, list[str], list[str]]
     return lines, inputs, outputs
 
 
-def _pointers(parameters: Sequence[Parameter]) -> str:
+def _list_pointers(parameters: Sequence[Parameter]) -> str:
     return ", ".join(f"accelpy_p{i}" for i, parameter in enumerate(parameters) if parameter.ndim)
 
 
-def _device_call(task: Task) -> str:
+def _write_device_call(task: Task) -> str:
     place = "const_cast<void *>(static_cast<const void *>(accelpy_p{i}))"
-    return f"  accelpy_task({passed(task.parameters, place)});\n"
+    return f"  accelpy_task({pass_arguments(task.parameters, place)});\n"
 
 
 def write_openacc(task: Task) -> str:
@@ -325,7 +325,7 @@ def write_openacc(task: Task) -> str:
     Teams are gangs, members the vector's length. Data is mapped around it, which is all that a body gets that
     opens compute regions by itself.
     """
-    lines, inputs, outputs = _mapped(task.parameters)
+    lines, inputs, outputs = _map_arrays(task.parameters)
     scalars = [parameter.name for parameter in task.parameters if parameter.output and not parameter.ndim]
     opening = (
         "const int accelpy_gangs = accelpy_grid.team[0] * accelpy_grid.team[1] * accelpy_grid.team[2];\n"
@@ -342,13 +342,15 @@ def write_openacc(task: Task) -> str:
         "    acc_set_device_num(accelpy_device, acc_get_device_type());\n"
     )
     clauses = map_clauses(inputs, outputs, "copyin(", "copy(")
-    call = _device_call(task)
+    call = _write_device_call(task)
     if clauses:
         call = (
             f"#pragma acc data{clauses}\n  {{\n"
-            f"#pragma acc host_data use_device({_pointers(task.parameters)})\n  {{\n{call}  }}\n  }}\n"
+            f"#pragma acc host_data use_device({_list_pointers(task.parameters)})\n  {{\n{call}  }}\n  }}\n"
         )
-    return _file(task, _ACC_DEVICES, _function(task, opening), f"{choose}{lines}{call}  return 0;\n")
+    return _write_file(
+        task, _ACC_DEVICES, _write_function(task, opening), f"{choose}{lines}{call}  return 0;\n"
+    )
 
 
 def write_omptarget(task: Task) -> str:
@@ -357,7 +359,7 @@ def write_omptarget(task: Task) -> str:
     Data is mapped around it, which is all that a body gets that opens target regions by itself. A body that
     begins with `distribute` is inside `target teams`.
     """
-    lines, inputs, outputs = _mapped(task.parameters)
+    lines, inputs, outputs = _map_arrays(task.parameters)
     scalars = [parameter.name for parameter in task.parameters if parameter.output and not parameter.ndim]
     mapped = f" map(tofrom: {', '.join(scalars)})" if scalars else ""
     first = first_directive(task.section.body, "omp", fortran=False)
@@ -374,16 +376,19 @@ def write_omptarget(task: Task) -> str:
         opening = ""
     choose = "  if (omp_get_num_devices() > 0) omp_set_default_device(accelpy_device);\n"
     clauses = map_clauses(inputs, outputs, "map(to: ", "map(tofrom: ")
-    call = _device_call(task)
+    call = _write_device_call(task)
     if clauses:
+        pointers = _list_pointers(task.parameters)
         call = (
             f"#pragma omp target data{clauses}\n  {{\n"
-            f"#pragma omp target data use_device_ptr({_pointers(task.parameters)})\n  {{\n{call}  }}\n  }}\n"
+            f"#pragma omp target data use_device_ptr({pointers})\n  {{\n{call}  }}\n  }}\n"
         )
-    return _file(task, _OMP_DEVICES, _function(task, opening), f"{choose}{lines}{call}  return 0;\n")
+    return _write_file(
+        task, _OMP_DEVICES, _write_function(task, opening), f"{choose}{lines}{call}  return 0;\n"
+    )
 
 
-def _program(model: str, description: str, native: Library) -> HostProgram:
+def _make_program(model: str, description: str, native: Library) -> HostProgram:
     return HostProgram(model, description, native, "C")
 
 
@@ -403,7 +408,7 @@ MODELS = (
         write=write_cpp,
         suffix=".cpp",
         copy=_LOOP,
-        program=_program,
+        program=_make_program,
     ),
     NativeModel(
         name="openmp_cpp",
@@ -417,7 +422,7 @@ MODELS = (
         write=write_openmp,
         suffix=".cpp",
         copy=f"#pragma omp for\n{_LOOP}",
-        program=_program,
+        program=_make_program,
     ),
     NativeModel(
         name="openacc_cpp",
@@ -426,7 +431,7 @@ MODELS = (
         write=write_openacc,
         suffix=".cpp",
         copy=f"#pragma acc loop gang worker vector\n{_LOOP}",
-        program=_program,
+        program=_make_program,
     ),
     NativeModel(
         name="omptarget_cpp",
@@ -440,6 +445,6 @@ MODELS = (
         write=write_omptarget,
         suffix=".cpp",
         copy=f"#pragma omp teams distribute parallel for\n{_LOOP}",
-        program=_program,
+        program=_make_program,
     ),
 )

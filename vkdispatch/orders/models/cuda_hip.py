@@ -17,10 +17,10 @@ from vkdispatch.orders.models.c_family import (
     RESUME,
     body_parts,
     check_names,
-    complex_needed,
-    declared,
-    float16_needed,
-    resumed,
+    declare_parameter,
+    needs_complex,
+    needs_float16,
+    resume_lines,
     type_name,
 )
 from vkdispatch.orders.models.native import NativeModel, check_device
@@ -130,34 +130,36 @@ _LAUNCHED = """\
 def write_cuda(task: Task) -> str:
     """Write the source of a `cuda` section: the body is a kernel."""
     half = "#include <cuda_fp16.h>\ntypedef __half accelpy_float16;\n"
-    return _file(task, (_CUDA, _CUDA_COMPLEX, half), "cuda").replace("cudaDeviceProp_t", "cudaDeviceProp")
+    return _write_file(task, (_CUDA, _CUDA_COMPLEX, half), "cuda").replace(
+        "cudaDeviceProp_t", "cudaDeviceProp"
+    )
 
 
 def write_hip(task: Task) -> str:
     """Write the source of a `hip` section: the body is a kernel."""
     half = "#include <hip/hip_fp16.h>\ntypedef __half accelpy_float16;\n"
-    return _file(task, (_HIP, _HIP_COMPLEX, half), "hip")
+    return _write_file(task, (_HIP, _HIP_COMPLEX, half), "hip")
 
 
-def _file(task: Task, heads: tuple[str, str, str], runtime: str) -> str:
+def _write_file(task: Task, heads: tuple[str, str, str], runtime: str) -> str:
     check_names(task.parameters)
     includes, body = body_parts(task)
     after = f"{includes}{RESUME}\n" if includes else ""
-    fixed = (_REPORT, _kernel(task.parameters, body), _RUN, _launch(task.parameters))
+    fixed = (_REPORT, _write_kernel(task.parameters, body), _RUN, _write_launch(task.parameters))
     report, kernel, run, launch = fixed
     report, run, launched = (text.replace("GPU", runtime) for text in (report, run, _LAUNCHED))
     head, complex_, half = heads
-    types = head + (complex_ if complex_needed(task) else "")
-    types += (half if float16_needed(task.parameters) else "") + _BOTH
-    return resumed(
+    types = head + (complex_ if needs_complex(task) else "")
+    types += (half if needs_float16(task.parameters) else "") + _BOTH
+    return resume_lines(
         "".join((_HEAD, after, types, ARRAY, GRID, MACROS, report, kernel, run, launch, launched)), FILE
     )
 
 
-def _kernel(parameters: Sequence[Parameter], body: str) -> str:
+def _write_kernel(parameters: Sequence[Parameter], body: str) -> str:
     """Write the kernel. An output without dimensions comes as its address."""
     taken = "".join(
-        f"{type_name(p)} *accelpy_{p.name}, " if p.output and not p.ndim else f"{declared(p)}, "
+        f"{type_name(p)} *accelpy_{p.name}, " if p.output and not p.ndim else f"{declare_parameter(p)}, "
         for p in parameters
     )
     opening = "".join(
@@ -169,7 +171,7 @@ def _kernel(parameters: Sequence[Parameter], body: str) -> str:
     )
 
 
-def _launch(parameters: Sequence[Parameter]) -> str:
+def _write_launch(parameters: Sequence[Parameter]) -> str:
     words, offset = [], 0
     for i, p in enumerate(parameters):
         kind = type_name(p)
@@ -220,7 +222,7 @@ class GpuPlacement:
                 if not argument.parameter.bound:
                     continue
                 if argument.memory not in placed:
-                    self.pointers[i] = placed[argument.memory] = self._allocated(i)
+                    self.pointers[i] = placed[argument.memory] = self._allocate(i)
                     self._copy(i, upwards=True)
                 self.pointers[i] = placed[argument.memory]
         except BaseException:
@@ -238,7 +240,7 @@ class GpuPlacement:
         """Free the memory."""
         self._free()
 
-    def _allocated(self, i: int) -> int:
+    def _allocate(self, i: int) -> int:
         place = ctypes.c_void_p()
         count = ctypes.c_int64(max(1, self._host.arrays[i].nbytes))
         self._call("accelpy_allocate", ctypes.c_int32(self.device), count, ctypes.byref(place))
@@ -320,11 +322,11 @@ def cuda_capability() -> tuple[int, int] | None:
     return min(found, default=None)
 
 
-def _cuda_ready() -> str | None:
+def _find_cuda_obstacle() -> str | None:
     return None if cuda_capability() else "there is no CUDA device"
 
 
-def _hip_ready() -> str | None:
+def _find_hip_obstacle() -> str | None:
     return None if os.path.exists("/dev/kfd") or cuda_capability() else "there is no HIP device (/dev/kfd)"
 
 
@@ -353,7 +355,7 @@ MODELS = (
         suffix=".cu",
         copy=_COPY,
         program=GpuProgram,
-        ready=_cuda_ready,
+        ready=_find_cuda_obstacle,
         target=_cuda_target,
     ),
     NativeModel(
@@ -370,6 +372,6 @@ MODELS = (
         suffix=".hip",
         copy=_COPY,
         program=GpuProgram,
-        ready=_hip_ready,
+        ready=_find_hip_obstacle,
     ),
 )

@@ -6,6 +6,7 @@ Arguments lie in buffers of the engine. A `vd.Buffer` is used as it is, and copi
 import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from operator import le
 from typing import Any, TypeVar
 
 import numpy as np
@@ -73,15 +74,15 @@ class DevicePlacement:
         self.arguments = tuple(arguments)
         self.context = context
         self.queue = queue
-        self.values = [None if argument.parameter.bound else _scalar(argument) for argument in arguments]
+        self.values = [None if argument.parameter.bound else _read_scalar(argument) for argument in arguments]
         # what is one array stays one
         bound = {each.memory: each for each in arguments if each.parameter.bound}
-        places = {memory: _placed(each, queue) for memory, each in bound.items()}
+        places = {memory: _place(each, queue) for memory, each in bound.items()}
         self.buffers = [places[each.memory] if each.parameter.bound else None for each in arguments]
         self.facts: dict[Hashable, Buffer[Any]] = {}
 
     @property
-    def aliased(self) -> bool:
+    def is_aliased(self) -> bool:
         """Whether an output is also another argument."""
         memory = [buffer._native for buffer in self.buffers if buffer is not None]
         return len({id(each) for each in memory}) < len(memory)
@@ -145,9 +146,9 @@ class EngineProgram:
             The device has no such teams.
         """
         assert isinstance(placement, DevicePlacement)
-        if grid.empty:
+        if grid.is_empty:
             return lambda _: None
-        with _unrecorded():
+        with _pause_recording():
             self._launch(placement, grid, run_id, None)
         event = record_event(placement.queue)
 
@@ -180,7 +181,7 @@ class EngineProgram:
                     f"graph: the {what} {argument.parameter.name!r} is a NumPy array, which nobody copies "
                     "when the graph is submitted; vd.asbuffer() makes a vd.Buffer of it"
                 )
-        if not grid.empty:
+        if not grid.is_empty:
             self._launch(placement, grid, run_id, graph)
 
     def _launch(
@@ -212,7 +213,7 @@ def launch(
     kernel(*arguments, graph=graph, **options)
 
 
-def checked_context(task: Task) -> Context:
+def require_context(task: Task) -> Context:
     """Return the context that kernels of a section run in.
 
     Raises
@@ -239,13 +240,13 @@ def device_kind(argument_dtype: np.dtype[Any]) -> DType:
     return dtype.from_numpy_dtype(argument_dtype)
 
 
-def groups_fit(grid: Grid, context: Context) -> bool:
+def is_grid_supported(grid: Grid, context: Context) -> bool:
     """Whether the device has workgroups of so many members, and as many as there are teams."""
     x, y, z = grid.members
     return (
         x * y * z <= context.max_workgroup_invocations
-        and all(map(_at_most, grid.members, context.max_workgroup_size))
-        and all(map(_at_most, grid.teams, context.max_workgroup_count))
+        and all(map(le, grid.members, context.max_workgroup_size))
+        and all(map(le, grid.teams, context.max_workgroup_count))
     )
 
 
@@ -253,18 +254,18 @@ def check_groups(who: str, grid: Grid, context: Context) -> None:
     """Raise ValueError unless the device has such workgroups, and so many of them."""
     x, y, z = grid.members
     most = context.max_workgroup_invocations
-    if x * y * z > most or not all(map(_at_most, grid.members, context.max_workgroup_size)):
+    if x * y * z > most or not all(map(le, grid.members, context.max_workgroup_size)):
         raise ArgumentValueError(
             f"members: {who} has {grid.members} in a workgroup, whose size its body looks at; the device has "
             f"at most {context.max_workgroup_size}, {most} in all; run(members, teams) has several workgroups"
         )
-    if not all(map(_at_most, grid.teams, context.max_workgroup_count)):
+    if not all(map(le, grid.teams, context.max_workgroup_count)):
         raise ArgumentValueError(
             f"teams: {grid.teams} are more than the {context.max_workgroup_count} workgroups of the device"
         )
 
 
-def extent_of(grid: Grid) -> Counts:
+def count_workers(grid: Grid) -> Counts:
     """Return the workers along each axis. Raises ValueError if an id of 32 bits cannot tell them apart."""
     x, y, z = (members * teams for members, teams in zip(grid.members, grid.teams, strict=True))
     if max(x, y, z) > LARGEST:
@@ -274,7 +275,7 @@ def extent_of(grid: Grid) -> Counts:
     return x, y, z
 
 
-def kept(key: Hashable, make: Callable[[], _Made]) -> _Made:
+def find_or_make(key: Hashable, make: Callable[[], _Made]) -> _Made:
     """Return what was made for this key before, or make it: sections are built once for each kind of data."""
     with _lock:
         found: Any = _programs.get(key)
@@ -293,7 +294,7 @@ _programs: dict[Hashable, object] = {}
 
 
 @contextmanager
-def _unrecorded() -> Iterator[None]:
+def _pause_recording() -> Iterator[None]:
     """Have kernels run, whatever graph this thread records into."""
     chosen, current.chosen = current.chosen, None
     try:
@@ -302,24 +303,20 @@ def _unrecorded() -> Iterator[None]:
         current.chosen = chosen
 
 
-def _at_most(size: int, limit: int) -> bool:
-    return size <= limit
-
-
-def _scalar(argument: Argument) -> Any:
+def _read_scalar(argument: Argument) -> Any:
     return np.asarray(argument.read(), dtype=argument.parameter.dtype).reshape(())[()]
 
 
-def _placed(argument: Argument, queue: int) -> Buffer[Any]:
+def _place(argument: Argument, queue: int) -> Buffer[Any]:
     value, shape = argument.value, argument.shape
     kind = device_kind(argument.parameter.dtype)
     if isinstance(value, Buffer):
         value.require_alive()
         return value if value.shape == shape and value.var_type is kind else _Elements(value, kind, shape)
-    return _uploaded(value, argument, kind, queue)
+    return _upload(value, argument, kind, queue)
 
 
-def _uploaded(value: Array, argument: Argument, kind: DType, queue: int) -> Buffer[Any]:
+def _upload(value: Array, argument: Argument, kind: DType, queue: int) -> Buffer[Any]:
     shape = argument.shape
     if argument.size > LARGEST:
         raise ArgumentValueError(

@@ -40,7 +40,7 @@ _SIZES = ("accelpy_gangs", "accelpy_lanes", "accelpy_threads", "accelpy_device")
 
 def write_fortran(task: Task) -> str:
     """Write the source of a `fortran` section: the body is run once."""
-    return _file(task, "", "", "")
+    return _write_file(task, "", "", "")
 
 
 def write_openmp(task: Task) -> str:
@@ -52,9 +52,11 @@ def write_openmp(task: Task) -> str:
     uses = "use omp_lib\n"
     if first_directive(task.section.body, "omp", fortran=True) in ("parallel", "target", "teams"):
         before = "accelpy_before = omp_get_max_threads()\ncall omp_set_num_threads(accelpy_threads)\n"
-        return _file(task, uses, before, "call omp_set_num_threads(accelpy_before)\n", threads=_threads())
+        return _write_file(
+            task, uses, before, "call omp_set_num_threads(accelpy_before)\n", threads=_count_threads()
+        )
     opening = "!$omp parallel num_threads(accelpy_threads)\n"
-    return _file(task, uses, opening, "!$omp end parallel\n", threads=_threads())
+    return _write_file(task, uses, opening, "!$omp end parallel\n", threads=_count_threads())
 
 
 def write_openacc(task: Task) -> str:
@@ -63,7 +65,7 @@ def write_openacc(task: Task) -> str:
     Teams are gangs, members the vector's length. Data is mapped around it, which is all that a body gets that
     opens compute regions by itself.
     """
-    inputs, outputs = _mapped(task.parameters)
+    inputs, outputs = _map_arrays(task.parameters)
     clauses = map_clauses(inputs, outputs, "copyin(", "copy(")
     opening = f"!$acc data{clauses}\n" if clauses else ""
     closing = "!$acc end data\n" if clauses else ""
@@ -80,7 +82,7 @@ def write_openacc(task: Task) -> str:
         "call acc_set_device_num(accelpy_device, acc_get_device_type())\n"
     )
     count = "max(1, acc_get_num_devices(acc_get_device_type()))"
-    return _file(task, "use openacc\n", choose + opening, closing, count)
+    return _write_file(task, "use openacc\n", choose + opening, closing, count)
 
 
 def write_omptarget(task: Task) -> str:
@@ -89,7 +91,7 @@ def write_omptarget(task: Task) -> str:
     Data is mapped around it, which is all that a body gets that opens target regions by itself. A body that
     begins with `distribute` is inside `target teams`.
     """
-    inputs, outputs = _mapped(task.parameters)
+    inputs, outputs = _map_arrays(task.parameters)
     clauses = map_clauses(inputs, outputs, "map(to: ", "map(tofrom: ")
     opening = f"!$omp target data{clauses}\n" if clauses else ""
     closing = "!$omp end target data\n" if clauses else ""
@@ -104,23 +106,23 @@ def write_omptarget(task: Task) -> str:
         closing = f"!$omp end target\n{closing}"
     choose = "if (omp_get_num_devices() > 0) call omp_set_default_device(accelpy_device)\n"
     count = "max(1, omp_get_num_devices())"
-    return _file(task, "use omp_lib\n", choose + opening, closing, count, _threads(teams=False))
+    return _write_file(task, "use omp_lib\n", choose + opening, closing, count, _count_threads(teams=False))
 
 
-def _threads(*, teams: bool = True) -> str:
+def _count_threads(*, teams: bool = True) -> str:
     """Return how many threads there are, for the entry: arguments of bodies may be called `min` or `int`."""
     product = "int(accelpy_lanes, c_int64_t)" + (" * accelpy_gangs" if teams else "")
     return f"int(min(int(omp_get_max_threads(), c_int64_t), {product}))"
 
 
-def _mapped(parameters: Sequence[Parameter]) -> tuple[list[str], list[str]]:
+def _map_arrays(parameters: Sequence[Parameter]) -> tuple[list[str], list[str]]:
     """Return the arrays among inputs and outputs. What describes them goes along with the inputs."""
     inputs = [name for p in parameters if p.ndim and not p.output for name in (p.name, f"{p.name}_attr")]
     inputs += [f"{p.name}_attr" for p in parameters if p.ndim and p.output]
     return inputs, [p.name for p in parameters if p.ndim and p.output]
 
 
-def _check(parameters: Sequence[Parameter]) -> None:
+def _check_parameters(parameters: Sequence[Parameter]) -> None:
     seen: dict[str, str] = {}
     for parameter in parameters:
         name = parameter.name
@@ -140,12 +142,12 @@ def _check(parameters: Sequence[Parameter]) -> None:
             raise BuildFailure(f"{name} is of float16, for which Fortran has no type; float32 would do")
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     """Return names as arguments, each on a line of its own: lines of Fortran have a limit."""
     return ", &\n  ".join(names)
 
 
-def _attribute_types(parameters: Sequence[Parameter]) -> str:
+def _write_attribute_types(parameters: Sequence[Parameter]) -> str:
     return "".join(
         f"type :: accelpy_attr_{n}\n"
         f"  integer(c_int64_t) :: shape({n}), stride({n}), size\n"
@@ -155,7 +157,7 @@ def _attribute_types(parameters: Sequence[Parameter]) -> str:
     )
 
 
-def _declarations(parameters: Sequence[Parameter]) -> str:
+def _write_declarations(parameters: Sequence[Parameter]) -> str:
     lines = [
         f"type(accelpy_attr_{p.ndim}), intent(in) :: {p.name}_attr\n" for p in parameters
     ]  # before the arrays, whose bounds they give
@@ -166,7 +168,7 @@ def _declarations(parameters: Sequence[Parameter]) -> str:
     return "".join(lines)
 
 
-def _body(task: Task) -> str:
+def _write_body(task: Task) -> str:
     section = task.section
     body = section.body if section.body.endswith("\n") else section.body + "\n"
     # A block has no such line; the subroutine has it already.
@@ -177,23 +179,23 @@ def _body(task: Task) -> str:
     return f'# {section.body_line} "{label}"\n{body}# {last} "{label}"\nend block\n{RESUME}\n'
 
 
-def _task(task: Task, uses: str, opening: str, closing: str) -> str:
+def _write_task(task: Task, uses: str, opening: str, closing: str) -> str:
     names = [name for p in task.parameters for name in (p.name, f"{p.name}_attr")]
     counts = ", &\n  ".join(_COUNTS)
     return (
-        f"subroutine accelpy_task({_listed([*names, *_COUNTS, 'accelpy_accel_runid', *_SIZES])})\n"
+        f"subroutine accelpy_task({_join_names([*names, *_COUNTS, 'accelpy_accel_runid', *_SIZES])})\n"
         f"use, intrinsic :: iso_c_binding\n{uses}implicit none\n"
         f"integer(c_int32_t), intent(in) :: {counts}\n"
         "integer(c_int64_t), intent(in) :: accelpy_accel_runid\n"
         f"integer(c_int32_t), intent(in) :: {', '.join(_SIZES)}\n"
-        f"{_declarations(task.parameters)}"
+        f"{_write_declarations(task.parameters)}"
         "integer :: accelpy_before\n"
-        f"{opening}block\n{_body(task)}{closing}"
+        f"{opening}block\n{_write_body(task)}{closing}"
         "end subroutine\n"
     )
 
 
-def _entry(task: Task, uses: str, threads: str) -> str:
+def _write_entry(task: Task, uses: str, threads: str) -> str:
     declared, pointed, passed, offset = "", "", [], 1
     for i, p in enumerate(task.parameters):
         colons = ", ".join(":" * p.ndim)
@@ -231,13 +233,13 @@ def _entry(task: Task, uses: str, threads: str) -> str:
         "accelpy_lanes = accelpy_counts(1) * accelpy_counts(2) * accelpy_counts(3)\n"
         "accelpy_gangs = accelpy_counts(4) * accelpy_counts(5) * accelpy_counts(6)\n"
         f"accelpy_threads = {threads}\n"
-        f"call accelpy_task({_listed([*passed, *counts, 'accelpy_runid', *_SIZES])})\n"
+        f"call accelpy_task({_join_names([*passed, *counts, 'accelpy_runid', *_SIZES])})\n"
         "accelpy_status = 0\n"
         "end function\n"
     )
 
 
-def _devices(uses: str, count: str) -> str:
+def _write_devices(uses: str, count: str) -> str:
     return (
         "function accelpy_devices(accelpy_message, accelpy_room) bind(c, name='accelpy_devices') &\n"
         "  result(accelpy_count)\n"
@@ -250,12 +252,15 @@ def _devices(uses: str, count: str) -> str:
     )
 
 
-def _file(task: Task, uses: str, opening: str, closing: str, devices: str = "1", threads: str = "1") -> str:
-    _check(task.parameters)
+def _write_file(
+    task: Task, uses: str, opening: str, closing: str, devices: str = "1", threads: str = "1"
+) -> str:
+    _check_parameters(task.parameters)
     text = (
         "module accelpy_module\nuse, intrinsic :: iso_c_binding\nimplicit none\n"
-        f"{_attribute_types(task.parameters)}contains\n"
-        f"{_task(task, uses, opening, closing)}{_entry(task, uses, threads)}{_devices(uses, devices)}"
+        f"{_write_attribute_types(task.parameters)}contains\n"
+        f"{_write_task(task, uses, opening, closing)}"
+        f"{_write_entry(task, uses, threads)}{_write_devices(uses, devices)}"
         "end module\n"
     )
     lines: list[str] = []
@@ -264,7 +269,7 @@ def _file(task: Task, uses: str, opening: str, closing: str, devices: str = "1",
     return "\n".join(lines)
 
 
-def _program(model: str, description: str, native: Library) -> HostProgram:
+def _make_program(model: str, description: str, native: Library) -> HostProgram:
     return HostProgram(model, description, native, "F")
 
 
@@ -293,7 +298,7 @@ MODELS = (
         write=write_fortran,
         suffix=".F90",
         copy=_LOOP.format(""),
-        program=_program,
+        program=_make_program,
     ),
     NativeModel(
         name="openmp_fortran",
@@ -309,7 +314,7 @@ MODELS = (
         write=write_openmp,
         suffix=".F90",
         copy=_LOOP.format("!$omp do\n"),
-        program=_program,
+        program=_make_program,
     ),
     NativeModel(
         name="openacc_fortran",
@@ -327,7 +332,7 @@ MODELS = (
         write=write_openacc,
         suffix=".F90",
         copy=_LOOP.format("!$acc loop gang worker vector\n"),
-        program=_program,
+        program=_make_program,
     ),
     NativeModel(
         name="omptarget_fortran",
@@ -343,6 +348,6 @@ MODELS = (
         write=write_omptarget,
         suffix=".F90",
         copy=_LOOP.format("!$omp teams distribute parallel do\n"),
-        program=_program,
+        program=_make_program,
     ),
 )

@@ -21,12 +21,12 @@ from vkdispatch.orders.models.engine import (
     DevicePlacement,
     EngineProgram,
     check_groups,
-    checked_context,
+    count_workers,
     device_kind,
-    extent_of,
-    groups_fit,
-    kept,
+    find_or_make,
+    is_grid_supported,
     launch,
+    require_context,
 )
 from vkdispatch.orders.models.protocol import Program, Task
 from vkdispatch.shader.raw import RawKernel, glsl_kernel
@@ -158,9 +158,9 @@ class GlslProgram(EngineProgram):
     def __init__(self, task: Task, context: Context) -> None:
         super().__init__(NAME, f"glslang, for {context.device_infos[0].device_name}")
         self._task = task
-        self._tells_groups = bool(_OF_GROUPS.search(_COMMENTS.sub(" ", task.section.body)))
+        self._depends_on_groups = bool(_OF_GROUPS.search(_COMMENTS.sub(" ", task.section.body)))
         self._lock = threading.Lock()
-        self._kernels = {(False, (1, 1, 1)): _compiled(task, aliased=False)}
+        self._kernels = {(False, (1, 1, 1)): _compile(task, aliased=False)}
 
     def build(self) -> None:
         """Have the driver compile it. Raises what it says, or NotImplementedError."""
@@ -176,7 +176,7 @@ class GlslProgram(EngineProgram):
             if found is None:
                 first = (aliased, (1, 1, 1))
                 if first not in self._kernels:
-                    self._kernels[first] = _compiled(self._task, aliased=aliased)
+                    self._kernels[first] = _compile(self._task, aliased=aliased)
                 found = self._kernels[first].specialize(dict(enumerate(local_size)))
                 self._kernels[aliased, local_size] = found
             return found
@@ -185,21 +185,21 @@ class GlslProgram(EngineProgram):
         self, placement: DevicePlacement, grid: Grid, run_id: int, graph: CommandGraph | None
     ) -> None:
         context = placement.context
-        extent = extent_of(grid)
+        extent = count_workers(grid)
         members, teams = grid.members, grid.teams
-        if self._tells_groups:
+        if self._depends_on_groups:
             check_groups(NAME, grid, context)
-        elif not groups_fit(grid, context):
-            members, teams = _spread(extent, context)
+        elif not is_grid_supported(grid, context):
+            members, teams = _spread_workers(extent, context)
         facts = placement.facts.get(NAME)
         if facts is None:
-            facts = placement.facts[NAME] = _facts(placement)
+            facts = placement.facts[NAME] = _make_facts(placement)
         arguments = [
             facts,
             *(buffer for buffer in placement.buffers if buffer is not None),
             *(grid.members, grid.teams, grid.assignments, run_id & 0x7FFFFFFF),
         ]
-        kernel = self._kernel(members, aliased=placement.aliased)
+        kernel = self._kernel(members, aliased=placement.is_aliased)
         launch(kernel, arguments, placement, graph, workgroups=teams)
 
 
@@ -211,13 +211,13 @@ class GlslModel:
 
     def build(self, task: Task) -> Program:
         """Compile a section with glslang, in this process. Raises BuildFailure."""
-        context = checked_context(task)
+        context = require_context(task)
         if task.debugging is not None:
             text = write_glsl(task)
             digest = hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=5).hexdigest()
             task.debugging.keep(f"{NAME}-{digest}.comp", text)
         key = (NAME, task.order.text, task.order.label, task.section.line, task.parameters)
-        program = kept(key, lambda: GlslProgram(task, context))
+        program = find_or_make(key, lambda: GlslProgram(task, context))
         try:
             program.build()
         except VkDispatchError as error:
@@ -225,7 +225,7 @@ class GlslModel:
         return program
 
 
-def _compiled(task: Task, *, aliased: bool) -> RawKernel:
+def _compile(task: Task, *, aliased: bool) -> RawKernel:
     arguments: list[tuple[str, Any]] = [("accelpy_facts", Buff[dtype.uint32])]
     arguments += [
         (parameter.name, Buff[device_kind(parameter.dtype)])  # type: ignore[misc]
@@ -242,12 +242,12 @@ def _compiled(task: Task, *, aliased: bool) -> RawKernel:
             name=f"{task.order.label}: glsl",
         )
     except ShaderBuildError as error:
-        raise BuildFailure(_told(error.compiler_log or str(error), task)) from None
+        raise BuildFailure(_translate_log(error.compiler_log or str(error), task)) from None
     except VkDispatchError as error:
         raise BuildFailure(str(error)) from None
 
 
-def _told(log: str, task: Task) -> str:
+def _translate_log(log: str, task: Task) -> str:
     """Return what glslang says, with the order's lines."""
     lines = task.order.code.splitlines()
     label = task.order.label.replace('"', "'")
@@ -280,7 +280,7 @@ def _alignment(parameter: Parameter) -> int:
     return size // 2 if parameter.dtype.kind == "c" else size
 
 
-def _in_block(parameters: Sequence[Parameter]) -> list[tuple[Parameter, int]]:
+def _sort_block_members(parameters: Sequence[Parameter]) -> list[tuple[Parameter, int]]:
     """Return arrays and input scalars with their alignment, in the order that leaves no gaps."""
     described = [(p, 4 if p.ndim else _alignment(p)) for p in parameters if p.ndim or not p.output]
     return sorted(described, key=lambda item: -item[1])
@@ -294,7 +294,7 @@ def _declarations(parameters: Sequence[Parameter], *, aliased: bool) -> str:
     )
     text += "layout(binding = 0, scalar) restrict readonly buffer accelpy_facts_block {\n"
     after = ""
-    for parameter, _ in _in_block(parameters):
+    for parameter, _ in _sort_block_members(parameters):
         name = parameter.name
         if parameter.ndim:
             text += f"  accelpy_attributes_{parameter.ndim} {name};\n"
@@ -314,7 +314,7 @@ def _declarations(parameters: Sequence[Parameter], *, aliased: bool) -> str:
             f"{{ {TYPES[parameter.code]} {memory}{'[]' if parameter.ndim else ''}; }};\n"
         )
         if parameter.ndim:
-            element = f"{memory}[{_flat(parameter)}]"
+            element = f"{memory}[{_flatten_index(parameter)}]"
             if parameter.dtype.kind == "b" and not parameter.output:
                 element = f"(uint({element}) != 0u)"
             indices = ", ".join(f"accelpy_i{d}" for d in range(parameter.ndim))
@@ -322,7 +322,7 @@ def _declarations(parameters: Sequence[Parameter], *, aliased: bool) -> str:
     return text + after
 
 
-def _flat(parameter: Parameter) -> str:
+def _flatten_index(parameter: Parameter) -> str:
     """Return the place of an element by its indices, the last of which is the fastest."""
     text = "(accelpy_i0)"
     for d in range(1, parameter.ndim):
@@ -330,7 +330,7 @@ def _flat(parameter: Parameter) -> str:
     return text
 
 
-def _facts(placement: DevicePlacement) -> Buffer[Any]:
+def _make_facts(placement: DevicePlacement) -> Buffer[Any]:
     """Return a buffer of what shaders know of the arguments, laid out as their block is."""
     by_name = {argument.parameter.name: argument for argument in placement.arguments}
     values = {
@@ -338,10 +338,10 @@ def _facts(placement: DevicePlacement) -> Buffer[Any]:
         for argument, value in zip(placement.arguments, placement.values, strict=True)
     }
     parts = [
-        _attributes(by_name[parameter.name])
+        _pack_attributes(by_name[parameter.name])
         if parameter.ndim
         else np.asarray(values[parameter.name], parameter.dtype).tobytes()
-        for parameter, _ in _in_block([argument.parameter for argument in placement.arguments])
+        for parameter, _ in _sort_block_members([argument.parameter for argument in placement.arguments])
     ]
     octets = b"".join(parts)
     # with the block's end, which is an int
@@ -352,13 +352,13 @@ def _facts(placement: DevicePlacement) -> Buffer[Any]:
     return buffer
 
 
-def _attributes(argument: Argument) -> bytes:
+def _pack_attributes(argument: Argument) -> bytes:
     shape = argument.shape
     strides = [int(np.prod(shape[d + 1 :], dtype=np.int64)) for d in range(len(shape))]
     return np.array([*shape, *strides, argument.size, len(shape)], np.int32).tobytes()
 
 
-def _spread(extent: Counts, context: Context) -> tuple[Counts, Counts]:
+def _spread_workers(extent: Counts, context: Context) -> tuple[Counts, Counts]:
     """Return a size of workgroups, and how many of them have so many invocations."""
     left, sizes = min(_GROUP, context.max_workgroup_invocations), []
     for count, most in zip(extent, context.max_workgroup_size, strict=True):

@@ -14,13 +14,13 @@ from vkdispatch.orders.compilers import (
     Compiler,
     Search,
     Source,
-    command_of,
     find_compilers,
+    make_command,
 )
-from vkdispatch.orders.debugging import Debugging, unoptimised
+from vkdispatch.orders.debugging import Debugging, drop_optimization
 from vkdispatch.orders.errors import OrderRunError
 from vkdispatch.orders.grid import Grid
-from vkdispatch.orders.library import Library, is_kept, library, library_key, test_compiler
+from vkdispatch.orders.library import Library, is_stored, library_key, load_library, test_compiler
 from vkdispatch.orders.models.protocol import Placement, Program, Task
 from vkdispatch.orders.order import Order
 from vkdispatch.orders.staging import HostPlacement, Layout
@@ -75,15 +75,15 @@ class NativeModel:
         failures: list[BuildFailure] = []
         for compiler in find_compilers(self.search, task.compile):
             try:
-                flags = self.flags_of(compiler)
+                flags = self.find_flags(compiler)
                 idle = self.ready()
                 if idle:
                     raise BuildFailure(f"{compiler.title} is here, but {idle}")
                 test_compiler(compiler, flags, self.source(_copy_task(self)))
                 if task.debugging is not None:
-                    flags = unoptimised(flags)
+                    flags = drop_optimization(flags)
                     _tell(task.debugging, self, compiler, flags, source)
-                return self.program(self.name, compiler.title, library(compiler, flags, source))
+                return self.program(self.name, compiler.title, load_library(compiler, flags, source))
             except BuildFailure as failure:
                 failures.append(failure)
         refused = any(isinstance(failure, CompileFailure) for failure in failures)
@@ -94,7 +94,7 @@ class NativeModel:
         """Write what the compiler is given. Raises BuildFailure."""
         return Source(self.write(task), self.suffix, task.order.label, task.order.code)
 
-    def flags_of(self, compiler: Compiler) -> tuple[str, ...]:
+    def find_flags(self, compiler: Compiler) -> tuple[str, ...]:
         """Return what this compiler is told. Raises BuildFailure if it cannot compile the model."""
         flags = self.flags.get(compiler.vendor)
         if flags is None:
@@ -148,8 +148,8 @@ def _tell(
     debugging: Debugging, model: NativeModel, compiler: Compiler, flags: Sequence[str], source: Source
 ) -> None:
     """Say how a section is compiled, and keep its source."""
-    done = "kept from before" if is_kept(compiler, flags, source) else "compiled now"
-    command = shlex.join(command_of(compiler, flags, model.suffix))
+    done = "kept from before" if is_stored(compiler, flags, source) else "compiled now"
+    command = shlex.join(make_command(compiler, flags, model.suffix))
     debugging.say(f"{model.name}: {done}, by {compiler.title}\n{model.name}: {command}")
     debugging.keep(f"{model.name}-{library_key(compiler, flags, source)[:10]}{model.suffix}", source.text)
 

@@ -32,13 +32,14 @@ from vkdispatch.orders.models.engine import (
     DevicePlacement,
     EngineProgram,
     check_groups,
-    checked_context,
+    count_workers,
     device_kind,
-    extent_of,
-    kept,
+    find_or_make,
     launch,
+    require_context,
 )
 from vkdispatch.orders.models.protocol import Program, Task
+from vkdispatch.orders.order import find_line
 from vkdispatch.rewrite.functions import kernel as traceable
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -89,8 +90,8 @@ class TracedProgram(EngineProgram):
         super().__init__(NAME, f"vkdispatch, for {context.device_infos[0].device_name}")
         self._check = task.section.options.get("check")
         self._origin = f"{os.path.basename(task.order.label)}:{task.section.line}"
-        self._description, self._asked = _trace(task)
-        self._tells_groups = depends_on_workgroups(self._description.kernel)
+        self._description, self._grid_names = _trace(task)
+        self._depends_on_groups = depends_on_workgroups(self._description.kernel)
         self._lock = threading.Lock()
         self._kernels: dict[Counts | None, ShaderFunction] = {}
 
@@ -109,15 +110,15 @@ class TracedProgram(EngineProgram):
     def _launch(
         self, placement: DevicePlacement, grid: Grid, run_id: int, graph: CommandGraph | None
     ) -> None:
-        extent = extent_of(grid)
+        extent = count_workers(grid)
         arguments = [
             value if buffer is None else buffer
             for buffer, value in zip(placement.buffers, placement.values, strict=True)
         ]
-        for name in self._asked:
+        for name in self._grid_names:
             field, axis = _COUNTS.get(name, ("", 0))
             arguments.append(getattr(grid, field)[axis] if field else run_id & 0x7FFFFFFF)
-        if self._tells_groups:
+        if self._depends_on_groups:
             check_groups(NAME, grid, placement.context)
             launch(self._kernel(grid.members), arguments, placement, graph, workgroups=grid.teams)
         else:
@@ -132,10 +133,10 @@ class TracedModel:
 
     def build(self, task: Task) -> Program:
         """Trace a section, and compile what comes of it. Raises BuildFailure."""
-        context = checked_context(task)
+        context = require_context(task)
         order, section = task.order, task.section
         key = (NAME, order.text, order.label, section.line, repr(section.options), task.parameters)
-        program = kept(key, lambda: TracedProgram(task, context))
+        program = find_or_make(key, lambda: TracedProgram(task, context))
         try:
             program.build()
         except VkDispatchError as error:
@@ -145,22 +146,22 @@ class TracedModel:
 
 def _trace(task: Task) -> tuple[ShaderDescription, tuple[str, ...]]:
     """Return the kernel of a section, and the names of what it asks of the grid: its last arguments."""
-    function, file = _function(task)
-    names = _names_in(function.__code__)
-    asked = tuple(name for name in (*_COUNTS, _RUN_ID) if name in names)
+    function, file = _make_function(task)
+    names = _list_names(function.__code__)
+    grid_names = tuple(name for name in (*_COUNTS, _RUN_ID) if name in names)
     parameters = task.parameters
-    annotations = [*map(_annotation, parameters), *(Constant[int32] for _ in asked)]
-    labels = [*(parameter.name for parameter in parameters), *(name.lower() for name in asked)]
+    annotations = [*map(_make_annotation, parameters), *(Constant[int32] for _ in grid_names)]
+    labels = [*(parameter.name for parameter in parameters), *(name.lower() for name in grid_names)]
     try:
         with vc.shader_context() as context:
             made = context.declare_input_arguments(annotations, labels, [None] * len(labels))
-            function.__globals__.update(zip(asked, made[len(parameters) :], strict=True))
-            traceable(function, True)(*map(_variable, parameters, made))
+            function.__globals__.update(zip(grid_names, made[len(parameters) :], strict=True))
+            traceable(function, True)(*map(_wrap_variable, parameters, made))
         description = context.get_description(FUNCTION)
     except VkDispatchError as error:
         raise BuildFailure(str(error)) from None
     except Exception as error:
-        raise BuildFailure(_told(task, error, _line_of(error, file))) from error
+        raise BuildFailure(_describe_failure(task, error, find_line(error, file))) from error
     bound = [parameter for parameter in parameters if parameter.bound]
     accesses = description.binding_access[description.resource_binding_base :]
     for parameter, (_, written) in zip(bound, accesses, strict=False):
@@ -169,21 +170,21 @@ def _trace(task: Task) -> tuple[ShaderDescription, tuple[str, ...]]:
                 f"{task.order.label}:{task.section.line}: the body writes to {parameter.name}, an input; "
                 "outputs stand after the order, and set_argnames names them"
             )
-    return description, asked
+    return description, grid_names
 
 
-def _variable(parameter: Parameter, variable: Any) -> Any:
+def _wrap_variable(parameter: Parameter, variable: Any) -> Any:
     return ArrayVariable(variable, parameter.ndim) if isinstance(variable, BufferVariable) else variable
 
 
-def _annotation(parameter: Parameter) -> Any:
+def _make_annotation(parameter: Parameter) -> Any:
     kind: DType = device_kind(parameter.dtype)
     if parameter.bound:
         return BufferAnnotation[kind]  # type: ignore[valid-type]
     return Constant[compute_type(kind)]  # type: ignore[misc]
 
 
-def _function(task: Task) -> tuple[types.FunctionType, str]:
+def _make_function(task: Task) -> tuple[types.FunctionType, str]:
     """Return the body as a function of the arguments, and the name of the file that it is in.
 
     There is no such file: its lines, which have the numbers of the order's, are in Python's cache of lines.
@@ -197,7 +198,7 @@ def _function(task: Task) -> tuple[types.FunctionType, str]:
             )
     arguments = ", ".join(parameter.name for parameter in task.parameters)
     header = "\n" * (task.section.body_line - 2) + f"def {FUNCTION}({arguments}):\n"
-    text = header + _indented(task.section.body)
+    text = header + _indent(task.section.body)
     digest = hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
     # Messages show the last part of a file's name.
     file = f"<order {digest}>/{os.path.basename(task.order.label)}"
@@ -208,7 +209,7 @@ def _function(task: Task) -> tuple[types.FunctionType, str]:
     try:
         code = compile(text, file, "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
-        raise BuildFailure(_told(task, error, getattr(error, "lineno", None))) from None
+        raise BuildFailure(_describe_failure(task, error, getattr(error, "lineno", None))) from None
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     exec(code, namespace)
     function = namespace[FUNCTION]
@@ -216,7 +217,7 @@ def _function(task: Task) -> tuple[types.FunctionType, str]:
     return function, file
 
 
-def _indented(body: str) -> str:
+def _indent(body: str) -> str:
     """Return the body as Python has it below a `def`: as it is, where it is indented already."""
     lines = [line for line in body.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     if not lines:
@@ -226,26 +227,16 @@ def _indented(body: str) -> str:
     return textwrap.indent(body, "    ")
 
 
-def _names_in(code: types.CodeType) -> set[str]:
+def _list_names(code: types.CodeType) -> set[str]:
     """Return the global names that a function and those inside of it use."""
     names = set(code.co_names)
     for value in code.co_consts:
         if isinstance(value, types.CodeType):
-            names |= _names_in(value)
+            names |= _list_names(value)
     return names
 
 
-def _line_of(error: BaseException, file: str) -> int | None:
-    """Return the line of the order where an exception was raised, or None."""
-    line, trace = None, error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == file:
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return line
-
-
-def _told(task: Task, error: BaseException, line: int | None) -> str:
+def _describe_failure(task: Task, error: BaseException, line: int | None) -> str:
     said = error.msg if isinstance(error, SyntaxError) else str(error)
     lines = task.order.code.splitlines()
     place = f"{task.order.label}:{line}" if line else task.order.label
