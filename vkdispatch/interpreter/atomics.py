@@ -7,6 +7,7 @@ import numpy as np
 from vkdispatch.base.errors import UnsupportedError
 from vkdispatch.interpreter.memory import Place
 from vkdispatch.interpreter.values import Array, broadcast_rows
+from vkdispatch.ir.location import Loc, located
 
 _UFUNCS: dict[str, np.ufunc] = {
     "atomicAdd": np.add,

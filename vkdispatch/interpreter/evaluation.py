@@ -11,14 +11,33 @@ from vkdispatch.analyses.contents import place_operands
 from vkdispatch.base.dtype import int64, is_array, is_matrix, uint64
 from vkdispatch.base.errors import BoundsError, NanError, UnsupportedError, VkDispatchError
 from vkdispatch.interpreter import arithmetic
-from vkdispatch.interpreter.atomics import atomic
-from vkdispatch.interpreter.functions import call
+from vkdispatch.interpreter.atomics import run_atomic_function
+from vkdispatch.interpreter.functions import call_function
 from vkdispatch.interpreter.images import Texels
-from vkdispatch.interpreter.memory import Cells, Index, Place, outside, shown_index, signed_index
-from vkdispatch.interpreter.program import Extent, Lanes, Program
+from vkdispatch.interpreter.memory import (
+    Cells,
+    Index,
+    Place,
+    describe_index,
+    find_outside,
+    signed_index,
+)
+from vkdispatch.interpreter.program import Lanes, Program
 from vkdispatch.interpreter.races import Access
-from vkdispatch.interpreter.subgroups import Subgroups, lane_mask, subgroup
-from vkdispatch.interpreter.values import Array, construct, host_dtype, spread, uniform, value_shape
+from vkdispatch.interpreter.subgroups import (
+    Subgroups,
+    make_lane_mask,
+    run_subgroup_function,
+)
+from vkdispatch.interpreter.values import (
+    Array,
+    Extent,
+    broadcast_rows,
+    construct,
+    host_dtype,
+    make_uniform,
+    value_shape,
+)
 from vkdispatch.ir import (
     Argument,
     Builtin,
@@ -30,24 +49,7 @@ from vkdispatch.ir import (
     SharedArray,
     Storage,
 )
-from vkdispatch.codegen.location import Loc, located
-from vkdispatch.interpreter import arithmetic
-from vkdispatch.interpreter.atomics import run_atomic_function
-from vkdispatch.interpreter.functions import call_function
-from vkdispatch.interpreter.images import Texels
-from vkdispatch.interpreter.memory import Cells, Index, Place, describe_index, find_outside, signed_index
-from vkdispatch.interpreter.program import Lanes, Program
-from vkdispatch.interpreter.races import Access
-from vkdispatch.interpreter.subgroups import Subgroups, make_lane_mask, run_subgroup_function
-from vkdispatch.interpreter.values import (
-    Array,
-    Extent,
-    broadcast_rows,
-    construct,
-    host_dtype,
-    make_uniform,
-    value_shape,
-)
+from vkdispatch.ir.location import Loc, located
 
 _Error = TypeVar("_Error", bound=VkDispatchError)
 

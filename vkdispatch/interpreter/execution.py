@@ -19,13 +19,19 @@ from vkdispatch.base.errors import (
     UsageError,
 )
 from vkdispatch.interpreter import arithmetic
-from vkdispatch.interpreter.evaluation import Batch
+from vkdispatch.interpreter.evaluation import Batch, add_axis
 from vkdispatch.interpreter.images import Texels
 from vkdispatch.interpreter.memory import Cells
-from vkdispatch.interpreter.printing import printed
-from vkdispatch.interpreter.program import NOBODY, Checked, Extent, Lanes, Program, lazy_choices
+from vkdispatch.interpreter.printing import format_values
+from vkdispatch.interpreter.program import (
+    NOBODY,
+    Checks,
+    Lanes,
+    Program,
+    find_lazy_choices,
+)
 from vkdispatch.interpreter.races import RaceDetector
-from vkdispatch.interpreter.values import Array, host_dtype, spread, value_shape
+from vkdispatch.interpreter.values import Array, Extent, broadcast_rows, host_dtype, value_shape
 from vkdispatch.ir import (
     Assert,
     Block,
@@ -54,15 +60,7 @@ from vkdispatch.ir import (
     Switch,
     While,
 )
-from vkdispatch.codegen.location import located
-from vkdispatch.interpreter import arithmetic
-from vkdispatch.interpreter.evaluation import Batch, add_axis
-from vkdispatch.interpreter.images import Texels
-from vkdispatch.interpreter.memory import Cells
-from vkdispatch.interpreter.printing import format_values
-from vkdispatch.interpreter.program import NOBODY, Checks, Lanes, Program, find_lazy_choices
-from vkdispatch.interpreter.races import RaceDetector
-from vkdispatch.interpreter.values import Array, Extent, broadcast_rows, host_dtype, value_shape
+from vkdispatch.ir.location import located
 
 # Invocations of a batch: many enough to amortize NumPy calls, few enough to fit in caches.
 _BATCH = 1 << 16

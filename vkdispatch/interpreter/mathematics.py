@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from vkdispatch.codegen.helpers import DOUBLE, SINGLE
-from vkdispatch.codegen.mathematics import host
+from vkdispatch.codegen import host_functions as host
 from vkdispatch.interpreter.values import Array, align
+from vkdispatch.ir.own_functions import DOUBLE, SINGLE
 
 Rule = Callable[..., Array]
 

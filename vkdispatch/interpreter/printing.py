@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from vkdispatch.codegen.ir import Print
-from vkdispatch.codegen.messages import host_value, message_text
 from vkdispatch.interpreter.values import Array, broadcast_rows
+from vkdispatch.ir import Print
+from vkdispatch.passes.messages import host_value, message_text
 
 
 def format_values(statement: Print, values: list[Array], rows: int) -> list[str]:

@@ -12,6 +12,7 @@ import numpy as np
 from vkdispatch.base.errors import UsageError
 from vkdispatch.interpreter.memory import Cells
 from vkdispatch.interpreter.values import Array, Extent
+from vkdispatch.ir.location import Loc, located
 
 _NOBODY = -1
 

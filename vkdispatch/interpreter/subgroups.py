@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import UnsupportedError
-from vkdispatch.codegen.location import Loc, located
 from vkdispatch.interpreter.values import Array, broadcast_rows
+from vkdispatch.ir.location import Loc, located
 
 _UFUNCS: dict[str, np.ufunc] = {
     "Add": np.add,

@@ -8,7 +8,7 @@ import numpy as np
 
 from vkdispatch.base.context import Context
 from vkdispatch.base.environment import read_switch
-from vkdispatch.base.spirv_repeat import MOST
+from vkdispatch.base.spirv.repeat import MOST
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.kompute.algorithm import NO_CONSTANTS, Algorithm, check_algorithm
 from vkdispatch.kompute.building import Dispatchable

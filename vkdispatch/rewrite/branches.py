@@ -3,8 +3,10 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from vkdispatch.analyses.contents import nodes
 from vkdispatch.base.dtype import DType, bool_
 from vkdispatch.base.record import field, record, replace
+from vkdispatch.codegen.trace.recording import Recorder
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import (
     Break,
@@ -23,10 +25,9 @@ from vkdispatch.ir import (
     root_of,
     walk,
 )
-from vkdispatch.codegen.location import here
-from vkdispatch.codegen.reads import acts
-from vkdispatch.codegen.recording import Recorder
-from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.ir import expressions as ex
+from vkdispatch.ir.location import here
+from vkdispatch.passes.reads import acts
 from vkdispatch.rewrite.state import State, Variable, write
 from vkdispatch.rewrite.tracing import Tracer
 from vkdispatch.rewrite.values import (

@@ -11,11 +11,8 @@ from typing import Any, NamedTuple
 from vkdispatch.base.dtype import bool_
 from vkdispatch.base.errors import ArgumentTypeError, UnassignedError, UsageError
 from vkdispatch.base.record import record
-from vkdispatch.codegen import expressions as ex
-from vkdispatch.codegen.ir import Break, Expr, If, Return, Statement
-from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Break, Expr, If, Return, Statement, While
+from vkdispatch.ir import Break, Expr, If, Return, Statement
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
 from vkdispatch.rewrite.branches import (

@@ -12,12 +12,12 @@ from typing import Any, Protocol
 from vkdispatch.base.dtype import bool_, int32
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.record import record
-from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.functions.ranges import GpuRange
-from vkdispatch.codegen.ir import Break, Continue, Expr, If, Return, Statement, While, walk
-from vkdispatch.codegen.kernel_warnings import warn
-from vkdispatch.codegen.location import here, located
-from vkdispatch.codegen.reads import acts
+from vkdispatch.codegen.trace.kernel_warnings import warn
+from vkdispatch.ir import Break, Continue, Expr, If, Return, Statement, While, walk
+from vkdispatch.ir import expressions as ex
+from vkdispatch.ir.location import here, located
+from vkdispatch.passes.reads import acts
 from vkdispatch.rewrite.branches import emit_single_round, tidy, unlock_components
 from vkdispatch.rewrite.signals import BREAK, CONTINUE, GONE, Entry, Signal
 from vkdispatch.rewrite.state import Scope, State, Variable, read, write

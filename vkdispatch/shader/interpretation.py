@@ -29,6 +29,8 @@ from vkdispatch.interpreter.images import Texels
 from vkdispatch.interpreter.memory import Cells, Coder
 from vkdispatch.interpreter.program import Checks
 from vkdispatch.interpreter.values import Array, make_uniform, value_shape
+from vkdispatch.ir import Storage
+from vkdispatch.passes.diagnostics import parse_checks
 from vkdispatch.shader.host_images import HostImage, host_image
 from vkdispatch.shader.launch_size import Extent
 from vkdispatch.shader.parameters import (
@@ -143,7 +145,7 @@ def host_resources(
     return tuple(found)
 
 
-def checked(value: object) -> Checks:
+def parse_host_checks(value: object) -> Checks:
     """Understand the `check` of a call, as `vd.shader` does. Raises TypeError or ValueError if it is none."""
     checks = parse_checks(value)
     return Checks(
@@ -296,6 +298,6 @@ def _argument(who: str, slot: ValueSlot, value: Any) -> Array:
     if isinstance(value, BoundVariable):
         raise ArgumentValueError(f"{label}: a bound variable has no value here; give a {slot.kind.name}")
     return make_uniform(
-        np.frombuffer(pack(slot.kind, checked_number(who, slot, value), label), component_dtype(slot.kind)),
+        np.frombuffer(pack(slot.kind, parse_number(who, slot, value), label), component_dtype(slot.kind)),
         slot.kind,
     )

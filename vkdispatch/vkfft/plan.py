@@ -449,4 +449,4 @@ def _check_buffer(buffer: object, name: str) -> None:
     found = require_buffer(buffer, name)
     found.require_alive()
     if found.context is not get_context():
-        raise elsewhere(f"{name}: it", found.context)
+        raise wrong_context(f"{name}: it", found.context)

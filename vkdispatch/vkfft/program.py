@@ -162,16 +162,14 @@ class Program:
         with graph.recording_together():
             for step in self._passes:
                 used = tuple(bound[number] for number in step.buffers)
-                if not graph.record_launch(
-                    step.launcher, step.plan, (*used, *step.words), step.groups, True, used
-                ):
+                if not graph._append_dispatch(step, (*used, *step.words), step.groups, True, used):
                     raise self._make_error(buffers)
 
     def _make_error(self, buffers: Mapping[int, Buffer[Any]]) -> Exception:
         for buffer in buffers.values():
             buffer.require_alive()
             if buffer.context is not self.context:
-                return elsewhere(f"{self._title}: a buffer", buffer.context)
+                return wrong_context(f"{self._title}: a buffer", buffer.context)
         largest = max(buffer.mem_size for buffer in buffers.values())
         return ArgumentValueError(
             f"{self._title}: buffer: {largest} bytes are more than the device binds at once; transform the "
