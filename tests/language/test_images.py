@@ -645,7 +645,7 @@ def test_mistakes_in_kernels(body: Callable[[Any, Any], Any], error: type[Except
 
 
 def test_more_images_than_the_device_binds() -> None:
-    with pytest.raises((ValueError, vd.ShaderBuildError), match=r"more|takes|exceed"):
+    with pytest.raises((ValueError, vd.ShaderBuildError), match=r"exceed|limit"):
         count = 5000
         kernel = vd.shader(1, arg_type_annotations=[SImg2[f32]] * count)(lambda *images: None)
         kernel.build()
