@@ -57,6 +57,10 @@ def test_entry_points(manager: kp.Manager, beside: str, keyword: str) -> None:
     named: dict[str, Any] = {keyword: "compute"}
     assert result(manager, kp.Shader.compile_source(source, **named)) == 11
     assert result(manager, kp.Shader.compile_sources([source], [], **named)) == 11
+    defined = ADD_ONE.replace("main()", "ENTRY()") + beside
+    assert (
+        result(manager, kp.Shader.compile_source(defined, definitions=[("ENTRY", "compute")], **named)) == 11
+    )
     with pytest.raises(RuntimeError, match="does not compile"):
         kp.Shader.compile_source(ADD_ONE, **named)
 

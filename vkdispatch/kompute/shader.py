@@ -6,10 +6,10 @@ from typing import Any
 
 from vkdispatch.base import compiler
 from vkdispatch.base.errors import ArgumentTypeError
+from vkdispatch.base.surroundings import Surroundings
 from vkdispatch.kompute.arguments import require_iterable
 from vkdispatch.kompute.errors import KomputeError
 
-_VERSION = re.compile(r"^[ \t]*#[ \t]*version\b.*$", re.MULTILINE)
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _MACRO = re.compile(r"[A-Za-z_]\w*(\([\w, ]*\))?")
 
@@ -82,13 +82,18 @@ class Shader:
             raise ArgumentTypeError(f"entry_point: expected the name of a function, got {chosen!r}")
         if not _NAME.fullmatch(chosen):
             raise KomputeError(f"entry_point: expected the name of a function, got {chosen!r}")
-        joined = _insert_macros(texts[0], _parse_macros(definitions))
+        macros = _parse_macros(definitions)
+        joined = texts[0]
         for number, text in enumerate(texts[1:], 1):
             joined += f"\n#line 1 {number}\n{text}"
         if chosen != "main":  # the two change names, so that either may be there
             other = {"main": f"main_beside_{chosen}", chosen: "main"}
-            joined = re.sub(rf"\b(?:main|{chosen})\b", lambda found: other[found[0]], joined)
-        return compiler.compile_glsl(joined, ", ".join(names) or "shader")
+            joined, macros = (
+                re.sub(rf"\b(?:main|{chosen})\b", lambda found: other[found[0]], text)
+                for text in (joined, macros)
+            )
+        surroundings = Surroundings(macros, (), {}) if macros else None
+        return compiler.compile_glsl(joined, ", ".join(names) or "shader", surroundings=surroundings)
 
 
 def _parse_texts(argument: str, given: object) -> list[str]:
@@ -110,14 +115,3 @@ def _parse_macros(given: object) -> str:
             raise KomputeError(f"definitions: expected the name of a macro and a line of text, got {pair!r}")
         lines += f"#define {name} {text}\n"
     return lines
-
-
-def _insert_macros(source: str, macros: str) -> str:
-    """Return a source with macros behind its #version, each line under the number that it had."""
-    if not macros:
-        return source
-    version = _VERSION.search(source)
-    if version is None:
-        return f"{macros}#line 1\n{source}"
-    head, rest = source[: version.end()], source[version.end() :].removeprefix("\n")
-    return f"{head}\n{macros}#line {head.count(chr(10)) + 2}\n{rest}"
