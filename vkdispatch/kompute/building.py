@@ -70,11 +70,10 @@ class SpirvDispatch:
     """A pipeline, with its memory bound."""
 
     __slots__ = (
-        "bindings",
+        "bound",
         "groups",
         "images",
         "padding",
-        "plan",
         "push_types",
         "specialization",
         "spirv",
@@ -121,7 +120,7 @@ class SpirvDispatch:
                 f"push_consts: {whole} bytes; the device takes a multiple of 4, at most {limit}"
             )
         try:
-            self.plan = ComputePlan(
+            plan = ComputePlan(
                 "",
                 kinds,
                 whole,
@@ -136,7 +135,7 @@ class SpirvDispatch:
         except VkDispatchError as error:
             raise KomputeError(f"spirv: the driver refuses it: {error}") from None
         used = [by_binding.get(index) for index in range(len(memories))]
-        self.bindings = [
+        bindings = [
             (
                 memory._native,
                 index,
@@ -147,6 +146,7 @@ class SpirvDispatch:
             )
             for index, (memory, resource) in enumerate(zip(memories, used, strict=True))
         ]
+        self.bound = BoundPlan(plan, bindings)
         self.images = tuple(memory for memory in memories if isinstance(memory, Image))
         self.stored_images = tuple(
             memory
@@ -156,28 +156,28 @@ class SpirvDispatch:
 
     def record(self, graph: CommandGraph, constants: Array) -> None:
         """Append a dispatch to a graph."""
-        bound = BoundPlan(self.plan, self.bindings)
-        graph._append_dispatch(bound, constants.tobytes() + self.padding, self.groups, True)
+        graph._append_dispatch(self.bound, constants.tobytes() + self.padding, self.groups, True)
 
     def with_groups(self, groups: Groups) -> "SpirvDispatch":
         """Return a copy with other workgroup counts. Raises RuntimeError if they are too large."""
         made = copy(self)
-        made.groups = check_groups(self.plan.context, groups)
+        made.groups = check_groups(self.bound.plan.context, groups)
         return made
 
     def repeat(self, count: int) -> "SpirvDispatch | None":
         """Return an equivalent of `count` dispatches in one dispatch, or None if that is impossible."""
-        context = self.plan.context
+        bound = self.bound
+        context = bound.plan.context
         # CPU drivers need no fence between rounds, which would take as long as a round.
         loop = repeat_spirv(self.spirv, fence=not all(info.is_cpu() for info in context.device_infos))
         if loop is None or count > MOST or self.groups[1:] != (1, 1) or self._has_shared_memory(loop.written):
             return None
         made = copy(self)
         try:
-            made.plan = ComputePlan(
+            plan = ComputePlan(
                 "",
-                self.plan.binding_list,
-                self.plan.pc_size,
+                bound.plan.binding_list,
+                bound.plan.pc_size,
                 f"{count} dispatches of an algorithm",
                 spirv=loop.spirv,
                 checked=True,
@@ -186,12 +186,13 @@ class SpirvDispatch:
             )
         except VkDispatchError:
             return None  # the driver rejects it: keep the separate dispatches
+        made.bound = BoundPlan(plan, bound.bindings)
         return made
 
     def _has_shared_memory(self, written: frozenset[int]) -> bool:
         """Whether the memory of one of these bindings is also bound elsewhere."""
-        copy_constants = [binding[0] for binding in self.bindings]
-        return any(copy_constants.count(copy_constants[index]) > 1 for index in written)
+        memory = [binding[0] for binding in self.bound.bindings]
+        return any(memory.count(memory[index]) > 1 for index in written)
 
 
 def check_groups(context: Context, groups: Groups) -> Groups:
