@@ -16,7 +16,7 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.fft.functions import ensure_supported_complex_precision
 
 ROWS = dict(signatures())
-# Defaults of ours that are written otherwise and mean the same; tests below say so.
+# Our defaults that have another form and the same meaning, which the tests below check.
 OTHERWISE = {
     *(("vd.Sampler", name) for name in ("mag_filter", "min_filter", "mip_filter")),
     *(("vd.Image.sample", name) for name in ("mag_filter", "min_filter", "mip_filter")),
@@ -27,7 +27,7 @@ OTHERWISE = {
 }
 
 
-def _found(name: str) -> Callable[..., Any]:
+def _resolve(name: str) -> Callable[..., Any]:
     head, *path = name.split(".")
     value: Any = vd if head == "vd" else vc
     for part in path:
@@ -54,7 +54,7 @@ ENUMERATIONS = (vd.Filter, vd.AddressMode, vd.BorderColor, vd.LogLevel)
 def test_parameters_of_0_1_0(name: str) -> None:
     """Each has its name and place, and its default; what we added is optional."""
     expected = ROWS[name].parameters
-    ours = [p for p in inspect.signature(_found(name)).parameters.values() if p.name != "self"]
+    ours = [p for p in inspect.signature(_resolve(name)).parameters.values() if p.name != "self"]
     by_name = {p.name: p for p in ours}
     variadic = {p.name for p in ours if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
     named = [p.name for p in ours if p.name not in variadic]

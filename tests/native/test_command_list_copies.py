@@ -212,7 +212,7 @@ def test_only_hazards_cause_barriers(engine: native.Engine) -> None:
     before = engine.statistics()["barriers"]
     chain.submit(0, b"", 1)
     engine.wait_idle()
-    # the initial one, those of the links, the explicit one
+    # one at the start, one for each link, and the explicit one
     assert engine.statistics()["barriers"] - before == 1 + 4 + 1
 
 

@@ -72,7 +72,7 @@ def test_runs_go_on_beside_python_in_order(gate: Gate) -> None:
     assert gate.log.tolist()[:4] == [0, 1, 2, -1]
     assert not gate.accel.isbusy()
     assert "idle" in repr(gate.accel)
-    # ids go on after a stop, and those of before are over
+    # ids continue after a stop, and earlier runs are over
     assert gate.accel.run() == 3
     gate.accel.wait(0)
     with pytest.raises(vd.ArgumentValueError, match="there is no run 4; run has returned 0 to 3"):

@@ -568,7 +568,7 @@ def test_debug_tells_and_keeps(
     (source,) = (tmp_path / "_accelpy_debug_").glob("cpp-*.cpp")
     assert body in source.read_text()
     assert f"source in _accelpy_debug_/{source.name}" in said
-    # a library that is there is not compiled again; failures of runs are told
+    # an existing library is not compiled again, and failures of runs are reported
     failing = Order('set_argnames("x", "y")\n[cpp]\nif (x < 0) throw 5;\n')
     for _ in range(2):
         accel = Accel(-1, failing, np.zeros(1), debug=True)

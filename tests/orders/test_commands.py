@@ -18,7 +18,7 @@ from vkdispatch.orders.models import TABLE
 
 @pytest.fixture(autouse=True)
 def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Settings, cache and process are those of a new user."""
+    """Start with the settings, the cache and the process of a new user."""
     monkeypatch.delenv("VKDISPATCH_CACHE")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

@@ -25,11 +25,11 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("VKDISPATCH_CACHE", str(tmp_path / "cache"))
     disk_cache.store("spirv", "a", b"data")
     disk_cache.store("other", "a", b"other data")
-    assert _found() == (b"data", b"other data")
+    assert _load_both() == (b"data", b"other data")
     yield tmp_path / "cache"
 
 
-def _found() -> tuple[bytes | None, bytes | None]:
+def _load_both() -> tuple[bytes | None, bytes | None]:
     return disk_cache.load("spirv", "a"), disk_cache.load("other", "a")
 
 
@@ -59,7 +59,7 @@ def test_folders_that_others_may_write_to(
     folder.chmod(mode)
     before = _content(root)
     for _ in range(2):
-        assert _found() == (None, b"other data" if what else None)
+        assert _load_both() == (None, b"other data" if what else None)
         disk_cache.store("spirv", "a", b"new")
         disk_cache.store("spirv", "b", b"new")
     assert _content(root).keys() == before.keys()
@@ -75,14 +75,14 @@ def test_folders_that_others_may_write_to(
 
 def test_files_that_others_may_write_to(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _entry(root).chmod(0o666)
-    assert _found() == (None, b"other data")
+    assert _load_both() == (None, b"other data")
     assert f"other users may write to {str(_entry(root))!r}" in _warning(capsys)
     # what the user makes in its place is the user's alone
     disk_cache.store("spirv", "a", b"anew")
-    assert _found() == (b"anew", b"other data")
+    assert _load_both() == (b"anew", b"other data")
     (root / ".vkdispatch-written").chmod(0o622)
     disk_cache.store("spirv", "a", b"not kept")
-    assert _found() == (b"anew", b"other data")
+    assert _load_both() == (b"anew", b"other data")
     assert capsys.readouterr().out == ""
 
 
@@ -90,9 +90,9 @@ def test_modes_that_leave_others_out_are_fine(root: Path, capsys: pytest.Capture
     for mode in (0o755, 0o711, 0o2755, 0o700):
         root.chmod(mode)
         (root / "spirv").chmod(mode)
-        assert _found() == (b"data", b"other data")
+        assert _load_both() == (b"data", b"other data")
     _entry(root).chmod(0o644)
-    assert _found() == (b"data", b"other data")
+    assert _load_both() == (b"data", b"other data")
     assert capsys.readouterr().out == ""
 
 
@@ -103,7 +103,7 @@ def test_the_user_runs_as_somebody_else(
     owner = os.geteuid()
     with monkeypatch.context() as context:
         context.setattr(os, "geteuid", lambda: SOMEBODY)
-        assert _found() == (None, None)
+        assert _load_both() == (None, None)
         disk_cache.store("spirv", "a", b"new")
         assert (disk_cache.entries(), disk_cache.size(), disk_cache.clear()) == ({}, 0, 0)
     assert _content(root) == before
@@ -124,9 +124,9 @@ def test_what_belongs_to_somebody_else(what: str, root: Path, capsys: pytest.Cap
     }[what]
     os.chown(path, SOMEBODY, SOMEBODY)
     expected = {"root": (None, None), "tally": (b"data", b"other data")}.get(what, (None, b"other data"))
-    assert _found() == expected
+    assert _load_both() == expected
     disk_cache.store("spirv", "a", b"data")
-    assert _found() == ((b"data", b"other data") if what == "entry" else expected)
+    assert _load_both() == ((b"data", b"other data") if what == "entry" else expected)
     assert f"{str(path)!r} belongs to user {SOMEBODY}" in _warning(capsys)
 
 
@@ -137,7 +137,7 @@ def test_links_are_not_followed(
     (root / "spirv").rename(theirs)
     (root / "spirv").symlink_to(theirs)
     before = _content(theirs)
-    assert _found() == (None, b"other data")
+    assert _load_both() == (None, b"other data")
     disk_cache.store("spirv", "a", b"new")
     disk_cache.store("spirv", "b", b"new")
     assert disk_cache.clear() == 1
@@ -148,7 +148,7 @@ def test_links_are_not_followed(
     (root / "spirv").mkdir(0o700)
     (entry,) = before
     (root / "spirv" / entry.name).symlink_to(entry)
-    assert _found() == (None, None)
+    assert _load_both() == (None, None)
     disk_cache.store("spirv", "a", b"new")
     assert disk_cache.load("spirv", "a") == b"new"
     assert _content(theirs) == before
@@ -166,12 +166,12 @@ def test_the_folder_itself_may_be_a_link(
     real = tmp_path / "real"
     root.rename(real)
     root.symlink_to(real)
-    assert _found() == (b"data", b"other data")
+    assert _load_both() == (b"data", b"other data")
     disk_cache.store("spirv", "b", b"more")
     assert disk_cache.load("spirv", "b") == b"more"
     assert capsys.readouterr().out == ""
     real.chmod(0o777)
-    assert _found() == (None, None)
+    assert _load_both() == (None, None)
     assert "other users may write to" in _warning(capsys)
 
 
@@ -193,14 +193,14 @@ def test_folders_above(
     if linked:
         (tmp_path / "link").symlink_to(high / "low")
     monkeypatch.setenv("VKDISPATCH_CACHE", str((tmp_path / "link" if linked else high / "low") / "cache"))
-    assert _found() == ((b"data", b"other data") if trusted else (None, None))
+    assert _load_both() == ((b"data", b"other data") if trusted else (None, None))
     if trusted:
         assert capsys.readouterr().out == ""
     else:
         line = _warning(capsys)
         assert f"{str(high)!r} above it has the mode {mode:o}: run chmod o-w {str(high)!r}" in line
         high.chmod(0o700)
-        assert _found() == (b"data", b"other data")
+        assert _load_both() == (b"data", b"other data")
 
 
 def test_what_was_checked_is_what_is_read(root: Path, tmp_path: Path) -> None:
@@ -244,13 +244,13 @@ def test_systems_without_such_descriptors(owners: bool, root: Path, monkeypatch:
     monkeypatch.setattr(private_folder, "_OWNERS", owners)
     if not owners:
         monkeypatch.delattr(os, "geteuid")
-    assert _found() == (b"data", b"other data")
+    assert _load_both() == (b"data", b"other data")
     shutil.rmtree(root)
-    assert _found() == (None, None)
+    assert _load_both() == (None, None)
     disk_cache.store("spirv", "a", b"anew")
-    assert _found() == (b"anew", None)
+    assert _load_both() == (b"anew", None)
     _entry(root).write_bytes(b"damaged")
-    assert _found() == (None, None)
+    assert _load_both() == (None, None)
     assert not any((root / "spirv").iterdir())
     disk_cache.store("other", "a", b"anew")
     assert [usage.count for usage in disk_cache.entries().values()] == [1]
@@ -271,19 +271,19 @@ def test_descriptors_are_closed(root: Path, monkeypatch: pytest.MonkeyPatch) -> 
     if not folder.is_dir():
         pytest.skip("open files cannot be listed here")
     acts: list[Callable[[], object]] = [
-        _found,
+        _load_both,
         lambda: disk_cache.store("spirv", "b", b"data"),
         lambda: disk_cache.load("spirv", "none"),
         lambda: disk_cache.load("none", "none"),
         disk_cache.entries,
         lambda: _entry(root, "other").chmod(0o666),
-        _found,
+        _load_both,
         lambda: (root / "spirv").chmod(0o777),
-        _found,
+        _load_both,
         lambda: disk_cache.store("spirv", "b", b"data"),
         disk_cache.clear,
         lambda: root.chmod(0o777),
-        _found,
+        _load_both,
         disk_cache.clear,
     ]
     before = len(list(folder.iterdir()))

@@ -13,11 +13,11 @@ import vkdispatch as vd
 
 from .truth import KINDS, assert_same_bits, keys, order, ordered
 
-# sizes around those of short rows, subgroups, workgroups, tiles of a workgroup, several tiles
+# around the limits of short rows, subgroups, workgroups and tiles, and several tiles
 SIZES = (1, 2, 3, 7, 8, 31, 32, 33, 47, 48, 49, 63, 64, 65, 127, 257, 509, 1023, 1024, 1025, 2048, 4097, 9001)
 
 
-# the other dtypes share their codes with one of these
+# each of the other dtypes runs the same code as one of these
 LONG = (vd.int8, vd.uint16, vd.int32, vd.uint64, vd.float16, vd.float32, vd.float64)
 FALLING = (vd.uint8, vd.int16, vd.int32, vd.int64, vd.float16, vd.float32, vd.float64, vd.complex64)
 

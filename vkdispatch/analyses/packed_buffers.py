@@ -37,7 +37,7 @@ def packed_buffers(kernel: Kernel, variant: Variant) -> frozenset[int]:
 
 
 def reaches_elements(kernel: Kernel, buffers: frozenset[int]) -> bool:
-    """Whether a kernel accesses one of these buffers other than by loading and storing elements."""
+    """Whether a kernel accesses any of the buffers other than by loading and storing elements."""
     for statement in contents(kernel).statements:
         if isinstance(statement, RawStatement) and mentioned(statement.text) & buffers:
             return True

@@ -92,7 +92,7 @@ def _raise_unsupported(text: str, reason: str, cause: UnsupportedError) -> None:
 
 
 def _dtypes_of(value: Any) -> Iterator[DType]:
-    """Yield the dtypes of an argument: itself, or those of the arrays in it."""
+    """Yield the dtype of an argument, or the dtypes of the arrays in it."""
     for each in value if isinstance(value, (tuple, list)) else (value,):
         if isinstance(each, type) and is_dtype(each):
             yield each

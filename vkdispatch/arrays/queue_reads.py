@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from vkdispatch.base.buffer import Array, Buffer
-from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentValueError
 
 
@@ -16,11 +15,6 @@ def read_queues(buffer: Buffer[Any], start: int = 0, stop: int | None = None) ->
     """Wait for a buffer and return its flat elements from `start` to `stop`, for each queue."""
     end = buffer.size if stop is None else stop
     return [buffer._read(start, (end - start,), queue) for queue in range(buffer.context.queue_count)]
-
-
-def describe_queue(queue: int, context: Context) -> str:
-    """Return the text that messages add about a queue: nothing if there is only one."""
-    return f" on queue {queue}" if context.queue_count > 1 else ""
 
 
 def agree_on_size(sizes: Sequence[int], name: str, remedy: str) -> int:

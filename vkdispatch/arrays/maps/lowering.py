@@ -203,7 +203,7 @@ def _size_count(tree: Tree) -> int:
 
 
 def _names(tree: Tree) -> list[str]:
-    """Return the names of the leaves: those of the parameters on the way to each, joined."""
+    """Return the name of each leaf: the names of the parameters on the path to it, joined."""
     count = len(tree.mapping.buffer_types)
     own = list(inspect.signature(tree.mapping.mapping_function).parameters)
     own = own if len(own) == count else [f"param{i}" for i in range(count)]

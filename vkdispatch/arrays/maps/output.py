@@ -42,12 +42,12 @@ class Sink:
 
     @property
     def names(self) -> list[str]:
-        """Names of these arguments."""
+        """Names of the arguments of the map behind the value."""
         return argument_names(self.mapping) if self.mapping else []
 
     @property
     def parameters(self) -> list[tuple[str, Any]]:
-        """Names and annotations of these, as `trace_kernel` takes them."""
+        """Names and annotations of the arguments, as `trace_kernel` takes them."""
         return list(zip(self.names, self.annotations, strict=True))
 
     def map_value(self, variables: Any, index: Any, value: Any) -> Any:

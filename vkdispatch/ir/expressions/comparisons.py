@@ -46,7 +46,7 @@ def compare(symbol: str, a: Operand, b: Operand) -> Expr:
     kind, operands = meet((a, b), symbol)
     if not is_scalar(kind):
         if symbol not in ("==", "!="):
-            raise _unordered(symbol, kind)
+            raise _make_order_error(symbol, kind)
         operands = [cast(value, kind) for value in operands]
     return make_node(Op.COMPARE, bool_, tuple(operands), symbol)
 
@@ -102,7 +102,7 @@ def _compare_signs(symbol: str, a: Expr, b: Expr) -> Expr:
     if is_vector(a.dtype):
         if a.dtype.child_count != b.dtype.child_count or symbol not in ("==", "!="):
             kind, _ = meet((a, b), symbol)
-            raise _unordered(symbol, kind)
+            raise _make_order_error(symbol, kind)
         pairs = [(component(a, i), component(b, i)) for i in range(a.dtype.child_count)]
         parts = [compare(symbol, first, second) for first, second in pairs]
         return logical("&&" if symbol == "==" else "||", parts)
@@ -115,7 +115,7 @@ def _compare_signs(symbol: str, a: Expr, b: Expr) -> Expr:
     return logical("&&", (compare(">=", signed, 0), same))
 
 
-def _unordered(symbol: str, kind: DType) -> ArgumentTypeError:
+def _make_order_error(symbol: str, kind: DType) -> ArgumentTypeError:
     return located(
         ArgumentTypeError, f"{symbol}: {kind.name} has no order; compare components and join them with vc.all"
     )

@@ -112,7 +112,7 @@ def unique(
     results = _Results(*_write_heads(x, requests, runs, count, size is not None, output_map, graph))
     if size:
         _pad(results, runs[1], fill_value, graph)
-    return results.as_returned()
+    return results.pack()
 
 
 def _parse(x: ArrayLike, size: int | None, output_map: ResultMap | None) -> tuple[Operand, Output]:
@@ -199,7 +199,7 @@ class _Results:
     inverse: Buffer[Any] | None
     counts: Buffer[Any] | None
 
-    def as_returned(self) -> Any:
+    def pack(self) -> Any:
         """Return the results as `unique` does."""
         others = [each for each in (self.index, self.inverse, self.counts) if each is not None]
         return (self.values, *others) if others else self.values
@@ -238,7 +238,7 @@ def _return_nothing(
         for each in (results.index, results.counts):
             if each is not None:
                 clear_buffer(each, graph)
-    return results.as_returned()
+    return results.pack()
 
 
 def _sort(
