@@ -26,7 +26,7 @@ LANES = [
             ("GLSL", "one writer, readable text", "glsl/writer.py"),
             ("SPIR-V", "glslang, in process", "libs/glslang.cpp"),
             ("pipeline", "layout and VkPipeline", "objects/plan.cpp"),
-            ("launcher", "a slot for each argument", "shader/launcher.py"),
+            ("launcher", "a slot for each argument", "shader/launch/launcher.py"),
         ],
     ),
     (

@@ -21,10 +21,10 @@ from vkdispatch.base import device_support
 from vkdispatch.base.context import get_context, is_context_initialized, queue_wait_idle
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
-from vkdispatch.shader.features import SUBGROUP_BITS
-from vkdispatch.shader.launcher import check_features
+from vkdispatch.shader.launch.features import SUBGROUP_BITS
+from vkdispatch.shader.launch.launcher import check_features
+from vkdispatch.shader.launch.variants import find_lacks
 from vkdispatch.shader.shader_function import ShaderFunction
-from vkdispatch.shader.variants import find_lacks
 
 _WARNING = 0x100
 _INTERPRETED = os.environ.get("VKDISPATCH_INTERPRET") == "1"

@@ -25,7 +25,7 @@ _NAMES = {
         "make_context_from_handles queue_wait_idle use_context"
     ),
     "base.cuda_capture": "CUDAGraphCapture cuda_graph_capture get_cuda_capture",
-    "base.devices": "DeviceInfo",
+    "base.devices.information": "DeviceInfo",
     "base.dtype": (
         "bfloat16 bool_ complex32 complex64 complex128 dtype dvec2 dvec3 dvec4 float16 float32 float64 "
         "hvec2 hvec3 hvec4 ihvec2 ihvec3 ihvec4 int8 int16 int32 int64 ivec2 ivec3 ivec4 mat2 mat3 mat4 "
@@ -38,18 +38,18 @@ _NAMES = {
         "KernelWarning LoopLimitError MissingPackageError NanError OutOfDeviceMemoryError OverlapError "
         "ShaderBuildError UnsupportedError UsageError VkDispatchError VulkanError WaitTimeoutError"
     ),
-    "base.event": "Event ReadFuture record_event wait_event",
+    "base.synchronization.event": "Event ReadFuture record_event wait_event",
     "base.image": "Image Image1D Image2D Image2DArray Image3D Sampler",
-    "base.image_format": "AddressMode BorderColor Filter image_format image_type image_view_type",
+    "base.images.format": "AddressMode BorderColor Filter image_format image_type image_view_type",
     "base.init": "get_backend get_devices initialize is_cuda is_dummy is_initialized is_opencl is_vulkan",
     "base.interop": (
         "ContextHandles DeviceHandles QueueHandle optional_device_features required_device_features"
     ),
-    "base.logging": "LogLevel log log_error log_info log_verbose log_warning set_log_level",
-    "base.pinned": "empty_pinned",
+    "base.process.logging": "LogLevel log log_error log_info log_verbose log_warning set_log_level",
+    "base.host.pinned": "empty_pinned",
     "base.rfft_buffer": "RFFTBuffer asrfftbuffer",
-    "base.sampling": "HostSampler",
-    "base.signal": "Signal",
+    "base.images.sampling": "HostSampler",
+    "base.synchronization.signal": "Signal",
     "codegen": "ShaderSource",
     "execution_pipeline.command_graph": (
         "BufferBindInfo CommandGraph ImageBindInfo default_graph global_graph set_global_graph"
@@ -66,12 +66,12 @@ _NAMES = {
     "selection.searchsorted": "searchsorted",
     "selection.topk.functions": "topk",
     "selection.compaction.unique": "unique",
-    "shader.accuracy": "measure_accuracy",
+    "shader.measurement.accuracy": "measure_accuracy",
     "shader.copying": "copyto",
     "shader.decorator": "shader",
     "arrays.evaluation": "MappedArray MappingFunction OutputMap map mapped_index",
-    "shader.profile": "Profile profile",
-    "shader.raw": "RawKernel glsl_kernel spirv_kernel",
+    "shader.measurement.profile": "Profile profile",
+    "shader.raw.kernel": "RawKernel glsl_kernel spirv_kernel",
     "shader.shader_function": "ShaderFunction make_shader_function",
     "sorting.functions": "argsort sort sort_by_key",
 }

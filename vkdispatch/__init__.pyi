@@ -54,7 +54,7 @@ from vkdispatch.base.context import (
     use_context,
 )
 from vkdispatch.base.cuda_capture import CUDAGraphCapture, cuda_graph_capture, get_cuda_capture
-from vkdispatch.base.devices import DeviceInfo
+from vkdispatch.base.devices.information import DeviceInfo
 from vkdispatch.base.dtype import (
     bfloat16,
     bool_,
@@ -124,9 +124,9 @@ from vkdispatch.base.errors import (
     VulkanError,
     WaitTimeoutError,
 )
-from vkdispatch.base.event import Event, ReadFuture, record_event, wait_event
+from vkdispatch.base.host.pinned import empty_pinned
 from vkdispatch.base.image import Image, Image1D, Image2D, Image2DArray, Image3D, Sampler
-from vkdispatch.base.image_format import (
+from vkdispatch.base.images.format import (
     AddressMode,
     BorderColor,
     Filter,
@@ -134,6 +134,7 @@ from vkdispatch.base.image_format import (
     image_type,
     image_view_type,
 )
+from vkdispatch.base.images.sampling import HostSampler
 from vkdispatch.base.init import (
     get_backend,
     get_devices,
@@ -151,7 +152,7 @@ from vkdispatch.base.interop import (
     optional_device_features,
     required_device_features,
 )
-from vkdispatch.base.logging import (
+from vkdispatch.base.process.logging import (
     LogLevel,
     log,
     log_error,
@@ -160,10 +161,9 @@ from vkdispatch.base.logging import (
     log_warning,
     set_log_level,
 )
-from vkdispatch.base.pinned import empty_pinned
 from vkdispatch.base.rfft_buffer import RFFTBuffer, asrfftbuffer
-from vkdispatch.base.sampling import HostSampler
-from vkdispatch.base.signal import Signal
+from vkdispatch.base.synchronization.event import Event, ReadFuture, record_event, wait_event
+from vkdispatch.base.synchronization.signal import Signal
 from vkdispatch.codegen import ShaderSource
 from vkdispatch.execution_pipeline.command_graph import (
     BufferBindInfo,
@@ -226,11 +226,11 @@ from vkdispatch.selection.histograms.bincount import bincount
 from vkdispatch.selection.histograms.histogram import histogram
 from vkdispatch.selection.searchsorted import searchsorted
 from vkdispatch.selection.topk.functions import topk
-from vkdispatch.shader.accuracy import measure_accuracy
 from vkdispatch.shader.copying import copyto
 from vkdispatch.shader.decorator import shader
-from vkdispatch.shader.profile import Profile, profile
-from vkdispatch.shader.raw import RawKernel, glsl_kernel, spirv_kernel
+from vkdispatch.shader.measurement.accuracy import measure_accuracy
+from vkdispatch.shader.measurement.profile import Profile, profile
+from vkdispatch.shader.raw.kernel import RawKernel, glsl_kernel, spirv_kernel
 from vkdispatch.shader.shader_function import ShaderFunction, make_shader_function
 from vkdispatch.sorting.functions import argsort, sort, sort_by_key
 

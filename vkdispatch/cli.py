@@ -3,12 +3,12 @@
 import click
 
 from vkdispatch import __version__
-from vkdispatch.base import disk_cache
 from vkdispatch.base.choosing import default_device, select_queue_families
-from vkdispatch.base.devices import DeviceInfo
+from vkdispatch.base.compilation import disk_cache
+from vkdispatch.base.devices.information import DeviceInfo
 from vkdispatch.base.errors import BackendUnavailableError, VkDispatchError
 from vkdispatch.base.init import get_devices, initialize, is_dummy
-from vkdispatch.base.logging import LogLevel
+from vkdispatch.base.process.logging import LogLevel
 
 # Functions whose accuracy is shown without --verbose.
 _SHOWN = ("sin", "exp", "log", "pow", "sqrt", "division")
@@ -89,7 +89,7 @@ def _show_accuracy(index: int, device: DeviceInfo, verbose: bool, measure: bool)
     """Print how far off the device's own functions are."""
     # what these import takes longer than all of `vdlist --cache`
     from vkdispatch.base.context import Context
-    from vkdispatch.shader.accuracy import known_accuracy, measure_accuracy
+    from vkdispatch.shader.measurement.accuracy import known_accuracy, measure_accuracy
 
     known = known_accuracy(device)
     if known is None and measure:

@@ -27,10 +27,12 @@ import numpy as np
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from tests.orders.here import missing
-from vkdispatch.base import compiler, compute_plan, disk_cache
+from vkdispatch.base import compute_plan
+from vkdispatch.base.compilation import compiler, disk_cache
 from vkdispatch.codegen.abbreviations import Buff, Const, f32
 from vkdispatch.orders import Accel, Order, compilers, library
-from vkdispatch.shader import autotune, bandwidth
+from vkdispatch.shader.launch import tuning as autotune
+from vkdispatch.shader.measurement import bandwidth
 
 from .driving import main
 

@@ -15,7 +15,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.analyses.contents import usage
 from vkdispatch.base.dtype import DType
 from vkdispatch.codegen.abbreviations import Buff, Const, c64, f16, f32, f64, i8, i16, i32, i64, iv3, u32, u64
-from vkdispatch.shader.features import atomic_feature, missing_operation
+from vkdispatch.shader.launch.features import atomic_feature, missing_operation
 
 from .running import Array, buffer_of, close, filled, host, integers, need, same
 

@@ -10,8 +10,8 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.base.bfloat16 import MARK, with_bfloat16
-from vkdispatch.base.compiler import compile_glsl
+from vkdispatch.base.compilation.bfloat16 import MARK, with_bfloat16
+from vkdispatch.base.compilation.compiler import compile_glsl
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.spirv.module import NEWEST_OF_EXTENSIONS, read_module
 from vkdispatch.codegen.abbreviations import Buff, bf16, c64, f16, f32, i8, i32, u32, uv4

@@ -27,7 +27,7 @@ from vkdispatch.codegen.abbreviations import (
     v2,
     v3,
 )
-from vkdispatch.shader import variants
+from vkdispatch.shader.launch import variants
 
 from .running import host, need
 

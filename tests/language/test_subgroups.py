@@ -32,7 +32,7 @@ from vkdispatch.codegen.abbreviations import (
     uv4,
     v3,
 )
-from vkdispatch.shader.features import missing_operation
+from vkdispatch.shader.launch.features import missing_operation
 
 from .running import Array, buffer_of, close, filled, host, need, same
 

@@ -16,7 +16,8 @@ import pytest
 
 from tests.orders.here import missing, require
 from tests.orders.tasks import HOST
-from vkdispatch.base import disk_cache, logging
+from vkdispatch.base.compilation import disk_cache
+from vkdispatch.base.process import logging
 from vkdispatch.orders import Accel, Order, OrderBuildError, library
 
 FINE = np.zeros(3)

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.orders.here import missing, require
-from vkdispatch.base import disk_cache
+from vkdispatch.base.compilation import disk_cache
 from vkdispatch.orders import Accel, Order, commands, library, storage
 from vkdispatch.orders.models import TABLE
 

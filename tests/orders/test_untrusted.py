@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.orders.here import require
-from vkdispatch.base import disk_cache
+from vkdispatch.base.compilation import disk_cache
 from vkdispatch.orders import Accel, Order, library
 
 SOMEBODY = 54321

@@ -15,7 +15,7 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 import vkdispatch_native as native
-from vkdispatch.base import compiler, disk_cache
+from vkdispatch.base.compilation import compiler, disk_cache
 from vkdispatch.base.compute_plan import ComputePlan
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]

@@ -14,7 +14,6 @@ import pytest
 from click.testing import CliRunner
 
 from vkdispatch.base import choosing as choosing_module
-from vkdispatch.base import devices as devices_module
 from vkdispatch.base import init
 from vkdispatch.base.choosing import default_device, find_device, select_queue_families
 from vkdispatch.base.context import (
@@ -24,10 +23,11 @@ from vkdispatch.base.context import (
     make_context,
     queue_wait_idle,
 )
-from vkdispatch.base.devices import DeviceInfo, by_preference
+from vkdispatch.base.devices.information import DeviceInfo, by_preference
+from vkdispatch.base.devices.information import information as devices_module
 from vkdispatch.base.errors import BackendUnavailableError, UnsupportedError, VkDispatchError
 from vkdispatch.base.init import get_devices
-from vkdispatch.base.logging import (
+from vkdispatch.base.process.logging import (
     LogLevel,
     log,
     log_error,

@@ -20,7 +20,7 @@ import vkdispatch.kompute as kp
 from vkdispatch import vkfft
 from vkdispatch.codegen.abreviations import Buff, Const, f32
 from vkdispatch.orders import Accel, Order
-from vkdispatch.shader import autotune
+from vkdispatch.shader.launch import tuning as autotune
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
 NUMBERS = np.random.default_rng(0).random(70_000, np.float32)

@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from vkdispatch.base import disk_cache, logging
+from vkdispatch.base.compilation import disk_cache
+from vkdispatch.base.process import logging
 
 
 @pytest.fixture(autouse=True)
@@ -208,7 +209,7 @@ def test_threads(root: Path) -> None:
 
 WRITER = """
 import random, sys
-from vkdispatch.base import disk_cache
+from vkdispatch.base.compilation import disk_cache
 disk_cache.LIMIT = 8 << 20
 generator = random.Random(int(sys.argv[1]))
 print("go", flush=True)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
-from vkdispatch.base.compiler import compile_glsl
+from vkdispatch.base.compilation.compiler import compile_glsl
 from vkdispatch.base.spirv import opcodes as op
 from vkdispatch.base.spirv.module import LAST_KNOWN, read_module, text, validate
 from vkdispatch.base.spirv.reflection import rebound, reflect

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vkdispatch as vd
-from vkdispatch.base.compiler import compile_glsl
+from vkdispatch.base.compilation.compiler import compile_glsl
 from vkdispatch.base.spirv import opcodes as op
 from vkdispatch.base.spirv.module import read_module, validate
 from vkdispatch.base.spirv.reflection import reflect

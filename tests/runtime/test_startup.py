@@ -17,7 +17,7 @@ RunPython = Callable[..., subprocess.CompletedProcess[str]]
 HEAVY = ("dataclasses", "difflib", "hashlib", "numpy.typing", "pathlib", "platformdirs", "sysconfig", "uuid")
 SELDOM = (
     "vkdispatch.interpreter",
-    "vkdispatch.shader.raw",
+    "vkdispatch.shader.raw.kernel",
     "vkdispatch.shader.map",
     "vkdispatch.cli",
     "click",

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from vkdispatch.base import disk_cache, private_folder
-from vkdispatch.base.private_folder import PrivateFolder, UntrustedError
+from vkdispatch.base.compilation import disk_cache, private_folder
+from vkdispatch.base.compilation.private_folder import PrivateFolder, UntrustedError
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no owners here")
 

@@ -10,9 +10,9 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.base import disk_cache
+from vkdispatch.base.compilation import disk_cache
 from vkdispatch.codegen.abbreviations import Buff, f32
-from vkdispatch.shader import accuracy
+from vkdispatch.shader.measurement import accuracy
 
 RULES: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "sin": (lambda x: vc.sin(x), np.sin),

@@ -13,7 +13,7 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.codegen.abbreviations import Buff, Const, SImg2, f32
-from vkdispatch.shader import autotune
+from vkdispatch.shader.launch import tuning as autotune
 
 COUNT = 5003
 

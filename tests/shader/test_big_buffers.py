@@ -12,7 +12,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.arrays.kernels import buffer, trace_kernel
 from vkdispatch.codegen.abbreviations import Buff, Const, Img2, Var, f32, i32, m4, u8, u32, u64, uv4
 from vkdispatch.ir.variant import Variant
-from vkdispatch.shader import variants
+from vkdispatch.shader.launch import variants
 
 _ROOM = 512 << 20
 _ADDRESSED = {Variant(addressed=True), Variant(addressed=True, folded=True)}

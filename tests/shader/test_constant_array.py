@@ -20,7 +20,8 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.context import destroy_context
 from vkdispatch.base.dtype import from_numpy_dtype
 from vkdispatch.codegen.abbreviations import Buff, Const, c64, f32, i32, u32
-from vkdispatch.shader import autotune, variants
+from vkdispatch.shader.launch import tuning as autotune
+from vkdispatch.shader.launch import variants
 
 Array = np.ndarray[Any, Any]
 RunPython = Callable[..., subprocess.CompletedProcess[str]]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.codegen.abbreviations import Buff, Const, Var, f32, f64, i32, v3
-from vkdispatch.shader import launcher as launcher_module
+from vkdispatch.shader.launch import launcher as launcher_module
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
 

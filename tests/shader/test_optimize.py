@@ -35,7 +35,7 @@ from vkdispatch.codegen.abbreviations import (
     v3,
     v4,
 )
-from vkdispatch.shader import variants
+from vkdispatch.shader.launch import variants
 
 Array = np.ndarray[Any, Any]
 Record = Callable[[vd.CommandGraph, list[Any]], object]

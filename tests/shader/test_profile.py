@@ -17,9 +17,10 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 import vkdispatch_native as native
-from vkdispatch.base.timing import Timing
+from vkdispatch.base.synchronization.timing import Timing
 from vkdispatch.codegen.abbreviations import Buff, Const, Img2, SImg2, Var, f32
-from vkdispatch.shader import bandwidth, profile, profile_trace
+from vkdispatch.shader.measurement import bandwidth, profile
+from vkdispatch.shader.measurement import trace as profile_trace
 
 COUNT = 3001
 

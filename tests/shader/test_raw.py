@@ -13,7 +13,7 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.base.compiler import compile_glsl
+from vkdispatch.base.compilation.compiler import compile_glsl
 from vkdispatch.codegen.abbreviations import Buff, Const, Img2, Var, c64, f32, i32, m2, u32, v2, v3, v4
 
 HEAD = "#version 450\n#extension GL_EXT_scalar_block_layout : require\n"

@@ -11,7 +11,8 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch_native as native
-from vkdispatch.base import surroundings, untrusted
+from vkdispatch.base.process import surroundings
+from vkdispatch.base.untrusted import compiler as untrusted
 from vkdispatch.codegen.abbreviations import Buff, f32
 
 MAIN = """#version 450

@@ -10,7 +10,7 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.base.compiler import compile_glsl
+from vkdispatch.base.compilation.compiler import compile_glsl
 from vkdispatch.codegen.abbreviations import (
     Buff,
     Const,

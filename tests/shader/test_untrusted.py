@@ -12,8 +12,9 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch_native as native
-from vkdispatch.base import untrusted, untrusted_child
-from vkdispatch.base.compiler import compile_glsl
+from vkdispatch.base.compilation.compiler import compile_glsl
+from vkdispatch.base.untrusted import child as untrusted_child
+from vkdispatch.base.untrusted import compiler as untrusted
 from vkdispatch.codegen.abbreviations import Buff, Const, f32, u32
 
 SOURCE = """#version 450

@@ -7,7 +7,7 @@ import numpy as np
 
 from vkdispatch.base.context import as_int
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.shader.parameters import describe
+from vkdispatch.shader.arguments.parameters import describe
 
 Number = bool | int | float | complex | np.generic
 

@@ -6,7 +6,7 @@ from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.shader.parameters import describe
+from vkdispatch.shader.arguments.parameters import describe
 
 
 def prepare_result(

@@ -15,10 +15,8 @@ from vkdispatch.base.errors import (
     ArgumentValueError,
     OutOfDeviceMemoryError,
 )
-from vkdispatch.base.event import Event, ReadFuture
-from vkdispatch.base.fresh import fresh_array
 from vkdispatch.base.handle import Handle
-from vkdispatch.base.host_data import (
+from vkdispatch.base.host.data import (
     DIRECT,
     WIDENED,
     Casting,
@@ -27,14 +25,16 @@ from vkdispatch.base.host_data import (
     octets_of,
     plain_array,
 )
+from vkdispatch.base.host.fresh import fresh_array
+from vkdispatch.base.host.pinned import pinned_array
+from vkdispatch.base.host.protocols import HostProtocols
+from vkdispatch.base.host.text import describe_buffer
 from vkdispatch.base.host_numpy import np
-from vkdispatch.base.host_protocols import HostProtocols
-from vkdispatch.base.listing import internal
 from vkdispatch.base.native_module import native
-from vkdispatch.base.pinned import pinned_array
-from vkdispatch.base.showing import describe_buffer
-from vkdispatch.base.signal import Signal
+from vkdispatch.base.process.listing import internal
 from vkdispatch.base.structures import is_dataclass, structure_from_numpy, structure_of
+from vkdispatch.base.synchronization.event import Event, ReadFuture
+from vkdispatch.base.synchronization.signal import Signal
 
 Shape = int | Sequence[int]
 Array = np.ndarray[Any, Any]

@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 
-from vkdispatch.base.devices import DeviceInfo, by_preference
+from vkdispatch.base.devices.information import DeviceInfo, by_preference
 from vkdispatch.base.errors import ArgumentValueError, UnsupportedError
 from vkdispatch.base.init import get_devices, is_dummy, no_driver_error
 

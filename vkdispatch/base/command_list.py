@@ -9,8 +9,8 @@ from vkdispatch.base.cuda_capture import require_cuda
 from vkdispatch.base.descriptor_set import DescriptorSet
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.handle import Handle
-from vkdispatch.base.listing import internal
 from vkdispatch.base.native_module import native
+from vkdispatch.base.process.listing import internal
 
 ALL_QUEUES = -2
 ANY_QUEUE = -1

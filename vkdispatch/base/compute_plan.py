@@ -4,7 +4,7 @@ import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vkdispatch.base.compiler import compile_glsl, load_pipelines, pipeline_keys, store_pipelines
+from vkdispatch.base.compilation.compiler import compile_glsl, load_pipelines, pipeline_keys, store_pipelines
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.handle import Handle

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from vkdispatch.base.aliases import names_elsewhere
 from vkdispatch.base.choosing import as_int as as_int
 from vkdispatch.base.choosing import automatic_devices, choose_families, explicit_devices, refuse_unusable
-from vkdispatch.base.devices import DeviceInfo
-from vkdispatch.base.environment import read_switch
+from vkdispatch.base.devices.information import DeviceInfo
 from vkdispatch.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -32,10 +31,11 @@ from vkdispatch.base.init import (
     is_dummy,
     is_vulkan,
 )
-from vkdispatch.base.listing import Listed, internal
 from vkdispatch.base.native_module import native
-from vkdispatch.base.timeouts import as_nanoseconds, batch_timeout
-from vkdispatch.base.unshared import Unshared
+from vkdispatch.base.process.environment import read_switch
+from vkdispatch.base.process.listing import Listed, internal
+from vkdispatch.base.process.timeouts import as_nanoseconds, batch_timeout
+from vkdispatch.base.process.unshared import Unshared
 
 if TYPE_CHECKING:
     from vkdispatch.base.interop import ContextHandles
@@ -494,7 +494,7 @@ def make_context(
             _require_enabled(_context, names)
             return _context
         if compiles and is_vulkan():
-            from vkdispatch.base.compiler import context_comes_up
+            from vkdispatch.base.compilation.compiler import context_comes_up
 
             context_comes_up()
         initialize()
@@ -542,7 +542,7 @@ def _take_lost(elsewhere: bool) -> Context | None:
             "make_context_from_handles() again; or close the context, and the next has a device of its own"
         )
     if not lost.closed:
-        from vkdispatch.base.logging import log_warning
+        from vkdispatch.base.process.logging import log_warning
 
         log_warning(str(lost._loss("making one like it")))
         lost._end()
@@ -660,9 +660,9 @@ def use_context(context: Context) -> Iterator[Context]:
 
 
 def _announce(context: Context) -> None:
-    if "vkdispatch.base.logging" not in sys.modules:
+    if "vkdispatch.base.process.logging" not in sys.modules:
         return  # the level cannot have been set
-    from vkdispatch.base.logging import log_info
+    from vkdispatch.base.process.logging import log_info
 
     for info in context.device_infos:
         kind = " (a CPU driver: kernels run on the processor)" if info.is_cpu() else ""
@@ -811,6 +811,6 @@ if not TYPE_CHECKING:
             "base.choosing": "select_queue_families",
             "base.dummy_context": "set_dummy_context_params",
             "base.handle": "Handle",
-            "base.signal": "Signal",
+            "base.synchronization.signal": "Signal",
         },
     )

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.errors import UsageError
-from vkdispatch.base.listing import Listed, internal
 from vkdispatch.base.native_module import native
-from vkdispatch.base.unshared import Unshared
+from vkdispatch.base.process.listing import Listed, internal
+from vkdispatch.base.process.unshared import Unshared
 
 
 class Handle(Unshared, Listed):

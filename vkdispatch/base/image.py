@@ -8,11 +8,11 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.context import Context, as_int, parse_queue
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError, UsageError
-from vkdispatch.base.fresh import fresh_array
 from vkdispatch.base.handle import Handle
-from vkdispatch.base.host_data import Casting, check_casting, choice, fit, plain_array, raw_octets
+from vkdispatch.base.host.data import Casting, check_casting, choice, fit, plain_array, raw_octets
+from vkdispatch.base.host.fresh import fresh_array
 from vkdispatch.base.host_numpy import np
-from vkdispatch.base.image_format import (
+from vkdispatch.base.images.format import (
     AddressMode,
     BorderColor,
     Filter,
@@ -22,9 +22,9 @@ from vkdispatch.base.image_format import (
     image_view_type,
     select_format,
 )
-from vkdispatch.base.mipmaps import level_count, level_shape, mip_chain
+from vkdispatch.base.images.mipmaps import level_count, level_shape, mip_chain
+from vkdispatch.base.images.sampling import SamplerSettings, parse_settings
 from vkdispatch.base.native_module import native
-from vkdispatch.base.sampling import SamplerSettings, parse_settings
 
 Array = np.ndarray[Any, Any]
 

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from vkdispatch.base.aliases import names_elsewhere
-from vkdispatch.base.devices import DeviceInfo, matrix_product
-from vkdispatch.base.environment import read_switch
+from vkdispatch.base.devices.information import DeviceInfo, matrix_product
 from vkdispatch.base.errors import (
     ArgumentValueError,
     BackendUnavailableError,
@@ -17,9 +16,10 @@ from vkdispatch.base.errors import (
     explain_backend,
 )
 from vkdispatch.base.native_module import native
+from vkdispatch.base.process.environment import read_switch
 
 if TYPE_CHECKING:
-    from vkdispatch.base.logging import LogLevel
+    from vkdispatch.base.process.logging import LogLevel
 
 _BACKENDS = ("vulkan", "cuda", "opencl", "dummy")
 _NOT_BUILT = ("cuda", "opencl")
@@ -83,7 +83,7 @@ def initialize(
                 "nothing",
             )
         if log_level is not None:
-            from vkdispatch.base.logging import set_log_level
+            from vkdispatch.base.process.logging import set_log_level
 
             set_log_level(log_level)
         if loader_debug_logs:
@@ -126,7 +126,7 @@ def _load_vulkan(debug: bool) -> None:
         raise no_driver_error(str(error)) from error
     _debug = debug
     if debug and not native.validation_enabled():
-        from vkdispatch.base.logging import log_warning
+        from vkdispatch.base.process.logging import log_warning
 
         log_warning(
             "debug mode: the Khronos validation layer is not installed (Debian: vulkan-validationlayers)"
@@ -140,7 +140,7 @@ def _load_vulkan(debug: bool) -> None:
 
 def no_driver_error(reason: str) -> BackendUnavailableError:
     """Return the error that says why Vulkan cannot run here and what to install."""
-    from vkdispatch.base.drivers import explain_variables
+    from vkdispatch.base.devices.drivers import explain_variables
 
     return BackendUnavailableError(
         "vulkan",
@@ -187,7 +187,7 @@ def get_devices() -> list[DeviceInfo]:
     initialize()
     with _lock:
         if _devices is None and _active_backend == "dummy":
-            from vkdispatch.base.dummy import dummy_device
+            from vkdispatch.base.devices.dummy import dummy_device
 
             _devices = [dummy_device()]
         elif _devices is None:
@@ -212,6 +212,6 @@ if not TYPE_CHECKING:
     __getattr__ = names_elsewhere(
         __name__,
         {
-            "base.logging": "LogLevel log log_error log_info log_verbose log_warning set_log_level",
+            "base.process.logging": "LogLevel log log_error log_info log_verbose log_warning set_log_level",
         },
     )

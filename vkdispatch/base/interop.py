@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from vkdispatch.base.devices import DeviceInfo
+from vkdispatch.base.devices.information import DeviceInfo
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from vkdispatch.base.init import device_info
 from vkdispatch.base.native_module import native

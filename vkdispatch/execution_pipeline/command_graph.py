@@ -15,9 +15,9 @@ from vkdispatch.base.descriptor_set import Binding, DescriptorSet
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, CheckError, UsageError
 from vkdispatch.base.handle import Handle
+from vkdispatch.base.host.packing import pack, pack_rows
 from vkdispatch.base.host_numpy import np
-from vkdispatch.base.listing import internal
-from vkdispatch.base.packing import pack, pack_rows
+from vkdispatch.base.process.listing import internal
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.buffer_builder import BufferBuilder, BufferedStructEntry, BufferUsage
 from vkdispatch.execution_pipeline.optimization import Fusible, Moves, Recording, plan_fusions
@@ -39,7 +39,7 @@ class Recorder(Protocol):
 
 
 class Recordable(Protocol):
-    """A compiled kernel, as far as graphs record it; `BuiltKernel` in `vkdispatch.shader.launcher` is one."""
+    """A compiled kernel, as graphs record it: `BuiltKernel` in `vkdispatch.shader.launch.launcher`."""
 
     @property
     def plan(self) -> ComputePlan:

@@ -11,9 +11,9 @@ from vkdispatch.analyses.layout import ArgumentLayout, resource_bindings
 from vkdispatch.analyses.traffic import Known, Traffic, traffic
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, uint64
-from vkdispatch.base.packing import component_dtype
+from vkdispatch.base.host.packing import component_dtype
 from vkdispatch.base.record import record
-from vkdispatch.base.timing import TimedCommand, TimedSubmit, Timing
+from vkdispatch.base.synchronization.timing import TimedCommand, TimedSubmit, Timing
 from vkdispatch.execution_pipeline import kernel_facts
 from vkdispatch.execution_pipeline.kernel_facts import KernelFacts
 from vkdispatch.ir import Kernel

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from vkdispatch.base.compiler import compile_glsl
+from vkdispatch.base.compilation.compiler import compile_glsl
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context
 from vkdispatch.base.device_support import check_features, check_workgroup

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.context import Context
-from vkdispatch.base.environment import read_switch
+from vkdispatch.base.process.environment import read_switch
 from vkdispatch.base.spirv.repeat import MOST
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.kompute.algorithm import NO_CONSTANTS, Algorithm, check_algorithm

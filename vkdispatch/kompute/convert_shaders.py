@@ -15,7 +15,7 @@ from pathlib import Path
 
 import click
 
-from vkdispatch.base.compiler import compile_glsl_file
+from vkdispatch.base.compilation.compiler import compile_glsl_file
 from vkdispatch.base.errors import ShaderBuildError
 from vkdispatch.base.record import record
 

@@ -1,6 +1,6 @@
 """GLSL to SPIR-V, without a program beside Python."""
 
-from vkdispatch.base import compiler
+from vkdispatch.base.compilation import compiler
 from vkdispatch.base.errors import ArgumentTypeError
 
 

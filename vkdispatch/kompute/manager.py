@@ -10,7 +10,7 @@ import numpy as np
 
 from vkdispatch.base import context as contexts
 from vkdispatch.base.context import Context
-from vkdispatch.base.devices import DeviceInfo
+from vkdispatch.base.devices.information import DeviceInfo
 from vkdispatch.base.errors import ArgumentTypeError, VkDispatchError
 from vkdispatch.base.init import get_devices
 from vkdispatch.kompute import generations, log

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from vkdispatch.base import compiler
+from vkdispatch.base.compilation import compiler
 from vkdispatch.base.errors import ArgumentTypeError
-from vkdispatch.base.surroundings import Surroundings
+from vkdispatch.base.process.surroundings import Surroundings
 from vkdispatch.kompute.arguments import require_iterable
 from vkdispatch.kompute.errors import KomputeError
 

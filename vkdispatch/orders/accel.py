@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, ClassVar
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, VkDispatchError
-from vkdispatch.base.logging import log_info, log_warning
+from vkdispatch.base.process.logging import log_info, log_warning
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.orders.arguments import (

@@ -13,11 +13,11 @@ import json
 import os
 from contextlib import suppress
 
-from vkdispatch.base import disk_cache
-from vkdispatch.base.disk_cache import Usage
+from vkdispatch.base.compilation import disk_cache
+from vkdispatch.base.compilation.disk_cache import Usage
+from vkdispatch.base.compilation.private_folder import PrivateFolder, UntrustedError
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.base.logging import log_warning
-from vkdispatch.base.private_folder import PrivateFolder, UntrustedError
+from vkdispatch.base.process.logging import log_warning
 
 _KIND = "orders"
 _VARIABLE = "VKDISPATCH_CACHE"

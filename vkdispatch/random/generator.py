@@ -24,7 +24,7 @@ from vkdispatch.random.launching import Distribution
 from vkdispatch.random.permuting import RANKED, gather, key_words, permute, place_type
 from vkdispatch.random.position import StreamPosition
 from vkdispatch.random.seeding import PHILOX4X32, PHILOX4X64, Origin, parse_seed, read_state
-from vkdispatch.shader.parameters import describe
+from vkdispatch.shader.arguments.parameters import describe
 
 
 class Generator:

@@ -24,8 +24,8 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.rearrange.moves import Move, Numbers, find_largest_word, is_moved_as_words, pack_numbers
 from vkdispatch.rearrange.narrow_planes import narrow_kernel, plan_interleave
+from vkdispatch.shader.arguments.parameters import describe
 from vkdispatch.shader.map import MappedArray
-from vkdispatch.shader.parameters import describe
 from vkdispatch.shader.shader_function import ShaderFunction
 
 GROUP = 256

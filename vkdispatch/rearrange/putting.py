@@ -44,7 +44,7 @@ from vkdispatch.rearrange.indices import (
     resolve_index,
 )
 from vkdispatch.rearrange.moves import Numbers, find_largest_word, pack_numbers, word_type
-from vkdispatch.shader.parameters import describe
+from vkdispatch.shader.arguments.parameters import describe
 from vkdispatch.shader.shader_function import ShaderFunction
 
 GROUP = 256

@@ -23,8 +23,8 @@ from vkdispatch.reduce.accumulators.accumulator import (
 )
 from vkdispatch.reduce.lanes import Lanes
 from vkdispatch.reduce.layouts import KernelForm, ReductionParams
+from vkdispatch.shader.arguments.signature import origin_of
 from vkdispatch.shader.shader_function import ShaderFunction
-from vkdispatch.shader.signature import origin_of
 
 PARAMETERS = tuple(field.name for field in fields(ReductionParams))
 # Suffix of the names of second stages.

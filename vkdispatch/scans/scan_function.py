@@ -18,8 +18,8 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.scans.launching import Direction, ScanTask, scan_columns, scan_rows
 from vkdispatch.scans.operations import ScanOp, identity_parts, make_operation
 from vkdispatch.scans.segments import make_flags
-from vkdispatch.shader.references import Home, Referenced, home_of
-from vkdispatch.shader.signature import read_return_type
+from vkdispatch.shader.arguments.references import Home, Referenced, home_of
+from vkdispatch.shader.arguments.signature import read_return_type
 
 
 @record(eq=False)

@@ -14,7 +14,7 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, bool_, int32, int64, uint32, uint64
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.shader.parameters import describe
+from vkdispatch.shader.arguments.parameters import describe
 from vkdispatch.shader.shader_function import ShaderFunction
 
 _POSITION_TYPES = (int32, uint32, int64, uint64)

@@ -8,12 +8,12 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.rewrite.functions import kernel
 from vkdispatch.rewrite.returning import check_result
-from vkdispatch.shader.launch_size import names_instance, parse_local_size, size_of_instance
+from vkdispatch.shader.arguments.references import home_of
+from vkdispatch.shader.arguments.signature import Signature, is_method, origin_of, read_signature
+from vkdispatch.shader.launch.size import names_instance, parse_local_size, size_of_instance
 from vkdispatch.shader.method import KernelMethod
 from vkdispatch.shader.observation import checks_of
-from vkdispatch.shader.references import home_of
 from vkdispatch.shader.shader_function import ShaderFunction
-from vkdispatch.shader.signature import Signature, is_method, origin_of, read_signature
 
 if TYPE_CHECKING:
     from vkdispatch.shader.calling import Decorated

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from vkdispatch.analyses.layout import ArgumentLayout
 from vkdispatch.base.record import record
 from vkdispatch.codegen import ShaderDescription
-from vkdispatch.shader.launch_size import Extent
-from vkdispatch.shader.parameters import BufferSlot, ImageSlot, Slot
+from vkdispatch.shader.arguments.parameters import BufferSlot, ImageSlot, Slot
+from vkdispatch.shader.launch.size import Extent
 
 
 @record(eq=False)

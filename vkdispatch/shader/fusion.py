@@ -12,7 +12,7 @@ from vkdispatch.analyses.affine import Extent, Form, Space
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import is_integer_dtype, is_scalar, is_vector, uvec3
 from vkdispatch.base.handle import Handle
-from vkdispatch.base.packing import component_dtype
+from vkdispatch.base.host.packing import component_dtype
 from vkdispatch.base.record import field, record
 from vkdispatch.codegen import ArgType, ShaderArgumentInfo, ShaderDescription
 from vkdispatch.execution_pipeline.optimization import Launch
@@ -20,8 +20,8 @@ from vkdispatch.ir import Argument, Storage
 from vkdispatch.passes.elementwise import Elementwise, decided, decisions, elementwise
 from vkdispatch.passes.fuse import fuse
 from vkdispatch.passes.places import Part, is_kept_in_registers
+from vkdispatch.shader.arguments.parameters import zero_of
 from vkdispatch.shader.fusible import FusibleKernel
-from vkdispatch.shader.parameters import zero_of
 
 # Larger kernels take long to compile, and run out of registers.
 _MOST_EXPRESSIONS = 2000

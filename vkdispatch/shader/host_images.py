@@ -8,14 +8,14 @@ import numpy as np
 from vkdispatch.base.dtype import DType, component_count, component_type
 from vkdispatch.base.errors import ArgumentValueError, UsageError
 from vkdispatch.base.image import Image, Sampler
-from vkdispatch.base.image_format import BorderColor, Filter, host_dtype
-from vkdispatch.base.mipmaps import mip_chain
-from vkdispatch.base.sampling import HostSampler, SamplerSettings
+from vkdispatch.base.images.format import BorderColor, Filter, host_dtype
+from vkdispatch.base.images.mipmaps import mip_chain
+from vkdispatch.base.images.sampling import HostSampler, SamplerSettings
 from vkdispatch.interpreter.images import Sampling, Texels
 from vkdispatch.interpreter.memory import Cells
 from vkdispatch.interpreter.values import Array, value_shape
 from vkdispatch.ir import ImageBinding
-from vkdispatch.shader.parameters import ImageSlot, WrongBufferError, check_image, describe
+from vkdispatch.shader.arguments.parameters import ImageSlot, WrongBufferError, check_image, describe
 
 _MOST_CHANNELS = 4
 _BORDERS = {

@@ -19,8 +19,8 @@ from vkdispatch.base.dtype import (
     uvec3,
 )
 from vkdispatch.base.errors import ArgumentValueError, UsageError
+from vkdispatch.base.host.packing import component_dtype, from_bfloat16, pack, to_bfloat16
 from vkdispatch.base.image import Image, Sampler
-from vkdispatch.base.packing import component_dtype, from_bfloat16, pack, to_bfloat16
 from vkdispatch.base.structures import Structure, as_structure, is_structure, leaves_of
 from vkdispatch.codegen.description import ShaderDescription
 from vkdispatch.execution_pipeline.command_graph import BoundVariable
@@ -31,9 +31,7 @@ from vkdispatch.interpreter.program import Checks
 from vkdispatch.interpreter.values import Array, make_uniform, value_shape
 from vkdispatch.ir import Storage
 from vkdispatch.passes.diagnostics import parse_checks
-from vkdispatch.shader.host_images import HostImage, host_image
-from vkdispatch.shader.launch_size import Extent
-from vkdispatch.shader.parameters import (
+from vkdispatch.shader.arguments.parameters import (
     BufferSlot,
     ImageSlot,
     Parameter,
@@ -45,6 +43,8 @@ from vkdispatch.shader.parameters import (
     parse_number,
     parts_of,
 )
+from vkdispatch.shader.host_images import HostImage, host_image
+from vkdispatch.shader.launch.size import Extent
 
 _MOST_AXES = 3
 _ROUNDS = 1_000_000

@@ -16,14 +16,14 @@ from vkdispatch.base.buffer import Buffer, parse_dtype
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, dtype, is_complex
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
-from vkdispatch.base.host_protocols import HostProtocols
-from vkdispatch.base.listing import Listed
+from vkdispatch.base.host.protocols import HostProtocols
+from vkdispatch.base.process.listing import Listed
 from vkdispatch.codegen.trace.recording import is_tracing, precise_math
 from vkdispatch.execution_pipeline.command_graph import BoundVariable, current
 from vkdispatch.rewrite.functions import inlined
-from vkdispatch.shader.parameters import check_element, describe
-from vkdispatch.shader.references import Home, Referenced, home_of
-from vkdispatch.shader.signature import read_signature
+from vkdispatch.shader.arguments.parameters import check_element, describe
+from vkdispatch.shader.arguments.references import Home, Referenced, home_of
+from vkdispatch.shader.arguments.signature import read_signature
 
 
 class _State(threading.local):

@@ -15,7 +15,7 @@ from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import record
 from vkdispatch.codegen.trace.recording import is_tracing
 from vkdispatch.ir.location import located
-from vkdispatch.shader.references import Home, Referenced, home_of
+from vkdispatch.shader.arguments.references import Home, Referenced, home_of
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # Names of the attributes that a method may read, None for all; and which of them its class has values for.

@@ -11,7 +11,7 @@ from weakref import ref
 
 from vkdispatch.analyses.contents import depends_on_workgroups
 from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE
-from vkdispatch.base.compiler import can_compile, expect_kernels
+from vkdispatch.base.compilation.compiler import can_compile, expect_kernels
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import (
     Context,
@@ -26,7 +26,7 @@ from vkdispatch.base.context import (
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError, VkDispatchError
 from vkdispatch.base.handle import context_of
 from vkdispatch.base.init import is_dummy
-from vkdispatch.base.listing import Listed
+from vkdispatch.base.process.listing import Listed
 from vkdispatch.base.record import replace
 from vkdispatch.codegen import ShaderDescription, ShaderSource, get_shader_print_line_numbers
 from vkdispatch.codegen.constants import ConstantArray
@@ -37,17 +37,8 @@ from vkdispatch.execution_pipeline.kernel_facts import KernelFacts, describe
 from vkdispatch.execution_pipeline.optimization import Fusion, Launch
 from vkdispatch.ir.variant import PLAIN, Variant
 from vkdispatch.passes.diagnostics import Checks
-from vkdispatch.shader.constants import add_constants, upload_constants
-from vkdispatch.shader.fusible import FusibleKernel, bound_resources
-from vkdispatch.shader.launch_size import Extent, LaunchSize, parse_launch_size, parse_local_size
-from vkdispatch.shader.launcher import (
-    BuiltKernel,
-    FastPath,
-    build_kernel,
-    check_local_size,
-)
-from vkdispatch.shader.observation import Observation, checks_of, observe
-from vkdispatch.shader.parameters import (
+from vkdispatch.shader.arguments.constants import add_constants, upload_constants
+from vkdispatch.shader.arguments.parameters import (
     CheckedCall,
     bind_values,
     check_values,
@@ -55,8 +46,23 @@ from vkdispatch.shader.parameters import (
     read_parameters,
     read_slots,
 )
-from vkdispatch.shader.references import Home, Referenced, UnpicklableError
-from vkdispatch.shader.variants import UNCOARSENED, Coarsening, choose_coarsening, choose_variant, reach
+from vkdispatch.shader.arguments.references import Home, Referenced, UnpicklableError
+from vkdispatch.shader.fusible import FusibleKernel, bound_resources
+from vkdispatch.shader.launch.launcher import (
+    BuiltKernel,
+    FastPath,
+    build_kernel,
+    check_local_size,
+)
+from vkdispatch.shader.launch.size import Extent, LaunchSize, parse_launch_size, parse_local_size
+from vkdispatch.shader.launch.variants import (
+    UNCOARSENED,
+    Coarsening,
+    choose_coarsening,
+    choose_variant,
+    reach,
+)
+from vkdispatch.shader.observation import Observation, checks_of, observe
 
 if TYPE_CHECKING:
     from vkdispatch.shader.calling import Call, Function
@@ -450,7 +456,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             There is no room for the copies.
         """
         # imported on first use, as the interpreter is
-        from vkdispatch.shader.autotune import find_fastest_size, remember
+        from vkdispatch.shader.launch.tuning import find_fastest_size, remember
 
         self._require_free_groups()
         if "graph" in kwargs:
@@ -501,7 +507,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             state = self._enter(context)
             if state.is_searched:
                 return state
-            from vkdispatch.shader.autotune import recall
+            from vkdispatch.shader.launch.tuning import recall
 
             best = recall(context, self.shader_description, extent)
             return self._restart(context, None if best is None else (best, 1, 1))

@@ -16,7 +16,7 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.shader.parameters import describe
+from vkdispatch.shader.arguments.parameters import describe
 from vkdispatch.sorting.keys import Order, is_sortable
 from vkdispatch.sorting.rearranging import Along
 

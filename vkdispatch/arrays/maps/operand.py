@@ -12,9 +12,9 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import BoundVariable
+from vkdispatch.shader.arguments.parameters import describe
 from vkdispatch.shader.map import MappedArray, is_value
 from vkdispatch.shader.observation import checks_of
-from vkdispatch.shader.parameters import describe
 
 # What functions on arrays take.
 ArrayLike = Buffer[Any] | MappedArray

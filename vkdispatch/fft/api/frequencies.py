@@ -16,9 +16,9 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, Overla
 from vkdispatch.codegen.abbreviations import Buff, Const, u32
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.fft.arguments.buffers import check_like
+from vkdispatch.shader.arguments.parameters import describe
 from vkdispatch.shader.copying import copyto
 from vkdispatch.shader.decorator import shader
-from vkdispatch.shader.parameters import describe
 from vkdispatch.shader.shader_function import ShaderFunction
 
 __all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]

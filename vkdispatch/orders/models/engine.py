@@ -16,9 +16,9 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, VkDispatchError
-from vkdispatch.base.event import record_event
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.init import is_dummy
+from vkdispatch.base.synchronization.event import record_event
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.orders.arguments import Argument, Array
 from vkdispatch.orders.compilers import BuildFailure

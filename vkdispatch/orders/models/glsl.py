@@ -29,7 +29,7 @@ from vkdispatch.orders.models.engine import (
     require_context,
 )
 from vkdispatch.orders.models.protocol import Program, Task
-from vkdispatch.shader.raw import RawKernel, glsl_kernel
+from vkdispatch.shader.raw.kernel import RawKernel, glsl_kernel
 
 NAME = "glsl"
 FILE = "accelpy.comp"

@@ -29,7 +29,7 @@ from vkdispatch.reduce.operations import (
     number_of_type,
 )
 from vkdispatch.rewrite.functions import inlined
-from vkdispatch.shader.signature import origin_of
+from vkdispatch.shader.arguments.signature import origin_of
 
 State = tuple[Any, ...]
 

@@ -11,8 +11,8 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, compute_type, is_complex, to_vector
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.reduce.accumulators.values import cast_value
+from vkdispatch.shader.arguments.parameters import describe
 from vkdispatch.shader.map import MappedArray, MappingFunction
-from vkdispatch.shader.parameters import describe
 
 Mask = bool | ArrayLike
 

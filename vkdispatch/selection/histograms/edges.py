@@ -20,8 +20,8 @@ from vkdispatch.selection.histograms.binning import Binning, search_edges
 from vkdispatch.selection.histograms.counting import store_counts
 from vkdispatch.selection.histograms.device_edges import make_edges
 from vkdispatch.selection.histograms.extremes import find_extremes, read_extremes
+from vkdispatch.shader.arguments.parameters import describe
 from vkdispatch.shader.copying import copyto
-from vkdispatch.shader.parameters import describe
 
 _MOST_BINS = 1 << 31
 # Edges that a context caches, under this name: the most of them, and the most bins of each.

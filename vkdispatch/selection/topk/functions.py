@@ -32,7 +32,7 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.selection.topk.narrowing import find_candidates, plan_narrowing
 from vkdispatch.selection.topk.whole_rows import can_take_rows, suits_rows, take_first_of_rows
 from vkdispatch.selection.tuning import tuning
-from vkdispatch.shader.parameters import describe
+from vkdispatch.shader.arguments.parameters import describe
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Order, is_sortable
 from vkdispatch.sorting.launching import Rows, position_type, sort_rows

@@ -1,0 +1,1 @@
+"""Which Vulkan devices there are, what they can do, which drivers offer them."""

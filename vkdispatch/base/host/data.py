@@ -1,0 +1,275 @@
+"""Host arrays and the elements of buffers and images: which fit, as what they are written and read."""
+
+import math
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
+
+from vkdispatch.base import dtype
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.host.packing import component_dtype, contiguous, from_bfloat16, to_bfloat16
+from vkdispatch.base.host_numpy import np
+from vkdispatch.base.record import record
+from vkdispatch.base.structures import as_structure, is_structure
+
+Array = np.ndarray[Any, Any]
+Casting = Literal["no", "equiv", "safe", "same_kind"]
+
+_CASTINGS = ("no", "equiv", "safe", "same_kind")
+
+
+@record(eq=False)
+class Form:
+    """One way in which host arrays have the elements of a dtype.
+
+    Attributes
+    ----------
+    host
+        dtype of the array.
+    tail
+        Axes of the array behind those of the buffer.
+    convert
+        Makes what lies in memory of such an array; None where it is the same.
+    direct
+        Whether memory takes the array as it is.
+    note
+        What messages add.
+    """
+
+    host: np.dtype[Any]
+    tail: tuple[int, ...]
+    convert: Callable[[Array], Array] | None = None
+    direct: bool = True
+    note: str = ""
+
+
+class _Forms(dict[DType, tuple[Form, ...]]):
+    """The forms of each dtype, the usual one first; made when they are first asked for."""
+
+    def __missing__(self, kind: DType) -> tuple[Form, ...]:
+        forms = self[kind] = _forms_of(kind)
+        if forms[0].direct:
+            DIRECT[kind] = forms[0].host, forms[0].tail
+        return forms
+
+
+# dtype and tail of the usual form of each dtype that was written, where memory takes it as it is.
+DIRECT: dict[DType, tuple[np.dtype[Any], tuple[int, ...]]] = {}
+_FORMS = _Forms()
+
+
+def _forms_of(kind: DType) -> tuple[Form, ...]:
+    if is_structure(kind):
+        return (Form(kind.host, (), direct=False),)
+    component = component_dtype(kind)
+    if kind is dtype.bfloat16:
+        rounded = Form(np.dtype(np.float32), (), to_bfloat16, direct=False, note=" to be rounded")
+        return rounded, Form(component, (), note=" with its bits")
+    if kind is dtype.complex32:
+        rounded = Form(np.dtype(np.complex64), (), _pairs_of_complex, direct=False, note=" to be rounded")
+        return rounded, Form(component, (2,))
+    parts = Form(component, (2,) if dtype.is_complex(kind) else kind.true_numpy_shape)
+    number = {"f": "c8", "d": "c16"}.get(component.char)
+    if number is None or parts.tail != (2,):
+        return (parts,)
+    # A complex number and a vector of two have the same bytes.
+    whole = Form(np.dtype(number), ())
+    return (whole, parts) if dtype.is_complex(kind) else (parts, whole)
+
+
+def _pairs_of_complex(array: Array) -> Array:
+    return np.stack([array.real, array.imag], axis=-1).astype(np.float16)
+
+
+def _complex_of_pairs(pairs: Array) -> Array:
+    return pairs.astype(np.float32).view(np.complex64)[..., 0]
+
+
+# What NumPy lacks, and what makes it something that NumPy has of what lies in memory.
+WIDENED: dict[DType, Callable[[Array], Array]] = {
+    dtype.complex32: _complex_of_pairs,
+    dtype.bfloat16: from_bfloat16,
+}
+
+
+def layout_in_memory(kind: DType, shape: tuple[int, ...]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Return shape and dtype of the array that has the bytes of elements of this shape."""
+    form = next(form for form in _FORMS[kind] if form.convert is None)
+    return shape + form.tail, form.host
+
+
+def octets_of(kind: DType, data: object, shape: tuple[int, ...] | None, casting: str) -> Any:
+    """Return host data as contiguous bytes of elements.
+
+    Parameters
+    ----------
+    kind
+        dtype of the elements.
+    data
+        An array, or bytes as they are.
+    shape
+        Of the elements that an array must have; None takes any number of them.
+    casting
+        What may be converted, as in `numpy.can_cast`.
+
+    Raises
+    ------
+    TypeError
+        `data` is neither an array nor bytes, or has other fields than a structure.
+    ValueError
+        An array has another dtype or shape, or `casting` is none.
+    """
+    check_casting(casting)
+    if not isinstance(data, np.ndarray):
+        return raw_octets(data)
+    array = plain_array(data, "data")
+    forms = _FORMS[kind]
+    if kind is dtype.bfloat16 and array.dtype.name == "bfloat16":  # that of ml_dtypes
+        array = array.view(np.uint16)
+    if is_structure(kind) and array.dtype.names is not None:
+        array = as_structure(kind, array, "data")
+    choices = [_choice(form, kind, array, shape) for form in forms]
+    chosen, array = fit(array, choices, casting)
+    convert = forms[chosen].convert
+    return as_octets(array if convert is None else convert(array))
+
+
+def as_octets(array: Array) -> Array:
+    """Return an array's bytes, in C order."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def raw_octets(data: object) -> Any:
+    """Return what is no array as contiguous bytes. Raises TypeError for what is not bytes either."""
+    if isinstance(data, memoryview):
+        return contiguous(data)
+    if isinstance(data, (bytes, bytearray)):
+        return data
+    raise ArgumentTypeError(
+        f"data: expected a NumPy array or bytes, got {type(data).__name__}; use np.asarray(...)"
+    )
+
+
+def plain_array(data: Array, name: str) -> Array:
+    """Return an array without a subclass.
+
+    Raises
+    ------
+    TypeError
+        It holds Python objects, or has a mask, which memory has no place for.
+    """
+    if data.dtype.hasobject:
+        raise ArgumentTypeError(f"{name}: an array of dtype {data.dtype} holds Python objects, not numbers")
+    if type(data) is np.ndarray:
+        return data
+    masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
+    if masked is not None and isinstance(data, masked):
+        raise ArgumentTypeError(f"{name}: a masked array's mask cannot be written; use {name}.filled(...)")
+    return np.asarray(data)
+
+
+def check_casting(casting: object) -> None:
+    """Raise ValueError for what is no casting, or one that loses more than precision."""
+    if casting not in _CASTINGS:
+        raise ArgumentValueError(
+            f"casting: expected one of {', '.join(map(repr, _CASTINGS))}, got {casting!r}; data.astype(...) "
+            "makes any other conversion"
+        )
+
+
+@record(eq=False)
+class Choice:
+    """What an array may be: its dtype, whether its shape fits, and what messages say is wanted."""
+
+    host: np.dtype[Any]
+    fits: bool
+    text: str
+    shape: tuple[int, ...] | None
+
+
+def choice(
+    host: np.dtype[Any],
+    given: tuple[int, ...],
+    *shapes: tuple[int, ...],
+    note: str = "",
+    possible: bool = True,
+) -> Choice:
+    """Return the choice of an array of one of some shapes, or of one axis with all that they have."""
+    fits = possible and (given in shapes or given == (math.prod(shapes[0]),))
+    return Choice(host, fits, f"shape {shapes[0]} of {host}{note}", shapes[0])
+
+
+def _choice(form: Form, kind: DType, array: Array, shape: tuple[int, ...] | None) -> Choice:
+    # A cast to complex would make a number the first component of a vector.
+    possible = array.dtype.kind == "c" or form.host.kind != "c" or not dtype.is_vector(kind)
+    if shape is not None:
+        return choice(form.host, array.shape, shape + form.tail, note=form.note, possible=possible)
+    given = array.shape
+    whole = given[len(given) - len(form.tail) :] == form.tail
+    flat = len(given) == 1 and given[0] % math.prod(form.tail) == 0
+    axes = ", ".join(("n", *map(str, form.tail))) if form.tail else "n,"
+    text = f"shape ({axes}) of {form.host}{form.note}"
+    return Choice(form.host, possible and (whole or flat), text, None)
+
+
+def fit(data: Array, choices: "list[Choice]", casting: str) -> tuple[int, Array]:
+    """Return which of some choices an array is, and the array in the dtype of that.
+
+    Raises
+    ------
+    ValueError
+        It is none of them, and `casting` does not allow to make it one.
+    """
+    exact = "no" if casting == "no" else "equiv"
+    for rule in dict.fromkeys((exact, casting)):
+        for place, wanted in enumerate(choices):
+            if wanted.fits and np.can_cast(data.dtype, wanted.host, rule):  # type: ignore[arg-type]
+                return place, data.astype(wanted.host, copy=False)
+    texts = " or ".join(wanted.text for wanted in choices)
+    raise ArgumentValueError(
+        f"data: expected {texts}, got shape {data.shape} of {data.dtype}{_advice(data, choices, casting)}"
+    )
+
+
+def _advice(data: Array, choices: "Iterable[Choice]", casting: str) -> str:
+    """Return what would do instead."""
+    fitting = next((wanted for wanted in choices if wanted.fits), None)
+    if fitting is None:
+        for wanted in choices:
+            if (
+                wanted.shape is not None
+                and math.prod(wanted.shape) == data.size
+                and data.dtype == wanted.host
+            ):
+                return f"; use data.reshape({wanted.shape})"
+        return ""
+    if data.dtype.names is not None or fitting.host.names is not None:
+        return ""
+    if casting != "same_kind" and np.can_cast(data.dtype, fitting.host, "same_kind"):
+        advice = '; casting="same_kind" converts it'
+    else:
+        advice = f"; data.astype(np.{fitting.host}) converts it"
+    same = data.dtype.itemsize == fitting.host.itemsize
+    return advice + (", and data.tobytes() writes its bytes as they are" if same else "")
+
+
+def check_out(out: object, shape: tuple[int, ...], component: np.dtype[Any]) -> Array:
+    """Return an array to be filled.
+
+    Raises
+    ------
+    TypeError
+        It is no array.
+    ValueError
+        It has another shape or dtype, or is not contiguous and writable.
+    """
+    if not isinstance(out, np.ndarray):
+        raise ArgumentTypeError(f"out: expected a NumPy array, got {type(out).__name__}")
+    if out.shape != shape or out.dtype != component:
+        raise ArgumentValueError(
+            f"out: expected shape {shape} of {component}, got shape {out.shape} of {out.dtype}"
+        )
+    if not (out.flags.c_contiguous and out.flags.writeable):
+        raise ArgumentValueError("out: expected a C-contiguous, writable array; use np.empty(...)")
+    return out

@@ -1,0 +1,1 @@
+"""Formats, samplers and mip levels of images."""

@@ -1,0 +1,1 @@
+"""What belongs to the process: environment, log, other libraries in it, tracebacks."""

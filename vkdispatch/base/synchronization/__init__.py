@@ -1,0 +1,1 @@
+"""Points in the work of queues: events, signals, times on the device."""

@@ -1,0 +1,1 @@
+"""Code from strangers, compiled in a process of its own."""

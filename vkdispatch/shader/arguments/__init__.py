@@ -1,0 +1,1 @@
+"""Parameters of kernels and the values that calls give them."""

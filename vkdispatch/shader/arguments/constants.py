@@ -1,0 +1,44 @@
+"""The constant arrays of kernels in device memory: one copy in each context, however many kernels use it."""
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.context import Context
+from vkdispatch.base.record import replace
+from vkdispatch.codegen.constants import ConstantArray
+from vkdispatch.shader.arguments.parameters import CheckedCall
+
+# Launchers and recordings hold the buffers that they use, which outlive their arrays until then.
+_lock = threading.Lock()
+
+
+def upload_constants(constants: Sequence[ConstantArray], context: Context) -> tuple[Buffer[Any], ...]:
+    """Return the buffers of constant arrays, and make and write those that do not exist yet. Thread-safe.
+
+    Raises
+    ------
+    MemoryError
+        The device is out of memory.
+    """
+    return tuple(_buffer_of(constant, context) for constant in constants)
+
+
+def _buffer_of(constant: ConstantArray, context: Context) -> Buffer[Any]:
+    with _lock:
+        known: Buffer[Any] | None = context._states.get(constant)
+        if known is not None and not known.destroyed:
+            return known
+        made: Buffer[Any] = Buffer(constant.shape, constant.var_type, context=context)
+        made.write(constant.array)
+        context._states[constant] = made
+        return made
+
+
+def add_constants(call: CheckedCall, constants: Sequence[ConstantArray], context: Context) -> CheckedCall:
+    """Append a kernel's constant arrays to the arguments of a call."""
+    if not constants:
+        return call
+    buffers = upload_constants(constants, context)
+    return replace(call, slots=(*call.slots, *buffers), resources=(*call.resources, *buffers))

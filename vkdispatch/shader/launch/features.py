@@ -1,0 +1,141 @@
+"""Which operations of the kernel language a device lacks."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from vkdispatch.analyses.contents import Usage
+from vkdispatch.analyses.joint_flow import is_barrier
+from vkdispatch.base.devices.information import DeviceInfo
+from vkdispatch.base.dtype import DType, component_type, float16, is_cooperative, is_float_dtype
+from vkdispatch.glsl.extensions import EXTENDED_TYPES, has_bfloat16_matrices, subgroup_class
+from vkdispatch.ir import (
+    Block,
+    Declare,
+    Effect,
+    For,
+    Kernel,
+    Statement,
+    While,
+    blocks_of,
+    walk,
+)
+
+_COMPUTE_STAGE = 0x20
+# Bits of VkSubgroupFeatureFlagBits.
+SUBGROUP_BITS = {
+    "basic": 0x01,
+    "vote": 0x02,
+    "arithmetic": 0x04,
+    "ballot": 0x08,
+    "shuffle": 0x10,
+    "shuffle_relative": 0x20,
+    "clustered": 0x40,
+    "quad": 0x80,
+}
+_ORDERING = frozenset(
+    (
+        *("memoryBarrier", "memoryBarrierBuffer", "memoryBarrierShared", "memoryBarrierImage"),
+        *("groupMemoryBarrier", "atomicLoad", "atomicStore"),
+    )
+)
+_FLOAT_ATOMICS = {"atomicAdd": "AtomicAdd", "atomicMin": "AtomicMinMax", "atomicMax": "AtomicMinMax"}
+
+
+def missing_operation(used: Usage, device: DeviceInfo) -> str | None:
+    """Name the first operation of a kernel that a device lacks, with its Vulkan feature; None for none."""
+    return _missing_subgroup(used, device) or _missing_atomic(used, device) or _missing_matrix(used, device)
+
+
+def waiting_in_loops(kernel: Kernel) -> Iterator[Statement]:
+    """Yield what makes whole workgroups wait on Mesa's llvmpipe, in loops: what orders memory.
+
+    Elsewhere nobody waits there. llvmpipe ends an invocation for good where another one of its workgroup, of
+    another subgroup, does not come as often. In a loop with a barrier all come equally often.
+    """
+    return _waiting(kernel.body, apart=False)
+
+
+def _waiting(block: Block, *, apart: bool) -> Iterator[Statement]:
+    for statement in block:
+        if apart and (
+            (isinstance(statement, Effect) and statement.function in _ORDERING)
+            or (isinstance(statement, Declare) and statement.value.value in _ORDERING)
+        ):
+            yield statement
+        loop = isinstance(statement, (While, For))
+        within = apart or (loop and not any(map(is_barrier, walk((statement,)))))
+        for inner in blocks_of(statement):
+            yield from _waiting(inner, apart=within)
+
+
+def _missing_matrix(used: Usage, device: DeviceInfo) -> str | None:
+    matrices = [kind for kind in used.dtypes if is_cooperative(kind)]
+    if not matrices:
+        return None
+    if "cooperativeMatrix" not in device.features:
+        return "cooperative matrices (cooperativeMatrix of VK_KHR_cooperative_matrix)"
+    if has_bfloat16_matrices(used):
+        if any(component_type(kind) is float16 for kind in used.dtypes):
+            return "float16 in kernels with cooperative matrices of bfloat16"
+        if "shaderBFloat16CooperativeMatrix" not in device.features:
+            return "cooperative matrices of bfloat16 (shaderBFloat16CooperativeMatrix)"
+    needed = ["cooperativeMatrixTensorAddressing"] if used.windows else []
+    for kind in sorted(matrices, key=lambda each: each.name):
+        if not _has_matrix(kind, device):
+            return f"a {kind.name} among its products (DeviceInfo.cooperative_matrices)"
+    lacking = [name for name in needed if name not in device.features]
+    return f"windows of matrices ({lacking[0]} of VK_NV_cooperative_matrix2)" if lacking else None
+
+
+def _has_matrix(kind: Any, device: DeviceInfo) -> bool:
+    """Whether a matrix is one of a product that the device computes."""
+    scalar = component_type(kind).name
+    for product in device.cooperative_matrices:
+        sizes, scalars = {
+            "a": ((product.m, product.k), (product.a,)),
+            "b": ((product.k, product.n), (product.b,)),
+            "accumulator": ((product.m, product.n), (product.c, product.result)),
+        }[kind.use]
+        fits = [
+            given % size == 0 if product.flexible else given == size
+            for given, size in zip(kind.shape, sizes, strict=True)
+        ]
+        # an accumulator may also be of another type, as what a product is converted to
+        if all(fits) and product.scope == kind.scope and (scalar in scalars or kind.use == "accumulator"):
+            return True
+    return False
+
+
+def _missing_subgroup(used: Usage, device: DeviceInfo) -> str | None:
+    if not used.subgroup_functions:
+        return None
+    if not device.supported_stages & _COMPUTE_STAGE:
+        return "subgroup operations in compute kernels (VkPhysicalDeviceSubgroupProperties.supportedStages)"
+    for function in sorted(used.subgroup_functions):
+        group = subgroup_class(function)
+        if not device.supported_operations & SUBGROUP_BITS[group]:
+            flag = f"VK_SUBGROUP_FEATURE_{group.upper()}_BIT"
+            return f"subgroup operations of the class {group!r}, which {function} needs ({flag})"
+    if "shaderSubgroupExtendedTypes" not in device.features:
+        for kinds, _ in EXTENDED_TYPES:
+            for kind in kinds:
+                if kind in used.subgroup_dtypes:
+                    return f"subgroup operations of {kind.name} (shaderSubgroupExtendedTypes)"
+    return None
+
+
+def _missing_atomic(used: Usage, device: DeviceInfo) -> str | None:
+    for function, kind, shared in sorted(used.atomics, key=lambda item: (item[0], item[1].name, item[2])):
+        feature = atomic_feature(function, kind, shared=shared)
+        if feature and feature not in device.features:
+            where = "shared memory" if shared else "buffers"
+            return f"{function} of {kind.name} in {where} ({feature})"
+    return None
+
+
+def atomic_feature(function: str, kind: DType, *, shared: bool) -> str | None:
+    """Vulkan feature that an atomic needs, or None for those that every device has."""
+    memory = "Shared" if shared else "Buffer"
+    if is_float_dtype(kind):
+        return f"shader{memory}Float{8 * kind.item_size}{_FLOAT_ATOMICS.get(function, 'Atomics')}"
+    return f"shader{memory}Int64Atomics" if kind.item_size == 8 else None

@@ -1,0 +1,271 @@
+"""The choice of a kernel's variant for a launch."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from vkdispatch.analyses.contents import Usage, usage
+from vkdispatch.analyses.packed_buffers import packed_buffers, reaches_elements
+from vkdispatch.base.context import Context
+from vkdispatch.base.devices.information import DeviceInfo
+from vkdispatch.base.dtype import DType, component_type
+from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.base.native_module import native
+from vkdispatch.base.process.environment import read_choices
+from vkdispatch.base.record import record, replace
+from vkdispatch.glsl.emulation import can_emulate
+from vkdispatch.glsl.extensions import subgroup_class
+from vkdispatch.glsl.lanes import REPLACED
+from vkdispatch.ir import Kernel
+from vkdispatch.ir.variant import (
+    FEATURE_OF,
+    FLOAT16,
+    INT16,
+    INT64,
+    PLAIN,
+    SHORT_ARGUMENTS,
+    STORAGE,
+    Variant,
+)
+from vkdispatch.passes.blocks import BLOCK, can_block
+from vkdispatch.passes.coarsen import coarsening
+from vkdispatch.shader.arguments.parameters import MOST_NARROW, BufferSlot, Slot
+from vkdispatch.shader.launch.features import SUBGROUP_BITS
+from vkdispatch.shader.launch.size import Extent
+
+# Global ids have 32 bits; the folded kernel counts workgroups in 32 bits and rounds up to whole rows.
+_MAX_ID = 0xFFFFFFFF
+_MAX_FOLDED_GROUPS = 0xFFFF0000
+# The launcher's limit of invocations along an axis, where ids have 64 bits.
+_MAX_WIDE_ID = 0xFFFFFFFFFFFF
+# GPUs need this many elements before several per invocation are faster.
+_MANY = 1 << 19
+# With fewer elements a CPU finishes the plain variant before the blocked one is compiled.
+_MANY_IN_BLOCKS = 1 << 17
+# The attribute of `DeviceInfo` for each feature.
+_ATTRIBUTES = {
+    STORAGE[1]: "storage_buffer_8_bit_access",
+    STORAGE[2]: "storage_buffer_16_bit_access",
+    INT64: "int_64_support",
+    INT16: "int_16_support",
+    FLOAT16: "float_16_support",
+}
+# For tests: variants that every launch gets if its kernel supports them.
+_FORCED = read_choices("VKDISPATCH_FORCE_VARIANT", ("coarse", "blocks", "addressed", "wide", "packed"))
+
+
+@record
+class Coarsening:
+    """Which launches of a kernel use its coarse variant, in which an invocation handles several elements.
+
+    Each handles `elements` of them, in launches of at least `least` elements (0: never; 1: always). With
+    `blocks`, these are neighbours, and only launches of whole blocks along x use the variant.
+    """
+
+    elements: int = 1
+    least: int = 0
+    blocks: bool = False
+
+    def takes(self, extent: Extent, width: int, *, wide: bool) -> bool:
+        """Whether a launch of `extent`, in workgroups of `width` invocations along x, uses the variant."""
+        return native.is_coarse(extent, width * self.elements, self.least, wide, self.step)
+
+    @property
+    def step(self) -> int:
+        """The number of which the invocations along x must be a multiple."""
+        return self.elements if self.blocks else 1
+
+
+UNCOARSENED = Coarsening()
+
+
+def choose_coarsening(kernel: Kernel, context: Context) -> Coarsening:
+    """Choose when to coarsen a kernel on these devices. On CPUs, only blocks are faster."""
+    forced = "coarse" in _FORCED
+    if "blocks" in _FORCED or (context.is_cpu() and not forced):
+        if not all(info.float_64_support for info in context.device_infos) or not can_block(kernel):
+            return UNCOARSENED
+        return Coarsening(BLOCK, 1 if "blocks" in _FORCED else _MANY_IN_BLOCKS, blocks=True)
+    elements = coarsening(kernel)
+    return Coarsening(elements, 1 if forced else _MANY) if elements > 1 else UNCOARSENED
+
+
+def can_address(context: Context) -> bool:
+    """Whether kernels on these devices can access buffers by address and use 64-bit integers."""
+    return all(
+        "bufferDeviceAddress" in info.features and info.int_64_support for info in context.device_infos
+    )
+
+
+def find_lacks(kernel: Kernel, context: Context) -> frozenset[str]:
+    """Return the features that a kernel uses and a device lacks, which its variant has to replace."""
+    used = usage(kernel)
+    wanted = {STORAGE[size] for size in map(_scalar_size, used.stored) if size in STORAGE}
+    computed = {FEATURE_OF[kind] for kind in map(component_type, used.dtypes) if kind in FEATURE_OF}
+    short = any(_scalar_size(member.dtype) == 2 for member in kernel.arguments)
+    if "packed" not in _FORCED:
+        infos = context.device_infos
+        found = {
+            feature
+            for feature in wanted | computed
+            if not all(getattr(info, _ATTRIBUTES[feature]) for info in infos)
+        }
+        found |= _missing_classes(used, context)
+        if short and (found & computed or not all(map(_takes_short_arguments, infos))):
+            found.add(SHORT_ARGUMENTS)
+        return frozenset(found)
+    classes = _replaced_classes(used) if _can_go_by_lanes(context) else set()
+    forced = frozenset(wanted | computed | classes | ({SHORT_ARGUMENTS} if short else set()))
+    if not can_emulate(kernel, forced):
+        forced = frozenset(wanted | classes)
+    return forced if can_pack(kernel, forced) else frozenset()
+
+
+def _replaced_classes(used: Usage) -> set[str]:
+    """Return the classes of a kernel's subgroup operations that a variant can replace."""
+    return {subgroup_class(function) for function in used.subgroup_functions} & REPLACED
+
+
+def _can_go_by_lanes(context: Context) -> bool:
+    needed = SUBGROUP_BITS["ballot"] | SUBGROUP_BITS["shuffle"]
+    return all(info.supported_operations & needed == needed for info in context.device_infos)
+
+
+def _missing_classes(used: Usage, context: Context) -> set[str]:
+    if not used.subgroup_functions or not _can_go_by_lanes(context):
+        return set()
+    operations = -1
+    for info in context.device_infos:
+        operations &= info.supported_operations
+    return {group for group in _replaced_classes(used) if not operations & SUBGROUP_BITS[group]}
+
+
+def _scalar_size(kind: DType) -> int:
+    return component_type(kind).item_size
+
+
+def _takes_short_arguments(info: DeviceInfo) -> bool:
+    return bool(info.storage_push_constant_16 and info.uniform_and_storage_buffer_16_bit_access)
+
+
+def can_pack(kernel: Kernel, lacks: frozenset[str]) -> bool:
+    """Whether a kernel accesses buffers that would be packed only by loads and stores of elements."""
+    return not lacks or not reaches_elements(kernel, packed_buffers(kernel, Variant(lacks=lacks)))
+
+
+def reach(who: str, slots: Sequence[Slot], values: Sequence[Any], context: Context, *, own: bool) -> Variant:
+    """Return the variant that the sizes of a call's buffers require.
+
+    Parameters
+    ----------
+    slots, values
+        The slots of the launcher, and the checked values of the call.
+    own
+        Whether the kernel is traced; hand-written kernels have the plain variant only.
+
+    Raises
+    ------
+    ValueError
+        A buffer is larger than kernels can access on this device.
+    """
+    able = own and can_address(context)
+    addressed, wide = able and "addressed" in _FORCED, able and "wide" in _FORCED
+    for slot, value in zip(slots, values, strict=True):
+        if not isinstance(slot, BufferSlot):
+            continue
+        large = value.mem_size > context.max_storage_buffer_range
+        elements = max(value.mem_size // slot.item_size, *value.shader_shape)
+        many = own and elements > MOST_NARROW
+        if (large or many) and not able:
+            limit, what = (context.max_storage_buffer_range, "bytes") if large else (MOST_NARROW, "elements")
+            raise ArgumentValueError(
+                f"{who}: {slot.label}: the buffer has {value.mem_size} bytes; "
+                f"{'kernels' if own else 'hand-written kernels'} on this device reach {limit} {what} of one "
+                "buffer; use several"
+            )
+        addressed, wide = addressed or large or many, wide or (many and elements > slot.most)
+    return Variant(addressed=addressed or wide, wide=wide)
+
+
+def choose_variant(
+    who: str,
+    extent: Extent,
+    in_groups: bool,
+    local_size: Extent,
+    coarsening: Coarsening,
+    context: Context,
+    form: Variant = PLAIN,
+    *,
+    own: bool = True,
+) -> Variant:
+    """Return the variant for a launch of `extent` invocations, or workgroups if `in_groups`.
+
+    Parameters
+    ----------
+    form
+        The variant that the buffers require; see `reach`.
+    own
+        Whether the kernel is traced.
+
+    Raises
+    ------
+    ValueError
+        No variant can run as many invocations.
+    """
+    if own and not form.wide and can_address(context) and _beyond_32_bits(extent, in_groups, local_size):
+        form = Variant(addressed=True, wide=True)
+    if not in_groups and coarsening.takes(extent, local_size[0], wide=form.wide):
+        form = replace(form, coarse=coarsening.elements, blocks=coarsening.blocks)
+    folded = _needs_folding(who, extent, in_groups, count_elements(local_size, form), context, wide=form.wide)
+    return replace(form, folded=folded)
+
+
+def count_elements(local_size: Extent, variant: Variant) -> Extent:
+    """Return how many elements along each axis a workgroup handles."""
+    x, y, z = local_size
+    return (x * variant.coarse, y, z)
+
+
+def _groups_of(extent: Extent, in_groups: bool, local_size: Extent) -> tuple[int, ...]:
+    return extent if in_groups else tuple(-(-e // size) for e, size in zip(extent, local_size, strict=True))
+
+
+def _beyond_32_bits(extent: Extent, in_groups: bool, local_size: Extent) -> bool:
+    """Whether the invocation ids along an axis exceed 32 bits."""
+    groups = _groups_of(extent, in_groups, local_size)
+    # Invocations beyond the extent may have an id one larger than the limit.
+    most = _MAX_ID if in_groups else _MAX_ID + 1
+    return max(extent) > _MAX_ID or any(g * size > most for g, size in zip(groups, local_size, strict=True))
+
+
+def _needs_folding(
+    who: str, extent: Extent, in_groups: bool, local_size: Extent, context: Context, *, wide: bool
+) -> bool:
+    """Whether a launch has more workgroups along an axis than the device supports.
+
+    Raises
+    ------
+    ValueError
+        There are too many for global invocation ids or for the device.
+    """
+    groups = _groups_of(extent, in_groups, local_size)
+    option = "workgroups" if in_groups else "exec_size"
+    if wide and any(g * size > _MAX_WIDE_ID for g, size in zip(groups, local_size, strict=True)):
+        raise ArgumentValueError(
+            f"{who}: {option}: {extent} is more invocations along an axis than can be launched "
+            f"({_MAX_WIDE_ID})"
+        )
+    if not wide and _beyond_32_bits(extent, in_groups, local_size):
+        raise ArgumentValueError(
+            f"{who}: {option}: {extent} is more invocations along an axis than 32-bit ids count ({_MAX_ID})"
+        )
+    if all(count <= most for count, most in zip(groups, context.max_workgroup_count, strict=True)):
+        return False
+    total = groups[0] * groups[1] * groups[2]
+    # A folded grid has two axes.
+    most = min(_MAX_FOLDED_GROUPS, context.max_workgroup_count[0] * context.max_workgroup_count[1])
+    if total > most:
+        raise ArgumentValueError(
+            f"{who}: {option}: {extent} makes {total} workgroups of "
+            f"{local_size}; a launch has at most {most}; use a bigger local_size"
+        )
+    return True

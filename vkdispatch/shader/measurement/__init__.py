@@ -1,0 +1,1 @@
+"""What kernels cost and how exact they are: profiles, bandwidth, accuracy, tuning."""

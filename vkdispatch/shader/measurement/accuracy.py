@@ -1,0 +1,219 @@
+"""How exact a device's own functions of mathematics are, as measured: Vulkan asks little of them."""
+
+import functools
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.base import dtype
+from vkdispatch.base.buffer import asbuffer
+from vkdispatch.base.compilation import disk_cache
+from vkdispatch.base.context import Context, get_context
+from vkdispatch.base.devices.information import DeviceInfo
+from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.base.record import record
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.shader.decorator import shader
+from vkdispatch.shader.shader_function import ShaderFunction
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+_COUNT = 8192  # arguments that each function is tried on
+_PRECISION = 24
+_LEAST = -126  # the exponent of the smallest normal number
+
+
+@record
+class Accuracy:
+    """The largest errors of a function of float32, as a device computes it.
+
+    Attributes
+    ----------
+    low, high
+        The interval that its arguments were taken from; beyond it errors may be larger.
+    ulp
+        In units in the last place of the true result: 0.5 is rounded right.
+    absolute
+        The largest difference from the true result.
+    """
+
+    low: float
+    high: float
+    ulp: float
+    absolute: float
+
+
+@record
+class _Function:
+    """A function of one number or of two: on GPU values, by NumPy in float64, and its ordinary arguments."""
+
+    rule: Callable[..., Any]
+    truth: Callable[..., Any]
+    low: float = 0.001
+    high: float = 10.0
+
+
+def _make_function(
+    name: str, twin: str = "", low: float = 0.001, high: float = 10.0, *, pair: bool = False
+) -> _Function:
+    """Return a function of the kernel language, and NumPy's of the same name or another one."""
+
+    def rule(x: Any, y: Any) -> Any:
+        return getattr(vc, name)(x, y) if pair else getattr(vc, name)(x)
+
+    def truth(x: Any, y: Any) -> Any:
+        import numpy as np
+
+        function = getattr(np, twin or name)
+        return function(x, y) if pair else function(x)
+
+    return _Function(rule, truth, low, high)
+
+
+_FUNCTIONS = {
+    "sin": _make_function("sin", low=-3.1, high=3.1),
+    "cos": _make_function("cos", low=-1.5, high=1.5),
+    "tan": _make_function("tan", low=-1.5, high=1.5),
+    "asin": _make_function("asin", "arcsin", -0.99, 0.99),
+    "acos": _make_function("acos", "arccos", -0.99, 0.99),
+    "atan": _make_function("atan", "arctan"),
+    "atan2": _make_function("atan2", "arctan2", pair=True),
+    "sinh": _make_function("sinh"),
+    "cosh": _make_function("cosh"),
+    "tanh": _make_function("tanh"),
+    "asinh": _make_function("asinh", "arcsinh"),
+    "acosh": _make_function("acosh", "arccosh", 1.1),
+    "atanh": _make_function("atanh", "arctanh", 0.001, 0.99),
+    "exp": _make_function("exp"),
+    "exp2": _make_function("exp2"),
+    "log": _make_function("log"),
+    "log2": _make_function("log2"),
+    "pow": _make_function("pow", "float_power", pair=True),
+    "sqrt": _make_function("sqrt"),
+    "inversesqrt": _Function(lambda x, y: vc.inversesqrt(x), lambda x, y: x**-0.5),
+    "division": _Function(lambda x, y: x / y, lambda x, y: x / y),
+}
+_FORMAT = struct.Struct(f"<{2 * len(_FUNCTIONS)}d")
+_measured: dict[str, dict[str, Accuracy]] = {}
+
+
+def measure_accuracy(context: Context | None = None, *, device: int = 0) -> dict[str, Accuracy]:
+    """Return how exact a device's own functions of float32 are: those of kernels without `precise_math`.
+
+    Measured once for each device and driver, in some milliseconds, then remembered in this process and on
+    disk.
+
+    Parameters
+    ----------
+    context
+        None: the current one.
+    device
+        Which of the context's devices, by its place in `context.device_infos`.
+
+    Returns
+    -------
+    dict
+        An `Accuracy` for each of "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh",
+        "tanh", "asinh", "acosh", "atanh", "exp", "exp2", "log", "log2", "pow", "sqrt", "inversesqrt" and
+        "division".
+
+    Raises
+    ------
+    ValueError
+        The context has no such device.
+    RuntimeError
+        The backend is one that runs nothing.
+    """
+    context = get_context() if context is None else context
+    count = len(context.device_infos)
+    if isinstance(device, bool) or device not in range(count):
+        raise ArgumentValueError(f"device: expected a number from 0 to {count - 1}, got {device!r}")
+    known = known_accuracy(context.device_infos[device])
+    if known is None:
+        known = _measure(context, sum(map(len, context.queue_families[:device])))
+        numbers = [number for each in known.values() for number in (each.ulp, each.absolute)]
+        key = _key(context.device_infos[device])
+        disk_cache.store("measured", key, _FORMAT.pack(*numbers))
+        _measured[key] = known
+    return dict(known)
+
+
+def known_accuracy(info: DeviceInfo) -> dict[str, Accuracy] | None:
+    """Return what was measured on a device, in this process or before; None where nothing was."""
+    key = _key(info)
+    known = _measured.get(key)
+    if known is None:
+        stored = disk_cache.load("measured", key)
+        if stored is None or len(stored) != _FORMAT.size:
+            return None
+        numbers = iter(_FORMAT.unpack(stored))
+        known = {
+            name: Accuracy(each.low, each.high, next(numbers), next(numbers))
+            for name, each in _FUNCTIONS.items()
+        }
+        _measured[key] = known
+    return known
+
+
+def _key(info: DeviceInfo) -> str:
+    uuid = info.uuid.hex() if info.uuid else ""
+    return f"accuracy 1\n{uuid}\n{info.device_name}\n{info.driver_version}"
+
+
+def _measure(context: Context, queue: int) -> dict[str, Accuracy]:
+    import numpy as np
+
+    draw = np.random.default_rng(0)
+    sides = np.array(
+        [draw.uniform(each.low, each.high, (2, _COUNT)) for each in _FUNCTIONS.values()], np.float32
+    )
+    # one row after another: all first arguments, and all second ones
+    first, second = (asbuffer(np.ascontiguousarray(sides[:, i]), context=context) for i in range(2))
+    results = asbuffer(np.zeros(sides[:, 0].shape, np.float32), context=context)
+    graph = CommandGraph(context=context)
+    try:
+        _kernel()(results, first, second, graph=graph)
+        graph.submit(1, queue)
+        found = results.read(queue)
+    finally:
+        for thing in (graph, first, second, results):
+            thing.destroy()
+    return {
+        name: Accuracy(each.low, each.high, *_errors(row, each.truth(*pair.astype(np.float64))))
+        for (name, each), row, pair in zip(_FUNCTIONS.items(), found, sides, strict=True)
+    }
+
+
+def _errors(found: "npt.NDArray[Any]", true: "npt.NDArray[Any]") -> tuple[float, float]:
+    """Return the largest error in units in the last place, and the largest difference."""
+    import numpy as np
+
+    differences = np.abs(found.astype(np.float64) - true)
+    _, exponents = np.frexp(true)
+    units = np.ldexp(1.0, np.maximum(exponents, _LEAST + 1) - _PRECISION)
+    # maximum() keeps NaN, which is as wrong as can be
+    both = (differences / units).max(), differences.max()
+    return tuple(float("inf") if number != number else float(number) for number in both)  # type: ignore[return-value]
+
+
+@functools.cache
+def _kernel() -> ShaderFunction:
+    """Return the kernel that computes all functions, traced when it is first needed."""
+
+    def measure_functions(results: Any, first: Any, second: Any) -> None:
+        index = vc.global_invocation_id().x
+        for number, function in enumerate(_FUNCTIONS.values()):
+            place = index + number * _COUNT
+            results[place] = function.rule(first[place].to_register(), second[place].to_register())
+
+    kernel = shader(
+        _COUNT,
+        arg_type_annotations=[vc.Buff[dtype.float32]] * 3,
+        arg_names=("results", "first", "second"),
+        check=False,
+        rewrite=False,
+    )(measure_functions)
+    kernel.internal = True
+    return kernel

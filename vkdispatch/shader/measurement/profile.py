@@ -1,0 +1,281 @@
+"""`with vd.profile() as p:`: what ran on the device, when, for how long, and how much memory it moved."""
+
+import threading
+import time
+from collections.abc import Sequence
+from os import PathLike
+from types import TracebackType
+
+from vkdispatch.base.context import Context, get_context
+from vkdispatch.base.errors import UsageError, VkDispatchError
+from vkdispatch.base.record import record
+from vkdispatch.base.synchronization.timing import TimedSubmit
+from vkdispatch.execution_pipeline.timings import Precision, ProfileRecord, Recording
+from vkdispatch.shader.measurement.bandwidth import copy_bandwidth
+from vkdispatch.shader.measurement.trace import write_trace
+
+_MARKS: dict[Precision | None, str] = {"exact": "", "about": "~", "at least": ">=", None: ""}
+_WORST: tuple[Precision, ...] = ("exact", "about", "at least")
+_HEADER = ("kernel", "where", "calls", "total ms", "mean us", "min us", "bytes", "GB/s", "of copy")
+
+
+@record
+class ProfileRow:
+    """All launches of one kernel, or all copies of one kind: a line of `Profile.table`.
+
+    Attributes
+    ----------
+    name
+        Name of the kernel, or the kind of copy.
+    source
+        Where the kernel is defined, or None.
+    calls
+        How many there were.
+    total, mean, least
+        Seconds.
+    bytes
+        Bytes read and written by all of them; None where that is not known.
+    precision
+        How well that is known.
+    bandwidth
+        Bytes per second; None where the bytes are not known.
+    share
+        `bandwidth` as a part of what the device's copy kernel reaches; None for copies from and to the host.
+    """
+
+    name: str
+    source: str | None
+    calls: int
+    total: float
+    mean: float
+    least: float
+    bytes: int | None
+    precision: Precision | None
+    bandwidth: float | None
+    share: float | None
+
+
+class Profile:
+    """Times everything that the context runs inside a `with` block, whichever thread gives it.
+
+    The block ends when all of it has run. A profile may be used again: it then forgets what it had. Profiles
+    may lie within each other.
+
+    Attributes
+    ----------
+    records
+        What ran, in the order in which it began; empty until the block has ended.
+    submits
+        When the host recorded and submitted it.
+    """
+
+    def __init__(self) -> None:
+        self.records: list[ProfileRecord] = []
+        self.submits: list[TimedSubmit] = []
+        self._begin = self._end = 0.0
+        self._context: Context | None = None
+        self._recording: Recording | None = None
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> "Profile":
+        """Begin.
+
+        Raises
+        ------
+        RuntimeError
+            This profile is running already, or the backend is the dummy one.
+        NotImplementedError
+            The device has no timestamps.
+        """
+        with self._lock:
+            if self._recording is not None:
+                raise UsageError("this profile is running already; take another vd.profile()")
+            self.records, self.submits = [], []
+            self._context = get_context()
+            self._recording = Recording(self._context)
+            self._begin = time.perf_counter()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Wait for all work and collect what ran.
+
+        Raises
+        ------
+        RuntimeError
+            The context was destroyed inside the block; not where the block itself has raised.
+        VkDispatchError
+            Work of the block failed, such as with DeviceLostError; likewise.
+        """
+        with self._lock:
+            recording, self._recording = self._recording, None
+        if recording is None:
+            return
+        try:
+            self.records, self.submits = recording.finish()
+        except (VkDispatchError, RuntimeError) as failure:
+            if error is None and self._context is not None and self._context.closed:
+                raise UsageError(f"nothing is left of the profile: {failure}") from failure
+            if error is None:
+                failure.add_note("nothing is left of the profile")
+                raise
+        finally:
+            self._end = time.perf_counter()
+            recording.stop()
+
+    @property
+    def seconds(self) -> float:
+        """Wall clock of the block, the wait for its work included."""
+        return self._end - self._begin
+
+    def _require_end(self) -> None:
+        if self._recording is not None:
+            raise UsageError("the profile is still running; look at it after its with block")
+
+    def rows(self) -> list[ProfileRow]:
+        """Return one row for each kernel and kind of copy, those that took longest first.
+
+        The first call on a device measures how fast that copies, unless it is known from before.
+
+        Raises
+        ------
+        RuntimeError
+            The profile is still running.
+        """
+        self._require_end()
+        groups: dict[tuple[str, str, str | None], list[ProfileRecord]] = {}
+        for item in self.records:
+            groups.setdefault((item.kind, item.name, item.source), []).append(item)
+        rows = [self._row(items) for items in groups.values()]
+        return sorted(rows, key=lambda row: -row.total)
+
+    def _row(self, items: Sequence[ProfileRecord]) -> ProfileRow:
+        first = items[0]
+        total = sum(item.duration for item in items)
+        sizes = [item.bytes for item in items]
+        size = None if None in sizes else sum(filter(None, sizes))
+        ranks = [_WORST.index(item.precision) for item in items if item.precision is not None]
+        bandwidth = None if size is None or total <= 0 else size / total
+        share = None
+        if bandwidth is not None and first.kind == "kernel":
+            limits = [(item.duration, self._limit(item.queue)) for item in items]
+            possible = sum(duration * limit for duration, limit in limits if limit is not None)
+            if possible and all(limit is not None for _, limit in limits) and size is not None:
+                share = size / possible
+        return ProfileRow(
+            first.name,
+            first.source,
+            len(items),
+            total,
+            total / len(items),
+            min(item.duration for item in items),
+            size,
+            _WORST[max(ranks)] if size is not None and ranks else None,
+            bandwidth,
+            share,
+        )
+
+    def _limit(self, queue: int) -> float | None:
+        context = self._context
+        if context is None or not context.usable or get_context() is not context:
+            return None
+        return copy_bandwidth(context, queue)
+
+    def table(self) -> str:
+        """Return the rows as text.
+
+        Bytes are those of one call, on average; `~` marks what is only about right, `>=` a lower bound, `-`
+        what is not known. Raises as `rows`.
+        """
+        rows = self.rows()
+        lines = [_HEADER, *map(_cells, rows)]
+        widths = [max(len(line[column]) for line in lines) for column in range(len(_HEADER))]
+        text = [
+            "  ".join(
+                cell.ljust(width) if column < 2 else cell.rjust(width)
+                for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+            for line in lines
+        ]
+        busy = _busy(self.records)
+        text.append(
+            f"{len(self.records)} commands in {self.seconds * 1e3:.3f} ms; the device was busy for "
+            f"{busy * 1e3:.3f} ms of them"
+        )
+        return "\n".join(text)
+
+    def to_chrome_trace(self, path: "str | PathLike[str]") -> None:
+        """Write the records as JSON that chrome://tracing and ui.perfetto.dev show.
+
+        Each queue of the context is a track, and so is what the host submits to it.
+
+        Raises
+        ------
+        RuntimeError
+            The profile is still running.
+        OSError
+            The file cannot be written.
+        """
+        self._require_end()
+        write_trace(path, self.records, self.submits, self._begin)
+
+    def __str__(self) -> str:
+        return self.table() if self._recording is None else repr(self)
+
+    def __repr__(self) -> str:
+        state = "running" if self._recording is not None else f"{len(self.records)} commands"
+        return f"<vd.profile(): {state}>"
+
+
+def profile() -> Profile:
+    """Time what runs on the device inside a `with` block.
+
+    ::
+
+        with vd.profile() as p:
+            saxpy(y, x, 2.0)
+        print(p)
+
+    The block waits for its work at the end. Recorded graphs are streamed launch by launch meanwhile, which
+    costs the host more than a replay.
+    """
+    return Profile()
+
+
+def _cells(row: ProfileRow) -> tuple[str, ...]:
+    mark = _MARKS[row.precision]
+    return (
+        row.name,
+        row.source or "-",
+        str(row.calls),
+        f"{row.total * 1e3:.3f}",
+        f"{row.mean * 1e6:.2f}",
+        f"{row.least * 1e6:.2f}",
+        "-" if row.bytes is None else mark + _size(row.bytes / row.calls),
+        "-" if row.bandwidth is None else f"{mark}{row.bandwidth * 1e-9:.1f}",
+        "-" if row.share is None else f"{mark}{row.share:.0%}",
+    )
+
+
+def _size(count: float) -> str:
+    """Return bytes with three digits, in powers of 1024."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.3g} {unit}"
+        count /= 1024
+    return f"{count:.3g} TiB"
+
+
+def _busy(records: Sequence[ProfileRecord]) -> float:
+    """Return the seconds in which at least one of the commands ran."""
+    busy, reached = 0.0, 0.0
+    for item in records:
+        begin = max(item.begin, reached)
+        if item.end > begin:
+            busy += item.end - begin
+            reached = item.end
+    return busy

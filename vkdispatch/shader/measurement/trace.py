@@ -1,0 +1,88 @@
+"""Profiles in the Trace Event Format, which chrome://tracing and Perfetto read."""
+
+import json
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from vkdispatch.base.synchronization.timing import TimedSubmit
+from vkdispatch.execution_pipeline.timings import ProfileRecord
+
+_HOST, _DEVICE = 1, 2
+# Commands that overlap go to tracks of their own: events on one track must nest.
+_LANES = 1000
+
+
+def write_trace(
+    path: "str | PathLike[str]",
+    records: Sequence[ProfileRecord],
+    submits: Sequence[TimedSubmit],
+    origin: float,
+) -> None:
+    """Write records to a file; times are microseconds since `origin`."""
+    events = [_name("process_name", _HOST, 0, "host"), _name("process_name", _DEVICE, 0, "device")]
+    ends: dict[int, list[float]] = {}  # of each queue: where each of its lanes ends
+    for item in records:
+        queue = _number(item)
+        lanes = ends.setdefault(queue, [])
+        lane = next((lane for lane, end in enumerate(lanes) if end <= item.begin), len(lanes))
+        track = queue * _LANES + lane
+        if lane == len(lanes):
+            lanes.append(item.end)
+            suffix = f", beside {lane}" if lane else ""
+            events.append(_name("thread_name", _DEVICE, track, f"{_title(queue)}{suffix}"))
+        lanes[lane] = item.end
+        events.append(_event(item.name, item.kind, _DEVICE, track, item, origin, _arguments(item)))
+    queues = sorted({_number(submit) for submit in submits})
+    events += [_name("thread_name", _HOST, queue, f"submits to {_title(queue)}") for queue in queues]
+    for submit in submits:
+        arguments = {"commands": submit.commands}
+        events.append(_event("submit", "submit", _HOST, _number(submit), submit, origin, arguments))
+    Path(path).write_text(json.dumps({"traceEvents": events, "displayTimeUnit": "ns"}), encoding="utf-8")
+
+
+def _number(span: ProfileRecord | TimedSubmit) -> int:
+    """Return a number for a queue, another one for the queue that moves data beside it."""
+    return 2 * span.queue + span.transfer
+
+
+def _title(number: int) -> str:
+    return f"queue {number // 2}" + (", transfers" if number % 2 else "")
+
+
+def _name(what: str, process: int, track: int, name: str) -> dict[str, Any]:
+    return {"ph": "M", "name": what, "pid": process, "tid": track, "args": {"name": name}}
+
+
+def _event(
+    name: str,
+    category: str,
+    process: int,
+    track: int,
+    span: ProfileRecord | TimedSubmit,
+    origin: float,
+    arguments: dict[str, Any],
+) -> dict[str, Any]:
+    return {
+        "ph": "X",
+        "name": name,
+        "cat": category,
+        "pid": process,
+        "tid": track,
+        "ts": (span.begin - origin) * 1e6,
+        "dur": (span.end - span.begin) * 1e6,
+        "args": arguments,
+    }
+
+
+def _arguments(item: ProfileRecord) -> dict[str, Any]:
+    fields = {
+        "source": item.source,
+        "groups": item.groups,
+        "invocations": item.invocations,
+        "bytes read": item.bytes_read,
+        "bytes written": item.bytes_written,
+        "precision": item.precision,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
