@@ -23,8 +23,8 @@ from vkdispatch.base.context import (
     make_context,
     queue_wait_idle,
 )
+from vkdispatch.base.devices import information as devices_module
 from vkdispatch.base.devices.information import DeviceInfo, by_preference
-from vkdispatch.base.devices.information import information as devices_module
 from vkdispatch.base.errors import BackendUnavailableError, UnsupportedError, VkDispatchError
 from vkdispatch.base.init import get_devices
 from vkdispatch.base.process.logging import (
