@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import struct
 from collections.abc import Callable
@@ -521,3 +522,21 @@ def test_unsigned_values_convert_first() -> None:
     root, sign = evaluate(lambda a: [vc.sqrt(a), vc.sign(a)], (u32, x))
     close(root, np.sqrt(x.astype(float)), 1e-6)
     same(sign, np.sign(x))
+
+
+def test_choices_inside_conditions() -> None:
+    """A choice binds weaker than `&&` and `||`, on either side of them."""
+    cases = np.array(list(itertools.product((0, 1), repeat=3)), np.uint32)
+    a, b, c = (cases[:, axis].copy() for axis in range(3))
+    p, q, r = (column != 0 for column in (a, b, c))
+
+    def combine(x: Any, y: Any, z: Any) -> list[Any]:
+        choice = vc.select(y != 0, False, z != 0)
+        found = [vc.logical_and(x != 0, choice), vc.logical_and(choice, x != 0)]
+        found += [vc.logical_or(x != 0, choice), vc.logical_or(choice, x != 0)]
+        return [vc.select(each, 1, 0) for each in found]
+
+    expected = np.where(q, False, r)
+    found = evaluate(combine, (u32, a), (u32, b), (u32, c))
+    for result, truth in zip(found, [p & expected] * 2 + [p | expected] * 2, strict=True):
+        same(result, truth.astype(np.uint32))

@@ -523,7 +523,7 @@ def _logical(expr: Expr, names: Names) -> tuple[str, int]:
     parts = []
     for arg in expr.args:
         text, own = written(arg, names)
-        nested = own in (_OR, _AND)
+        nested = own <= _AND
         parts.append(f"({text})" if nested else text)
     return f" {expr.value} ".join(parts), strength
 
