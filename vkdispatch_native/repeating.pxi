@@ -511,6 +511,7 @@ cdef bint _append_key(object value, list key, list buffers) except -1:
     if kind in _array_types:
         key.append(kind)
         key.append(value.mapping)
+        key.append(value.shape)  # which buffers that are indexed by the map itself do not tell
         return _append_key(value.arguments, key, buffers)
     if kind in _plain_types:
         key.append(value)

@@ -1,0 +1,1 @@
+"""NumPy's way of computing on Vulkan devices."""

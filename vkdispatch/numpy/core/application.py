@@ -1,0 +1,161 @@
+"""From a call of an element-wise function to an expression: operands, dtypes and shapes, by NumPy's rules."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.numpy.core.dtypes import Kind, bool_, default_real, float64, resolve
+from vkdispatch.numpy.core.expressions import Node, Operation, Value, evaluate, evaluate_into, make_node
+from vkdispatch.numpy.core.memory import Shape, View, broadcast_strides
+from vkdispatch.numpy.core.operations import COPY, OPERATIONS
+
+_INTEGER_LIMITS = {
+    np.dtype(kind): (int(np.iinfo(kind).min), int(np.iinfo(kind).max)) for kind in "bhilqBHILQ"
+}
+
+
+def broadcast_shapes(shapes: Sequence[Shape], name: str) -> Shape:
+    """Return the shape to which shapes broadcast; `name` is the function in messages. Raises ValueError."""
+    first = shapes[0]
+    if all(shape == first or not shape for shape in shapes[1:]):
+        return first
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        text = " ".join(str(shape) for shape in shapes)
+        raise ArgumentValueError(
+            f"{name}: operands could not be broadcast together with shapes {text}"
+        ) from None
+
+
+def number_as(value: Any, kind: Kind, name: str = "value") -> Any:
+    """Return a number of Python or NumPy as a Python number that a dtype holds.
+
+    Raises OverflowError for an integer that the dtype cannot represent, TypeError for a complex number in a
+    real place.
+    """
+    if kind.kind in "iu":
+        number = int(value)
+        low, high = _INTEGER_LIMITS[kind]
+        if not low <= number <= high:
+            raise OverflowError(f"{name}: Python integer {number} out of bounds for {kind}")
+        return number
+    if kind.kind == "b":
+        return bool(value)
+    if kind.kind == "c":
+        return complex(kind.type(value))
+    return float(kind.type(value))
+
+
+def describe_operand(value: object) -> Any:
+    """Return what NumPy's promotion takes for a number: the dtype, or the type of a Python number."""
+    if isinstance(value, np.generic):
+        return value.dtype
+    if isinstance(value, bool):
+        return bool_
+    for kind in (int, float, complex):
+        if isinstance(value, kind):
+            return kind
+    return None
+
+
+def apply_ufunc(name: str, operands: Sequence[Any], dtype: Kind | None = None) -> Node:
+    """Return the expression of a ufunc for values and numbers.
+
+    Parameters
+    ----------
+    operands
+        Expressions, views, and numbers of Python or NumPy; at least one is no number.
+    dtype
+        The dtype with which to compute; None: as NumPy chooses.
+
+    Raises
+    ------
+    TypeError
+        The function does not take the operands' dtypes.
+    ValueError
+        Shapes do not broadcast.
+    """
+    ufunc: np.ufunc = getattr(np, name)
+    described = []
+    shapes = []
+    real = False
+    for each in operands:
+        if type(each) is Node or type(each) is View:
+            kind = each.dtype
+            described.append(kind)
+            shapes.append(each.shape)
+            real |= kind.kind in "fc"
+        else:
+            described.append(describe_operand(each))
+    if dtype is not None:
+        kinds = ufunc.resolve_dtypes((*described, *(None,) * ufunc.nout), signature=(*(None,) * ufunc.nin, dtype))
+    else:
+        try:
+            kinds = resolve(ufunc, tuple(described), real or default_real() == float64)
+        except TypeError as error:
+            raise ArgumentTypeError(f"{name}: {error}") from None
+    shape = shapes[0] if len(shapes) == 1 else broadcast_shapes(shapes, name)
+    return make_operation(OPERATIONS[name], operands, kinds[:-1], shape, kinds[-1])
+
+
+def make_operation(
+    operation: Operation, operands: Sequence[Any], kinds: Sequence[Kind], shape: Shape, dtype: Kind
+) -> Node:
+    """Return the expression of an operation whose dtypes are known. Numbers are converted to theirs."""
+    values = tuple(
+        each
+        if type(each) is Node or type(each) is View
+        else number_as(each, kind, operation.name)
+        for each, kind in zip(operands, kinds, strict=True)
+    )
+    return make_node(operation, values, tuple(kinds), shape, dtype)
+
+
+def cast(value: Value, dtype: Kind) -> Value:
+    """Return the expression of a value with another dtype; the same value if it has it."""
+    if value.dtype == dtype:
+        return value
+    return make_node(COPY, (value,), (dtype,), value.shape, dtype)
+
+
+def broadcast_to(value: Value, shape: Shape) -> View:
+    """Return a view that repeats a value along new or single axes. Raises ValueError if it cannot."""
+    view = evaluate(value)
+    if broadcast_shapes([view.shape, shape], "broadcast_to") != shape:
+        raise ArgumentValueError(f"broadcast_to: the shape {view.shape} does not broadcast to {shape}")
+    return View(view.storage, shape, view.dtype, view.offset, broadcast_strides(shape, view))
+
+
+def assign(target: View, value: Any, name: str = "value") -> None:
+    """Write a value, which may broadcast, or a number, to the elements of a view.
+
+    Raises
+    ------
+    ValueError
+        The value does not broadcast to the view's shape.
+    TypeError
+        The storage is read-only.
+    """
+    kind = target.dtype
+    if type(value) is not Node and type(value) is not View:
+        number = value if kind.kind in "fc" else number_as(value, kind, name)
+        source: Value = make_operation(COPY, (number,), (kind,), target.shape, kind)
+        evaluate_into(source, target)
+        return
+    shape = value.shape
+    while len(shape) > len(target.shape) and shape[0] == 1:
+        shape = shape[1:]
+    if shape != value.shape:
+        view = evaluate(value)
+        drop = len(view.shape) - len(shape)
+        value = View(view.storage, shape, view.dtype, view.offset, view.strides[drop:])
+    if value.shape != target.shape:
+        if broadcast_shapes([value.shape, target.shape], name) != target.shape:
+            raise ArgumentValueError(
+                f"{name}: could not broadcast from shape {value.shape} into shape {target.shape}"
+            )
+        value = broadcast_to(value, target.shape)
+    evaluate_into(cast(value, kind) if value.dtype != kind else value, target)

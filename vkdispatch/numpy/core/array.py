@@ -1,0 +1,686 @@
+"""The class Array."""
+
+import operator
+from collections.abc import Iterator
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+import numpy as np
+
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.numpy.core.application import apply_ufunc, assign, cast
+from vkdispatch.numpy.core.dtypes import Kind
+from vkdispatch.numpy.core.expressions import Node, Value, evaluate
+from vkdispatch.numpy.core.memory import Shape, View
+
+if TYPE_CHECKING:
+    from vkdispatch.numpy.core.devices import Device
+
+_new = object.__new__
+
+
+def namespace() -> ModuleType:
+    """Return `vkdispatch.numpy`, of which methods of arrays are functions."""
+    return import_module("vkdispatch.numpy")
+
+
+class Array:
+    """An array of any number of dimensions on a Vulkan device, with the interface of `numpy.ndarray`.
+
+    `vkdispatch.numpy.asarray` and the other functions of that module make arrays. Element-wise operations are
+    computed when something needs their values: several of them run as one kernel.
+
+    Attributes
+    ----------
+    shape, ndim, size, dtype, itemsize, nbytes
+        As NumPy's.
+    """
+
+    __slots__ = ("__weakref__", "_value")
+    # NumPy's scalars on the left leave operators to arrays
+    __array_priority__ = 1000
+    __hash__ = None  # type: ignore[assignment]  # as NumPy's: == compares elements
+
+    _value: Value
+
+    def __init__(self, *_: object) -> None:
+        raise ArgumentTypeError(
+            "Array: make arrays with vkdispatch.numpy, such as vnp.asarray(data) or vnp.zeros(shape)"
+        )
+
+    # -- what it is
+
+    @property
+    def shape(self) -> Shape:
+        """The length of each axis."""
+        return self._value.shape
+
+    @property
+    def ndim(self) -> int:
+        """How many axes it has."""
+        return len(self._value.shape)
+
+    @property
+    def size(self) -> int:
+        """How many elements it has."""
+        return self._value.size
+
+    @property
+    def dtype(self) -> Kind:
+        """The type of an element, a NumPy dtype."""
+        return self._value.dtype
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return self._value.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self._value.size * self._value.dtype.itemsize
+
+    @property
+    def strides(self) -> Shape:
+        """How many bytes neighbours along each axis are apart."""
+        view = view_of(self)
+        return tuple(stride * view.dtype.itemsize for stride in view.strides)
+
+    @property
+    def device(self) -> "Device":
+        """The device that holds it."""
+        return import_module("vkdispatch.numpy.core.devices").device_of(self)  # type: ignore[no-any-return]
+
+    @property
+    def T(self) -> "Array":  # noqa: N802
+        """The array with its axes in reverse order: a view."""
+        return self.transpose()
+
+    @property
+    def mT(self) -> "Array":  # noqa: N802
+        """The array with its last two axes exchanged: a view. Raises ValueError for fewer than two axes."""
+        return namespace().matrix_transpose(self)  # type: ignore[no-any-return]
+
+    @property
+    def real(self) -> "Array":
+        """The real parts."""
+        return namespace().real(self)  # type: ignore[no-any-return]
+
+    @property
+    def imag(self) -> "Array":
+        """The imaginary parts."""
+        return namespace().imag(self)  # type: ignore[no-any-return]
+
+    @property
+    def flat(self) -> Iterator[Any]:
+        """An iterator over the elements, as NumPy scalars."""
+        return iter(self.numpy().flat)
+
+    # -- values on the host
+
+    def numpy(self) -> "np.ndarray[Any, Any]":
+        """Return the elements as a NumPy array, after computing them and waiting for them."""
+        return read_view(view_of(self))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> "np.ndarray[Any, Any]":
+        """Let `np.asarray(x)` read the values. Raises ValueError for `copy=False`: reading copies."""
+        if copy is False:
+            raise ArgumentValueError("copy: False was given, but values on the host are a copy of the device's")
+        found = self.numpy()
+        return found if dtype is None else found.astype(dtype, copy=False)
+
+    def item(self, *index: Any) -> Any:
+        """Return the only element, or the one at an index, as a Python number. Raises as NumPy's."""
+        return self.numpy().item(*index)
+
+    def tolist(self) -> Any:
+        """Return the elements as nested lists of Python numbers."""
+        return self.numpy().tolist()
+
+    def tobytes(self) -> bytes:
+        """Return the elements as bytes in C order."""
+        return self.numpy().tobytes()
+
+    def _only(self, what: str) -> Any:
+        if self.size != 1:
+            raise ArgumentValueError(
+                f"{what}: the truth value of an array with {self.size} elements is ambiguous; use any() or all()"
+                if what == "bool"
+                else f"{what}: only an array of one element becomes a number, got the shape {self.shape}"
+            )
+        return self.numpy().reshape(())[()]
+
+    def __bool__(self) -> bool:
+        return bool(self._only("bool"))
+
+    def __int__(self) -> int:
+        return int(self._only("int"))
+
+    def __float__(self) -> float:
+        return float(self._only("float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._only("complex"))
+
+    def __index__(self) -> int:
+        if self.dtype.kind not in "iu" or self.ndim:
+            raise ArgumentTypeError("only integer scalar arrays can be converted to a scalar index")
+        return int(self._only("index"))
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise ArgumentTypeError("len() of unsized object: the array has no axes")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator["Array"]:
+        if not self.shape:
+            raise ArgumentTypeError("iteration over a 0-d array")
+        return (self[i] for i in range(self.shape[0]))
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self == value).any())
+
+    def __repr__(self) -> str:
+        return namespace().array_repr(self)  # type: ignore[no-any-return]
+
+    def __str__(self) -> str:
+        return namespace().array_str(self)  # type: ignore[no-any-return]
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec) if self.ndim else format(self.item(), spec)
+
+    def _repr_html_(self) -> str | None:
+        return namespace().array_html(self)  # type: ignore[no-any-return]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return namespace().asarray, (self.numpy(),)
+
+    def __copy__(self) -> "Array":
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Array":
+        return self.copy()
+
+    # -- elements
+
+    def __getitem__(self, index: Any) -> "Array":
+        return namespace().get_items(self, index)  # type: ignore[no-any-return]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        namespace().set_items(self, index, value)
+
+    # -- protocols
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
+        """Return `vkdispatch.numpy`. Raises ValueError for an unknown version of the array API standard."""
+        if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
+            raise ArgumentValueError(f"api_version: expected '2024.12' or an earlier one, got {api_version!r}")
+        return namespace()
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return namespace().call_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return namespace().call_function(func, types, args, kwargs)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return namespace().to_dlpack(self, **options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return namespace().dlpack_device(self)  # type: ignore[no-any-return]
+
+    @property
+    def __vkdispatch_array__(self) -> "Array":
+        return self
+
+    def __vkdispatch_buffer__(self, context: Any) -> Buffer[Any]:
+        """Let kernels and functions on buffers take the array."""
+        return namespace().asbuffer(self)  # type: ignore[no-any-return]
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> "Array":
+        """Return the array on a device: itself if it is there. Raises ValueError for another one."""
+        return namespace().to_device(self, device, stream=stream)  # type: ignore[no-any-return]
+
+    # -- methods that are functions of the namespace
+
+    def astype(self, dtype: Any, *, copy: bool = True, device: Any = None) -> "Array":
+        """Return the array with another dtype. See `numpy.ndarray.astype`."""
+        return namespace().astype(self, dtype, copy=copy, device=device)  # type: ignore[no-any-return]
+
+    def copy(self) -> "Array":
+        """Return an array with memory of its own."""
+        return namespace().copy(self)  # type: ignore[no-any-return]
+
+    def fill(self, value: Any) -> None:
+        """Set all elements to a number."""
+        self[...] = value
+
+    def reshape(self, *shape: Any, copy: bool | None = None) -> "Array":
+        """Return the elements with another shape: a view where that is possible."""
+        wanted = shape[0] if len(shape) == 1 else shape
+        return namespace().reshape(self, wanted, copy=copy)  # type: ignore[no-any-return]
+
+    def ravel(self) -> "Array":
+        """Return the elements along one axis: a view where that is possible."""
+        return self.reshape(-1)
+
+    def flatten(self) -> "Array":
+        """Return a copy of the elements along one axis."""
+        return self.reshape(-1).copy()
+
+    def transpose(self, *axes: Any) -> "Array":
+        """Return the array with its axes in another order: a view."""
+        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else (axes or None)
+        return namespace().transpose(self, order)  # type: ignore[no-any-return]
+
+    def swapaxes(self, axis1: int, axis2: int) -> "Array":
+        """Return the array with two axes exchanged: a view."""
+        return namespace().swapaxes(self, axis1, axis2)  # type: ignore[no-any-return]
+
+    def squeeze(self, axis: Any = None) -> "Array":
+        """Return the array without axes of length one: a view."""
+        return namespace().squeeze(self, axis)  # type: ignore[no-any-return]
+
+    def sum(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+        """Return the sum along axes. See `numpy.sum`."""
+        return namespace().sum(self, axis=axis, dtype=dtype, out=out, keepdims=keepdims)
+
+    def prod(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+        """Return the product along axes. See `numpy.prod`."""
+        return namespace().prod(self, axis=axis, dtype=dtype, out=out, keepdims=keepdims)
+
+    def mean(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+        """Return the mean along axes. See `numpy.mean`."""
+        return namespace().mean(self, axis=axis, dtype=dtype, out=out, keepdims=keepdims)
+
+    def var(
+        self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False
+    ) -> Any:
+        """Return the variance along axes. See `numpy.var`."""
+        return namespace().var(self, axis=axis, dtype=dtype, out=out, ddof=ddof, keepdims=keepdims)
+
+    def std(
+        self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False
+    ) -> Any:
+        """Return the standard deviation along axes. See `numpy.std`."""
+        return namespace().std(self, axis=axis, dtype=dtype, out=out, ddof=ddof, keepdims=keepdims)
+
+    def min(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+        """Return the least elements along axes. See `numpy.min`."""
+        return namespace().min(self, axis=axis, out=out, keepdims=keepdims)
+
+    def max(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+        """Return the largest elements along axes. See `numpy.max`."""
+        return namespace().max(self, axis=axis, out=out, keepdims=keepdims)
+
+    def all(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+        """Return whether all elements along axes are true. See `numpy.all`."""
+        return namespace().all(self, axis=axis, out=out, keepdims=keepdims)
+
+    def any(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+        """Return whether any element along axes is true. See `numpy.any`."""
+        return namespace().any(self, axis=axis, out=out, keepdims=keepdims)
+
+    def argmin(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+        """Return the indices of the least elements. See `numpy.argmin`."""
+        return namespace().argmin(self, axis=axis, out=out, keepdims=keepdims)
+
+    def argmax(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+        """Return the indices of the largest elements. See `numpy.argmax`."""
+        return namespace().argmax(self, axis=axis, out=out, keepdims=keepdims)
+
+    def cumsum(self, axis: Any = None, dtype: Any = None, out: Any = None) -> "Array":
+        """Return the running sum. See `numpy.cumsum`."""
+        return namespace().cumsum(self, axis=axis, dtype=dtype, out=out)  # type: ignore[no-any-return]
+
+    def cumprod(self, axis: Any = None, dtype: Any = None, out: Any = None) -> "Array":
+        """Return the running product. See `numpy.cumprod`."""
+        return namespace().cumprod(self, axis=axis, dtype=dtype, out=out)  # type: ignore[no-any-return]
+
+    def clip(self, min: Any = None, max: Any = None, out: Any = None) -> "Array":
+        """Return the elements limited to an interval. See `numpy.clip`."""
+        return namespace().clip(self, min, max, out=out)  # type: ignore[no-any-return]
+
+    def round(self, decimals: int = 0, out: Any = None) -> "Array":
+        """Return the elements rounded to a number of decimals. See `numpy.round`."""
+        return namespace().round(self, decimals, out=out)  # type: ignore[no-any-return]
+
+    def conj(self) -> "Array":
+        """Return the complex conjugates."""
+        return namespace().conj(self)  # type: ignore[no-any-return]
+
+    conjugate = conj
+
+    def take(self, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> "Array":
+        """Return elements at indices. See `numpy.take`."""
+        return namespace().take(self, indices, axis=axis, out=out, mode=mode)  # type: ignore[no-any-return]
+
+    def repeat(self, repeats: Any, axis: Any = None) -> "Array":
+        """Return each element several times. See `numpy.repeat`."""
+        return namespace().repeat(self, repeats, axis=axis)  # type: ignore[no-any-return]
+
+    def nonzero(self) -> tuple["Array", ...]:
+        """Return the indices of elements that are not zero. See `numpy.nonzero`."""
+        return namespace().nonzero(self)  # type: ignore[no-any-return]
+
+    def sort(self, axis: int = -1, kind: Any = None) -> None:
+        """Sort the array in place. See `numpy.ndarray.sort`."""
+        self[...] = namespace().sort(self, axis=axis)
+
+    def argsort(self, axis: Any = -1, kind: Any = None) -> "Array":
+        """Return the indices that would sort the array. See `numpy.argsort`."""
+        return namespace().argsort(self, axis=axis)  # type: ignore[no-any-return]
+
+    def searchsorted(self, v: Any, side: str = "left", sorter: Any = None) -> "Array":
+        """Return where elements go in the sorted array. See `numpy.searchsorted`."""
+        return namespace().searchsorted(self, v, side=side, sorter=sorter)  # type: ignore[no-any-return]
+
+    def dot(self, b: Any) -> Any:
+        """Return the dot product. See `numpy.dot`."""
+        return namespace().dot(self, b)
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> "Array":
+        """Return a diagonal: a view. See `numpy.diagonal`."""
+        return namespace().diagonal(self, offset, axis1, axis2)  # type: ignore[no-any-return]
+
+    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+        """Return the sum of a diagonal. See `numpy.trace`."""
+        return namespace().trace(self, offset, axis1, axis2)
+
+    # -- operators
+
+    def __add__(self, other: Any) -> "Array":
+        return _binary("add", self, other)
+
+    def __radd__(self, other: Any) -> "Array":
+        return _binary("add", other, self)
+
+    def __iadd__(self, other: Any) -> "Array":
+        return _in_place("add", self, other)
+
+    def __sub__(self, other: Any) -> "Array":
+        return _binary("subtract", self, other)
+
+    def __rsub__(self, other: Any) -> "Array":
+        return _binary("subtract", other, self)
+
+    def __isub__(self, other: Any) -> "Array":
+        return _in_place("subtract", self, other)
+
+    def __mul__(self, other: Any) -> "Array":
+        return _binary("multiply", self, other)
+
+    def __rmul__(self, other: Any) -> "Array":
+        return _binary("multiply", other, self)
+
+    def __imul__(self, other: Any) -> "Array":
+        return _in_place("multiply", self, other)
+
+    def __truediv__(self, other: Any) -> "Array":
+        return _binary("divide", self, other)
+
+    def __rtruediv__(self, other: Any) -> "Array":
+        return _binary("divide", other, self)
+
+    def __itruediv__(self, other: Any) -> "Array":
+        return _in_place("divide", self, other)
+
+    def __floordiv__(self, other: Any) -> "Array":
+        return _binary("floor_divide", self, other)
+
+    def __rfloordiv__(self, other: Any) -> "Array":
+        return _binary("floor_divide", other, self)
+
+    def __ifloordiv__(self, other: Any) -> "Array":
+        return _in_place("floor_divide", self, other)
+
+    def __mod__(self, other: Any) -> "Array":
+        return _binary("remainder", self, other)
+
+    def __rmod__(self, other: Any) -> "Array":
+        return _binary("remainder", other, self)
+
+    def __imod__(self, other: Any) -> "Array":
+        return _in_place("remainder", self, other)
+
+    def __divmod__(self, other: Any) -> tuple["Array", "Array"]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> tuple["Array", "Array"]:
+        return other // self, other % self
+
+    def __pow__(self, other: Any) -> "Array":
+        return _binary("power", self, other)
+
+    def __rpow__(self, other: Any) -> "Array":
+        return _binary("power", other, self)
+
+    def __ipow__(self, other: Any) -> "Array":
+        return _in_place("power", self, other)
+
+    def __matmul__(self, other: Any) -> "Array":
+        if not isinstance(other, Array):
+            return _refuse(other)
+        return namespace().matmul(self, other)  # type: ignore[no-any-return]
+
+    def __rmatmul__(self, other: Any) -> "Array":
+        return _refuse(other)
+
+    def __imatmul__(self, other: Any) -> "Array":
+        self[...] = self @ other
+        return self
+
+    def __and__(self, other: Any) -> "Array":
+        return _binary("bitwise_and", self, other)
+
+    def __rand__(self, other: Any) -> "Array":
+        return _binary("bitwise_and", other, self)
+
+    def __iand__(self, other: Any) -> "Array":
+        return _in_place("bitwise_and", self, other)
+
+    def __or__(self, other: Any) -> "Array":
+        return _binary("bitwise_or", self, other)
+
+    def __ror__(self, other: Any) -> "Array":
+        return _binary("bitwise_or", other, self)
+
+    def __ior__(self, other: Any) -> "Array":
+        return _in_place("bitwise_or", self, other)
+
+    def __xor__(self, other: Any) -> "Array":
+        return _binary("bitwise_xor", self, other)
+
+    def __rxor__(self, other: Any) -> "Array":
+        return _binary("bitwise_xor", other, self)
+
+    def __ixor__(self, other: Any) -> "Array":
+        return _in_place("bitwise_xor", self, other)
+
+    def __lshift__(self, other: Any) -> "Array":
+        return _binary("left_shift", self, other)
+
+    def __rlshift__(self, other: Any) -> "Array":
+        return _binary("left_shift", other, self)
+
+    def __ilshift__(self, other: Any) -> "Array":
+        return _in_place("left_shift", self, other)
+
+    def __rshift__(self, other: Any) -> "Array":
+        return _binary("right_shift", self, other)
+
+    def __rrshift__(self, other: Any) -> "Array":
+        return _binary("right_shift", other, self)
+
+    def __irshift__(self, other: Any) -> "Array":
+        return _in_place("right_shift", self, other)
+
+    def __lt__(self, other: Any) -> "Array":
+        return _compare("less", self, other)
+
+    def __le__(self, other: Any) -> "Array":
+        return _compare("less_equal", self, other)
+
+    def __gt__(self, other: Any) -> "Array":
+        return _compare("greater", self, other)
+
+    def __ge__(self, other: Any) -> "Array":
+        return _compare("greater_equal", self, other)
+
+    def __eq__(self, other: object) -> "Array":  # type: ignore[override]
+        return _compare("equal", self, other)
+
+    def __ne__(self, other: object) -> "Array":  # type: ignore[override]
+        return _compare("not_equal", self, other)
+
+    def __neg__(self) -> "Array":
+        return array_of(apply_ufunc("negative", (self._value,)))
+
+    def __pos__(self) -> "Array":
+        return array_of(apply_ufunc("positive", (self._value,)))
+
+    def __abs__(self) -> "Array":
+        return array_of(apply_ufunc("absolute", (self._value,)))
+
+    def __invert__(self) -> "Array":
+        return array_of(apply_ufunc("invert", (self._value,)))
+
+
+def array_of(value: Value) -> Array:
+    """Return the array of an expression or view."""
+    made: Array = _new(Array)
+    made._value = value
+    return made
+
+
+def value_of(array: Array) -> Value:
+    """Return the expression of an array, or its view if it is computed."""
+    value = array._value
+    if type(value) is Node and value.result is not None:
+        array._value = value = value.result
+    return value
+
+
+def view_of(array: Array) -> View:
+    """Return the view of an array, which is computed if it is not yet."""
+    value = array._value
+    if type(value) is View:
+        return value
+    array._value = view = evaluate(value)
+    return view
+
+
+_NUMBERS = (bool, int, float, complex, np.number, np.bool_)
+
+
+def parse_operand(value: Any, name: str = "x") -> Any:
+    """Return the expression or view of an array; numbers as they are.
+
+    Raises
+    ------
+    TypeError
+        It is neither. NumPy's arrays are refused: they would be copied to the device in silence.
+    """
+    if isinstance(value, Array):
+        return value_of(value)
+    if isinstance(value, _NUMBERS):
+        return value
+    if isinstance(value, (np.ndarray, Buffer)):
+        raise ArgumentTypeError(
+            f"{name}: expected an Array or a number, got {describe(value)}; convert it with vnp.asarray"
+        )
+    raise ArgumentTypeError(f"{name}: expected an Array or a number, got {describe(value)}")
+
+
+def describe(value: object) -> str:
+    """Return what messages call a value that is no array."""
+    if isinstance(value, np.ndarray):
+        return f"a NumPy array of shape {value.shape} and dtype {value.dtype}"
+    return f"{value!r} ({type(value).__name__})" if len(repr(value)) < 40 else f"a {type(value).__name__}"
+
+
+def _refuse(other: object) -> Any:
+    if isinstance(other, (np.ndarray, Buffer)):
+        parse_operand(other, "operand")
+    return NotImplemented
+
+
+def _binary(name: str, x: Any, y: Any) -> Any:
+    if not isinstance(x, Array):
+        if not isinstance(x, _NUMBERS):
+            return _refuse(x)
+        return array_of(apply_ufunc(name, (x, value_of(y))))
+    if isinstance(y, Array):
+        return array_of(apply_ufunc(name, (value_of(x), value_of(y))))
+    if isinstance(y, _NUMBERS):
+        return array_of(apply_ufunc(name, (value_of(x), y)))
+    return _refuse(y)
+
+
+def _compare(name: str, x: Array, y: Any) -> Any:
+    if type(y) is int and x.dtype.kind in "iu":
+        limits = np.iinfo(x.dtype)
+        if not limits.min <= y <= limits.max:
+            y = float(y)  # no element equals it, and its order is kept
+    return _binary(name, x, y)
+
+
+def _in_place(name: str, x: Array, y: Any) -> Any:
+    result = _binary(name, x, y)
+    if result is NotImplemented:
+        return result
+    store(x, result._value, name)
+    return x
+
+
+def store(target: Array, value: Value, name: str) -> None:
+    """Set all elements of an array to a value of the same shape.
+
+    Raises
+    ------
+    TypeError
+        The value's dtype does not go into the array's by a "same_kind" cast.
+    ValueError
+        The value has a larger shape.
+    """
+    if not np.can_cast(value.dtype, target.dtype, "same_kind"):
+        raise ArgumentTypeError(
+            f"{name}: cannot cast the result from {value.dtype} to {target.dtype}, the dtype of the array; "
+            "use astype"
+        )
+    if value.shape != target.shape:
+        raise ArgumentValueError(
+            f"{name}: the result of shape {value.shape} does not fit the array of shape {target.shape}"
+        )
+    own = value_of(target)
+    if type(own) is Node:
+        target._value = cast(value, own.dtype)  # nothing else shows its memory yet
+    else:
+        assert isinstance(own, View)
+        assign(own, value, name)
+
+
+def read_view(view: View) -> "np.ndarray[Any, Any]":
+    """Return the elements of a view as a NumPy array."""
+    buffer = view.storage.buffer
+    if view.size == 0:
+        return np.empty(view.shape, view.dtype)
+    if not view.is_contiguous:
+        from vkdispatch.numpy.core.kernels import gather
+
+        return read_view(gather(view))
+    if view.size == buffer.size:
+        found = buffer.read(0)
+    else:
+        found = buffer.read_range(view.offset, view.offset + view.size, 0)
+    return np.asarray(found).reshape(view.shape)
+
+
+def parse_index(value: SupportsIndex, name: str) -> int:
+    """Return an integer argument. Raises TypeError for anything else."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise ArgumentTypeError(f"{name}: expected an int, got {describe(value)}") from None

@@ -1,0 +1,155 @@
+"""Memory of arrays: storages, and views that show elements of a storage by shape and strides."""
+
+import math
+from typing import TYPE_CHECKING, Any
+from weakref import ReferenceType
+
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.numpy.core.dtypes import Kind
+
+if TYPE_CHECKING:
+    from vkdispatch.numpy.core.expressions import Node
+
+Shape = tuple[int, ...]
+
+
+class Storage:
+    """A buffer, and the expressions that will read it.
+
+    Attributes
+    ----------
+    buffer
+        The memory.
+    is_shared
+        Whether programs may write the buffer by other ways than arrays. Expressions that read it are computed
+        at once.
+    readers
+        Weak references to the expressions that wait to read it.
+    """
+
+    __slots__ = ("buffer", "is_shared", "readers")
+
+    def __init__(self, buffer: Buffer[Any], *, is_shared: bool = False) -> None:
+        self.buffer = buffer
+        self.is_shared = is_shared
+        self.readers: list[ReferenceType[Node]] = []
+
+
+class View:
+    """Elements of a storage. It never changes; what it shows may.
+
+    Attributes
+    ----------
+    storage, shape, dtype
+        Where the elements lie, their lengths along each axis, and their type.
+    offset, strides
+        The place of the first element, and how far apart neighbours along each axis are, in elements.
+    is_contiguous
+        Whether the elements lie one behind the other, in C order.
+    size
+        How many elements.
+    """
+
+    __slots__ = ("dtype", "is_contiguous", "offset", "shape", "size", "storage", "strides")
+
+    def __init__(
+        self, storage: Storage, shape: Shape, dtype: Kind, offset: int = 0, strides: Shape | None = None
+    ) -> None:
+        self.storage = storage
+        self.shape = shape
+        self.dtype = dtype
+        self.offset = offset
+        self.size = math.prod(shape)
+        if strides is None:
+            self.strides = c_strides(shape)
+            self.is_contiguous = True
+        else:
+            self.strides = strides
+            self.is_contiguous = is_c_order(shape, strides)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the view shows all elements of its storage, in the order in which they lie."""
+        return self.is_contiguous and self.offset == 0 and self.size == self.storage.buffer.size
+
+
+def c_strides(shape: Shape) -> Shape:
+    """Return the strides of an array in C order, in elements."""
+    if len(shape) <= 1:
+        return (1,) * len(shape)
+    strides, step = [], 1
+    for length in reversed(shape):
+        strides.append(step)
+        step *= length
+    return tuple(reversed(strides))
+
+
+def is_c_order(shape: Shape, strides: Shape) -> bool:
+    """Whether elements with these strides lie one behind the other."""
+    step = 1
+    for length, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if length == 0:
+            return True
+        if length != 1:
+            if stride != step:
+                return False
+            step *= length
+    return True
+
+
+def overlaps(first: View, second: View) -> bool:
+    """Whether two views may show the same element."""
+    if first.storage.buffer._native is not second.storage.buffer._native or not (first.size and second.size):
+        return False
+    a, b = bounds(first), bounds(second)
+    return a[0] <= b[1] and b[0] <= a[1]
+
+
+def bounds(view: View) -> tuple[int, int]:
+    """Return the places of the first and the last element that a view shows."""
+    low = high = view.offset
+    for length, stride in zip(view.shape, view.strides, strict=True):
+        if stride < 0:
+            low += (length - 1) * stride
+        else:
+            high += (length - 1) * stride
+    return low, high
+
+
+def broadcast_strides(shape: Shape, view: View) -> Shape:
+    """Return the strides with which a view has a larger shape: 0 along axes on which it is repeated."""
+    missing = len(shape) - len(view.shape)
+    kept = (
+        0 if length == 1 else stride for length, stride in zip(view.shape, view.strides, strict=True)
+    )
+    return (*(0,) * missing, *kept)
+
+
+def reshape_strides(view: View, shape: Shape) -> Shape | None:
+    """Return the strides with which a view has another shape of the same size; None if it has none."""
+    if view.is_contiguous or view.size == 0:
+        return c_strides(shape)
+    # neighbouring axes that lie as one are taken together, and parted again
+    runs: list[tuple[int, int]] = []
+    for length, stride in zip(view.shape, view.strides, strict=True):
+        if length == 1:
+            continue
+        if runs and runs[-1][1] == stride * length:
+            runs[-1] = (runs[-1][0] * length, stride)
+        else:
+            runs.append((length, stride))
+    strides: list[int] = []
+    axes = list(reversed(shape))
+    position = 0
+    for run, stride in reversed(runs):
+        step = stride
+        rest = run
+        while rest > 1:
+            if position == len(axes) or rest % axes[position]:
+                return None
+            strides.append(step)
+            step *= axes[position]
+            rest //= axes[position]
+            position += 1
+    strides += [1] * (len(axes) - position)
+    return tuple(reversed(strides))

@@ -1,0 +1,612 @@
+"""Element-wise operations of real numbers, integers and booleans, by the names of NumPy's ufuncs.
+
+Each gets operands of the dtypes of NumPy's loop, as kernels compute with them, and the dtype of the result.
+`complex_operations` has those of complex numbers.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.values.elements import wrap_integer
+from vkdispatch.base import dtype as dt
+from vkdispatch.base.dtype import compute_type, is_complex, is_float_dtype
+from vkdispatch.numpy.core import complex_operations as of_complex
+from vkdispatch.numpy.core.dtypes import Kind, kernel_type
+from vkdispatch.numpy.core.expressions import Operation
+
+Compute = Callable[..., Any]
+
+
+def _is_bool(value: Any) -> bool:
+    return value.var_type is dt.bool_
+
+
+def _is_float(value: Any) -> bool:
+    return is_float_dtype(value.var_type)
+
+
+def _is_signed(kind: Kind) -> bool:
+    return kind.kind == "i"
+
+
+def _bits(kind: Kind) -> int:
+    return kind.itemsize * 8
+
+
+def _zero(value: Any) -> Any:
+    return vc.to_dtype(value.var_type, 0)
+
+
+def _one(value: Any) -> Any:
+    return vc.to_dtype(value.var_type, 1)
+
+
+def _typed(kind: Kind, number: float) -> Any:
+    return vc.to_dtype(compute_type(kernel_type(kind)), number)
+
+
+def _wrapped(compute: Compute) -> Compute:
+    """Let integers of 8 and 16 bits wrap around, which kernels compute in 32 bits."""
+
+    def wrap(*values: Any) -> Any:
+        return wrap_integer(compute(*values), kernel_type(values[-1]))
+
+    return wrap
+
+
+# ---- arithmetic ----------------------------------------------------------------------------------
+
+
+@_wrapped
+def _add(x: Any, y: Any, kind: Kind) -> Any:
+    return vc.logical_or(x, y) if _is_bool(x) else x + y
+
+
+@_wrapped
+def _subtract(x: Any, y: Any, kind: Kind) -> Any:
+    return x - y
+
+
+@_wrapped
+def _multiply(x: Any, y: Any, kind: Kind) -> Any:
+    if _is_bool(x):
+        return vc.logical_and(x, y)
+    return of_complex.multiply(x, y) if is_complex(x.var_type) else x * y
+
+
+def _divide(x: Any, y: Any, kind: Kind) -> Any:
+    return of_complex.divide(x, y) if is_complex(x.var_type) else x / y
+
+
+def _variable(x: Any) -> Any:
+    """Return a register of its own that starts as a value."""
+    return vc.new_register(x.var_type, x)
+
+
+def _not(x: Any) -> Any:
+    return vc.select(x, False, True)
+
+
+def _safe_divisor(y: Any) -> Any:
+    return vc.select(y == 0, _one(y), y).to_register()
+
+
+@_wrapped
+def _floor_divide(x: Any, y: Any, kind: Kind) -> Any:
+    if kind.kind == "u":
+        return vc.select(y == 0, _zero(x), x // _safe_divisor(y))
+    if kind.kind == "i":
+        # -1 is a divisor of its own: the least integer has no positive counterpart
+        safe = vc.select(vc.logical_or(y == 0, y == -1), _one(y), y).to_register()
+        quotient = vc.floor_divide(x, safe).to_register()
+        return vc.select(y == 0, _zero(x), vc.select(y == -1, _zero(x) - x, quotient))
+    remainder = _float_remainder(x, y)
+    quotient = ((x - remainder) / y).to_register()
+    floored = vc.floor(quotient).to_register()
+    rounded = vc.select(quotient - floored > 0.5, floored + _one(x), floored).to_register()
+    signed = vc.select(rounded == 0, _copy_sign(_zero(x), x / y), rounded)
+    same = vc.logical_or((x < 0) == (y < 0), x == 0)
+    of_infinity = vc.select(same, _copy_sign(_zero(x), x / y), -_one(x))
+    finite = vc.select(vc.logical_and(vc.isinf(y), vc.isfinite(x)), of_infinity, signed)
+    return vc.select(vc.logical_or(y == 0, vc.isinf(x)), _divide_by_zero(x, y), finite)
+
+
+def _divide_by_zero(x: Any, y: Any) -> Any:
+    quotient = (x / y).to_register()
+    return vc.select(vc.isinf(x), vc.select(y == 0, quotient, _nan(x)), quotient)
+
+
+def _nan(x: Any) -> Any:
+    return vc.to_dtype(x.var_type, vc.nan)
+
+
+def _float_remainder(x: Any, y: Any) -> Any:
+    """Remainder with the sign of the divisor, as Python has it."""
+    rest = _fmod_float(x, y).to_register()
+    moved = vc.select(vc.logical_and(rest != 0, (rest < 0) != (y < 0)), rest + y, rest).to_register()
+    return vc.select(moved == 0, _copy_sign(_zero(x), y), moved).to_register()
+
+
+def _fmod_float(x: Any, y: Any) -> Any:
+    """Exact remainder with the sign of the dividend: by long division in binary (as C's `fmod` is defined)."""
+    if x.var_type is dt.float16:
+        return _fmod_float(x.to_dtype(dt.float32), y.to_dtype(dt.float32)).to_dtype(dt.float16)
+    rest = _variable(vc.abs(x))
+    divisor = vc.abs(y).to_register()
+    proper = vc.logical_and(vc.logical_and(vc.isfinite(x), _not(vc.isnan(y))), y != 0)
+    usable = vc.logical_and(proper, vc.isfinite(y))
+    with vc.if_block(vc.logical_and(usable, rest >= divisor)):
+        step = _variable(divisor)
+        half = (rest * vc.to_dtype(x.var_type, 0.5)).to_register()
+        with vc.while_block(step <= half):
+            step[:] = step + step
+        with vc.while_block(step >= divisor):
+            with vc.if_block(rest >= step):
+                rest[:] = vc.precise(rest - step)
+            step[:] = step * vc.to_dtype(x.var_type, 0.5)
+    signed = _copy_sign(rest, x)
+    return vc.select(proper, signed, _nan(x))
+
+
+@_wrapped
+def _remainder(x: Any, y: Any, kind: Kind) -> Any:
+    if kind.kind in "iu":
+        safe = vc.select(vc.logical_or(y == 0, y == -1), _one(y), y) if kind.kind == "i" else _safe_divisor(y)
+        safe = safe.to_register()
+        rest = vc.floor_mod(x, safe) if kind.kind == "i" else x % safe
+        trivial = vc.logical_or(y == 0, y == -1) if kind.kind == "i" else y == 0
+        return vc.select(trivial, _zero(x), rest)
+    return vc.select(vc.logical_and(vc.isinf(y), vc.isfinite(x)), _remainder_of_infinity(x, y), _float_remainder(x, y))
+
+
+def _remainder_of_infinity(x: Any, y: Any) -> Any:
+    same = vc.logical_or((x < 0) == (y < 0), x == 0)
+    return vc.select(same, vc.select(x == 0, _copy_sign(_zero(x), y), x), y)
+
+
+@_wrapped
+def _fmod(x: Any, y: Any, kind: Kind) -> Any:
+    if kind.kind in "iu":
+        safe = _safe_divisor(y)
+        if kind.kind == "u":
+            return vc.select(y == 0, _zero(x), x % safe)
+        quotient = vc.select(y == -1, _zero(x), x - vc.to_dtype(x.var_type, _truncated(x, safe)) * safe)
+        return vc.select(y == 0, _zero(x), quotient)
+    return _fmod_float(x, y)
+
+
+def _truncated(x: Any, y: Any) -> Any:
+    quotient = vc.floor_divide(x, y).to_register()
+    inexact = vc.logical_and(quotient < 0, quotient * y != x)
+    return vc.select(inexact, quotient + _one(x), quotient).to_register()
+
+
+@_wrapped
+def _negative(x: Any, kind: Kind) -> Any:
+    return -x if not kind.kind == "u" else _zero(x) - x
+
+
+@_wrapped
+def _absolute(x: Any, kind: Kind) -> Any:
+    if is_complex(x.var_type):
+        return of_complex.absolute(x)
+    return x if kind.kind in "bu" else vc.abs(x)
+
+
+def _sign(x: Any, kind: Kind) -> Any:
+    if is_complex(x.var_type):
+        return of_complex.sign(x)
+    if kind.kind == "u":
+        return vc.select(x == 0, _zero(x), _one(x))
+    if kind.kind == "i":
+        return vc.select(x > 0, _one(x), vc.select(x < 0, _zero(x) - _one(x), _zero(x)))
+    return vc.select(x > 0, _one(x), vc.select(x < 0, -_one(x), vc.select(x == 0, _zero(x), x)))
+
+
+@_wrapped
+def _square(x: Any, kind: Kind) -> Any:
+    return of_complex.multiply(x, x) if is_complex(x.var_type) else x * x
+
+
+@_wrapped
+def _reciprocal(x: Any, kind: Kind) -> Any:
+    if is_complex(x.var_type):
+        return of_complex.divide(vc.to_complex(_one(x.real), _zero(x.real)), x)
+    if kind.kind in "iu":
+        return vc.select(x == 1, _one(x), vc.select(x == -1, x, _zero(x))) if kind.kind == "i" else vc.select(x == 1, _one(x), _zero(x))
+    return _one(x) / x
+
+
+@_wrapped
+def _power(x: Any, y: Any, kind: Kind) -> Any:
+    if is_complex(x.var_type):
+        return of_complex.power(x, y)
+    if kind.kind not in "iu":
+        return _real_power(x, y)
+    result = vc.new_register(x.var_type, 1)
+    base, left = _variable(x), _variable(y)
+    with vc.while_block(left > 0):
+        with vc.if_block((left & 1) == 1):
+            result[:] = result * base
+        base[:] = base * base
+        left[:] = left >> 1
+    if kind.kind == "i":
+        # NumPy refuses negative exponents that it sees; the inverse of other integers is 0
+        odd = (y & 1) == 1
+        inverse = vc.select(x == 1, _one(x), vc.select(x == -1, vc.select(odd, x, _one(x)), _zero(x)))
+        return vc.select(y < 0, inverse, result)
+    return result
+
+
+def _real_power(x: Any, y: Any) -> Any:
+    return vc.pow(x, y)
+
+
+@_wrapped
+def _gcd(x: Any, y: Any, kind: Kind) -> Any:
+    a = _variable(vc.abs(x) if kind.kind == "i" else x)
+    b = _variable(vc.abs(y) if kind.kind == "i" else y)
+    with vc.while_block(b != 0):
+        rest = (vc.floor_mod(a, b) if kind.kind == "i" else a % b).to_register()
+        a[:] = b
+        b[:] = rest
+    return vc.abs(a) if kind.kind == "i" else a
+
+
+@_wrapped
+def _lcm(x: Any, y: Any, kind: Kind) -> Any:
+    divisor = _gcd(x, y, kind).to_register()
+    safe = _safe_divisor(divisor)
+    if kind.kind == "i":
+        product = vc.floor_divide(vc.abs(x), safe) * vc.abs(y)
+    else:
+        product = (x // safe) * y
+    return vc.select(divisor == 0, _zero(x), product)
+
+
+# ---- comparisons, logic, bits --------------------------------------------------------------------
+
+
+def _compare(real: Compute, of_pair: Compute | None) -> Compute:
+    def compare(x: Any, y: Any, kind: Kind) -> Any:
+        if is_complex(x.var_type):
+            assert of_pair is not None
+            return of_pair(x, y)
+        if _is_bool(x):
+            x, y = vc.to_dtype(dt.int32, x), vc.to_dtype(dt.int32, y)
+        return real(x, y)
+
+    return compare
+
+
+def _truth(x: Any) -> Any:
+    if _is_bool(x):
+        return x
+    if is_complex(x.var_type):
+        return vc.logical_or(x.real != 0, x.imag != 0)
+    return x != 0
+
+
+def _logical_and(x: Any, y: Any, kind: Kind) -> Any:
+    return vc.logical_and(_truth(x), _truth(y))
+
+
+def _logical_or(x: Any, y: Any, kind: Kind) -> Any:
+    return vc.logical_or(_truth(x), _truth(y))
+
+
+def _logical_xor(x: Any, y: Any, kind: Kind) -> Any:
+    return vc.to_dtype(dt.int32, _truth(x)) != vc.to_dtype(dt.int32, _truth(y))
+
+
+def _logical_not(x: Any, kind: Kind) -> Any:
+    return _not(_truth(x))
+
+
+def _bitwise(of_integers: Compute, of_booleans: Compute) -> Compute:
+    def combine(x: Any, y: Any, kind: Kind) -> Any:
+        return of_booleans(x, y, kind) if _is_bool(x) else of_integers(x, y)
+
+    return combine
+
+
+@_wrapped
+def _invert(x: Any, kind: Kind) -> Any:
+    return _not(x) if _is_bool(x) else ~x
+
+
+@_wrapped
+def _left_shift(x: Any, y: Any, kind: Kind) -> Any:
+    large = vc.logical_or(y >= _bits(kind), y < 0) if _is_signed(kind) else y >= _bits(kind)
+    safe = vc.select(large, _zero(y), y).to_register()
+    return vc.select(large, _zero(x), x << safe)
+
+
+@_wrapped
+def _right_shift(x: Any, y: Any, kind: Kind) -> Any:
+    large = vc.logical_or(y >= _bits(kind), y < 0) if _is_signed(kind) else y >= _bits(kind)
+    safe = vc.select(large, _zero(y), y).to_register()
+    beyond = vc.select(x < 0, ~_zero(x), _zero(x)) if _is_signed(kind) else _zero(x)
+    return vc.select(large, beyond, x >> safe)
+
+
+def _bitwise_count(x: Any, kind: Kind) -> Any:
+    if _is_bool(x):
+        return vc.to_dtype(dt.uint32, x)
+    if x.var_type is dt.int16:
+        x = x.to_dtype(dt.int32)
+    signed = x.var_type in (dt.int32, dt.int64)
+    magnitude = vc.abs(x) if signed else x
+    if magnitude.var_type in (dt.int64, dt.uint64):
+        wide = vc.to_dtype(dt.uint64, magnitude).to_register()
+        low = vc.bit_count(vc.to_dtype(dt.uint32, wide & 0xFFFFFFFF))
+        return vc.to_dtype(dt.uint32, low + vc.bit_count(vc.to_dtype(dt.uint32, wide >> 32)))
+    return vc.to_dtype(dt.uint32, vc.bit_count(vc.to_dtype(dt.uint32, magnitude)))
+
+
+# ---- limits --------------------------------------------------------------------------------------
+
+
+def _maximum(x: Any, y: Any, kind: Kind) -> Any:
+    if _is_bool(x):
+        return vc.logical_or(x, y)
+    if is_complex(x.var_type):
+        return of_complex.maximum(x, y)
+    if _is_float(x):
+        return vc.select(vc.logical_or(x > y, vc.isnan(x)), x, vc.select(x == y, _larger_zero(x, y), y))
+    return vc.max(x, y)
+
+
+def _larger_zero(x: Any, y: Any) -> Any:
+    return vc.select(_sign_bit(x), y, x)
+
+
+def _smaller_zero(x: Any, y: Any) -> Any:
+    return vc.select(_sign_bit(x), x, y)
+
+
+def _minimum(x: Any, y: Any, kind: Kind) -> Any:
+    if _is_bool(x):
+        return vc.logical_and(x, y)
+    if is_complex(x.var_type):
+        return of_complex.minimum(x, y)
+    if _is_float(x):
+        return vc.select(vc.logical_or(x < y, vc.isnan(x)), x, vc.select(x == y, _smaller_zero(x, y), y))
+    return vc.min(x, y)
+
+
+def _fmax(x: Any, y: Any, kind: Kind) -> Any:
+    if is_complex(x.var_type):
+        return of_complex.fmax(x, y)
+    if _is_float(x):
+        return vc.select(vc.isnan(x), y, vc.select(vc.isnan(y), x, _maximum(x, y, kind)))
+    return _maximum(x, y, kind)
+
+
+def _fmin(x: Any, y: Any, kind: Kind) -> Any:
+    if is_complex(x.var_type):
+        return of_complex.fmin(x, y)
+    if _is_float(x):
+        return vc.select(vc.isnan(x), y, vc.select(vc.isnan(y), x, _minimum(x, y, kind)))
+    return _minimum(x, y, kind)
+
+
+# ---- floats --------------------------------------------------------------------------------------
+
+
+def _of_components(test: Compute, together: Compute, otherwise: bool) -> Compute:
+    def check(x: Any, kind: Kind) -> Any:
+        if is_complex(x.var_type):
+            return together(test(x.real), test(x.imag))
+        if _is_float(x):
+            return test(x)
+        return vc.to_dtype(dt.int32, x) == vc.to_dtype(dt.int32, x) if otherwise else vc.to_dtype(dt.int32, x) != vc.to_dtype(dt.int32, x)
+
+    return check
+
+
+def _sign_bit(x: Any) -> Any:
+    """Whether the sign bit is set, that of zeros and NaNs too."""
+    if x.var_type is dt.float16:
+        x = x.to_dtype(dt.float32)
+    if x.var_type is dt.float64:
+        return vc.unpack_double2x32(x)[1] >> 31 == 1
+    return vc.float_bits_to_uint(x) >> 31 == 1
+
+
+def _copy_sign(x: Any, y: Any) -> Any:
+    magnitude = vc.abs(x).to_register()
+    return vc.select(_sign_bit(y), -magnitude, magnitude)
+
+
+def _copysign(x: Any, y: Any, kind: Kind) -> Any:
+    return _copy_sign(x, y)
+
+
+def _signbit(x: Any, kind: Kind) -> Any:
+    return _sign_bit(x) if _is_float(x) else x < 0
+
+
+def _rounding(function: Compute) -> Compute:
+    def compute(x: Any, kind: Kind) -> Any:
+        if is_complex(x.var_type):
+            return vc.to_complex(_keep_sign(function, x.real), _keep_sign(function, x.imag))
+        return _keep_sign(function, x) if _is_float(x) else x
+
+    return compute
+
+
+def _keep_sign(function: Compute, x: Any) -> Any:
+    """Round; zeros keep the sign of what was rounded to them."""
+    result = function(x).to_register()
+    return vc.select(result == 0, _copy_sign(result, x), result)
+
+
+def _nextafter(x: Any, y: Any, kind: Kind) -> Any:
+    if x.var_type is dt.float64:
+        whole, low_type = dt.int64, dt.int64
+    elif x.var_type is dt.float16:
+        whole, low_type = dt.int16, dt.int16
+    else:
+        whole, low_type = dt.int32, dt.int32
+    bits = vc.reinterpret(whole, x).to_register()
+    away = (x < y) == (x > 0)
+    moved = vc.reinterpret(x.var_type, vc.select(away, bits + vc.to_dtype(low_type, 1), bits - vc.to_dtype(low_type, 1)))
+    tiny = vc.reinterpret(x.var_type, vc.to_dtype(low_type, 1))
+    from_zero = _copy_sign(tiny, y)
+    stepped = vc.select(x == 0, from_zero, moved).to_register()
+    result = vc.select(x == y, y, stepped).to_register()
+    return vc.select(vc.logical_or(vc.isnan(x), vc.isnan(y)), x + y, result)
+
+
+def _heaviside(x: Any, y: Any, kind: Kind) -> Any:
+    step = vc.select(x < 0, _zero(x), vc.select(x == 0, y, _one(x))).to_register()
+    return vc.select(vc.isnan(x), x, step)
+
+
+def _logaddexp(base: str) -> Compute:
+    def compute(x: Any, y: Any, kind: Kind) -> Any:
+        if x.var_type is dt.float16:
+            wide = compute(x.to_dtype(dt.float32), y.to_dtype(dt.float32), kind)
+            return wide.to_dtype(dt.float16)
+        larger = vc.select(x > y, x, y).to_register()
+        apart = (-vc.abs(x - y)).to_register()
+        if base == "e":
+            rest = vc.log1p(vc.exp(apart))
+        else:
+            rest = vc.log1p(vc.exp2(apart)) * vc.to_dtype(x.var_type, 1.4426950408889634)
+        total = vc.select(x == y, x + vc.to_dtype(x.var_type, 0.6931471805599453 if base == "e" else 1.0), larger + rest)
+        return vc.select(vc.logical_or(vc.isnan(x), vc.isnan(y)), x + y, total)
+
+    return compute
+
+
+def _function(real: Compute, of_pair: Compute | None = None) -> Compute:
+    """A function of real numbers, and the one of complex numbers if there is one."""
+
+    def compute(*values: Any) -> Any:
+        numbers = values[:-1]
+        if is_complex(numbers[0].var_type):
+            assert of_pair is not None
+            return of_pair(*numbers)
+        if numbers[0].var_type is dt.float16:
+            return real(*(each.to_dtype(dt.float32) for each in numbers)).to_dtype(dt.float16)
+        return real(*numbers)
+
+    return compute
+
+
+def _scaled(factor: float) -> Compute:
+    return lambda x: x * vc.to_dtype(x.var_type, factor)
+
+
+def _copy(x: Any, kind: Kind) -> Any:
+    return x
+
+
+def _where(condition: Any, x: Any, y: Any, kind: Kind) -> Any:
+    return vc.select(condition, x, y)
+
+
+def _real(x: Any, kind: Kind) -> Any:
+    return x.real if is_complex(x.var_type) else x
+
+
+def _imag(x: Any, kind: Kind) -> Any:
+    return x.imag if is_complex(x.var_type) else _zero(x)
+
+
+def _conjugate(x: Any, kind: Kind) -> Any:
+    return vc.to_complex(x.real, -x.imag) if is_complex(x.var_type) else x
+
+
+_TABLE: dict[str, Compute] = {
+    "add": _add,
+    "subtract": _subtract,
+    "multiply": _multiply,
+    "divide": _divide,
+    "floor_divide": _floor_divide,
+    "remainder": _remainder,
+    "fmod": _fmod,
+    "negative": _negative,
+    "positive": _copy,
+    "absolute": _absolute,
+    "fabs": _absolute,
+    "sign": _sign,
+    "square": _square,
+    "reciprocal": _reciprocal,
+    "power": _power,
+    "float_power": _power,
+    "gcd": _gcd,
+    "lcm": _lcm,
+    "equal": _compare(lambda x, y: x == y, of_complex.equal),
+    "not_equal": _compare(lambda x, y: x != y, of_complex.not_equal),
+    "less": _compare(lambda x, y: x < y, of_complex.less),
+    "less_equal": _compare(lambda x, y: x <= y, of_complex.less_equal),
+    "greater": _compare(lambda x, y: x > y, lambda x, y: of_complex.less(y, x)),
+    "greater_equal": _compare(lambda x, y: x >= y, lambda x, y: of_complex.less_equal(y, x)),
+    "logical_and": _logical_and,
+    "logical_or": _logical_or,
+    "logical_xor": _logical_xor,
+    "logical_not": _logical_not,
+    "bitwise_and": _bitwise(lambda x, y: x & y, _logical_and),
+    "bitwise_or": _bitwise(lambda x, y: x | y, _logical_or),
+    "bitwise_xor": _bitwise(lambda x, y: x ^ y, _logical_xor),
+    "invert": _invert,
+    "left_shift": _left_shift,
+    "right_shift": _right_shift,
+    "bitwise_count": _bitwise_count,
+    "maximum": _maximum,
+    "minimum": _minimum,
+    "fmax": _fmax,
+    "fmin": _fmin,
+    "isnan": _of_components(vc.isnan, vc.logical_or, False),
+    "isinf": _of_components(vc.isinf, vc.logical_or, False),
+    "isfinite": _of_components(vc.isfinite, vc.logical_and, True),
+    "signbit": _signbit,
+    "copysign": _copysign,
+    "nextafter": _nextafter,
+    "heaviside": _heaviside,
+    "floor": _rounding(vc.floor),
+    "ceil": _rounding(vc.ceil),
+    "trunc": _rounding(vc.trunc),
+    "rint": _rounding(vc.round),
+    "logaddexp": _logaddexp("e"),
+    "logaddexp2": _logaddexp("2"),
+    "sqrt": _function(vc.sqrt, of_complex.sqrt),
+    "cbrt": _function(vc.cbrt),
+    "exp": _function(vc.exp, of_complex.exp),
+    "exp2": _function(vc.exp2, of_complex.exp2),
+    "expm1": _function(vc.expm1, of_complex.expm1),
+    "log": _function(vc.log, of_complex.log),
+    "log2": _function(vc.log2, of_complex.log2),
+    "log10": _function(vc.log10, of_complex.log10),
+    "log1p": _function(vc.log1p, of_complex.log1p),
+    "sin": _function(vc.sin, of_complex.sin),
+    "cos": _function(vc.cos, of_complex.cos),
+    "tan": _function(vc.tan, of_complex.tan),
+    "arcsin": _function(vc.asin, of_complex.arcsin),
+    "arccos": _function(vc.acos, of_complex.arccos),
+    "arctan": _function(vc.atan, of_complex.arctan),
+    "sinh": _function(vc.sinh, of_complex.sinh),
+    "cosh": _function(vc.cosh, of_complex.cosh),
+    "tanh": _function(vc.tanh, of_complex.tanh),
+    "arcsinh": _function(vc.asinh, of_complex.arcsinh),
+    "arccosh": _function(vc.acosh, of_complex.arccosh),
+    "arctanh": _function(vc.atanh, of_complex.arctanh),
+    "arctan2": _function(vc.atan2),
+    "hypot": _function(vc.hypot),
+    "degrees": _function(_scaled(180 / np.pi)),
+    "radians": _function(_scaled(np.pi / 180)),
+    "conjugate": _conjugate,
+}
+
+# One operation for each ufunc that arrays have; what else computes by element has a name of its own.
+OPERATIONS = {name: Operation(name, compute) for name, compute in _TABLE.items()}
+COPY = Operation("copy", _copy)
+WHERE = Operation("where", _where)
+REAL = Operation("real", _real)
+IMAG = Operation("imag", _imag)
