@@ -7,7 +7,7 @@ import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.core.dtypes import Kind, bool_, default_real, float64, resolve
-from vkdispatch.numpy.core.expressions import Node, Operation, Value, evaluate, evaluate_into, make_node
+from vkdispatch.numpy.core.expressions import INDEX, Node, Operation, Value, evaluate, evaluate_into, make_node
 from vkdispatch.numpy.core.memory import Shape, View, broadcast_strides
 from vkdispatch.numpy.core.operations import COPY, OPERATIONS
 
@@ -107,7 +107,7 @@ def make_operation(
     """Return the expression of an operation whose dtypes are known. Numbers are converted to theirs."""
     values = tuple(
         each
-        if type(each) is Node or type(each) is View
+        if type(each) is Node or type(each) is View or each is INDEX
         else number_as(each, kind, operation.name)
         for each, kind in zip(operands, kinds, strict=True)
     )

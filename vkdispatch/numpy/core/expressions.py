@@ -112,6 +112,9 @@ class Node:
 
 Value = Union[Node, View]
 
+# An operand: the flat index of the element that is computed.
+INDEX = object()
+
 
 class Program:
     """An expression as kernels need it: its structure, the views that it reads, and its numbers.
@@ -120,8 +123,8 @@ class Program:
     ----------
     steps
         What is computed, in order: `(operation, arguments, kinds, dtype)` for nodes, `("read", slot)` for
-        elements of `views[slot]`, `("number", slot, kind)` for `numbers[slot]`. Arguments are positions of
-        earlier steps.
+        elements of `views[slot]`, `("number", slot, kind)` for `numbers[slot]`, `("index", kind)` for the flat
+        index. Arguments are positions of earlier steps.
     views, numbers
         What the steps read.
     shape
@@ -161,6 +164,8 @@ class Program:
             step = ("read", slot)
             if step in self.steps:
                 return self.steps.index(step)
+        elif value is INDEX:
+            step = ("index", kind)
         else:
             step = ("number", len(self.numbers), kind)
             self.numbers.append(value)

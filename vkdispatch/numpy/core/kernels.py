@@ -16,7 +16,7 @@ from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.dtype import compute_type
 from vkdispatch.codegen.trace.recording import precise_math
 from vkdispatch.numpy.core.dtypes import Kind, kernel_type
-from vkdispatch.numpy.core.expressions import Program, compute_with
+from vkdispatch.numpy.core.expressions import Program, compute_with, evaluate
 from vkdispatch.numpy.core.memory import (
     Shape,
     Storage,
@@ -73,6 +73,8 @@ class _Plan:
 
 def _join_axes(shape: Shape, views: Sequence[View]) -> tuple[list[int], list[list[int]]]:
     """Join neighbouring axes along which all views go on evenly; return the lengths and each view's strides."""
+    if 0 in shape:
+        return [0], [[1] for _ in views]
     if all(view.is_contiguous and view.shape == shape for view in views):
         return [_product(shape)], [[1] for _ in views]
     all_strides = [broadcast_strides(shape, view) for view in views]
@@ -127,7 +129,9 @@ def convert(value: Any, source: Kind, target: Kind) -> Any:
     return wrap_integer(vc.to_dtype(computed, value), kind)
 
 
-def _compute(steps: Sequence[tuple[Any, ...]], reads: list[Any], numbers: list[Any], kinds: Any) -> Any:
+def _compute(
+    steps: Sequence[tuple[Any, ...]], reads: list[Any], numbers: list[Any], kinds: Any, index: Any
+) -> Any:
     """Record the steps of a program, and return the value of the last one."""
     values: list[tuple[Any, Kind]] = []
     for step in steps:
@@ -136,6 +140,8 @@ def _compute(steps: Sequence[tuple[Any, ...]], reads: list[Any], numbers: list[A
             values.append((reads[step[1]], kinds[step[1]]))
         elif operation == "number":
             values.append((numbers[step[1]], step[2]))
+        elif operation == "index":
+            values.append((vc.to_dtype(compute_type(kernel_type(step[1])), index), step[1]))
         else:
             _, arguments, wanted, kind = step
             operands = [convert(*values[at], to) for at, to in zip(arguments, wanted, strict=True)]
@@ -209,8 +215,8 @@ def _body(key: Any) -> tuple[list[Any], Callable[[Any, Sequence[Any], Any], tupl
         reader = _Reader(own, count)
         places = reader.places(layouts, own[len(own) - count :], index)
         reads = [array[place] for array, place in zip(arrays, places, strict=False)]
-        value = _compute(steps, reads, list(variables[len(kinds) + len(constants) :]), kinds)
-        return value, places[-1]
+        value = _compute(steps, reads, list(variables[len(kinds) + len(constants) :]), kinds, index)
+        return value, places[-1] if places else index
 
     return annotations, record
 
@@ -296,13 +302,15 @@ def as_operand(value: Any, shape: Shape) -> Buffer[Any] | MappedArray:
     if view is not None and view.is_whole:
         return as_buffer(view, shape)
     program = Program(value)
+    if not program.views:
+        return as_buffer(evaluate(value), shape)
     plan = _Plan(program, None)
     mapped = MappedArray.__new__(MappedArray)
     mapped.mapping = _mapping(plan.key, value.dtype)
     mapped.arguments = (*plan.buffers, *plan.values, *program.numbers)
     mapped.var_type = kernel_type(value.dtype)
     mapped.shape, mapped.size = shape, value.size
-    mapped.context = plan.buffers[0].context if plan.buffers else get_context()
+    mapped.context = plan.buffers[0].context
     return mapped
 
 

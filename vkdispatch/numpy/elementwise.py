@@ -1,0 +1,381 @@
+"""Element-wise functions: NumPy's ufuncs, and others that compute by element."""
+
+import math
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+import vkdispatch.codegen as vc
+from vkdispatch.base.dtype import is_complex
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.numpy.core.application import (
+    apply_ufunc,
+    broadcast_shapes,
+    cast,
+    describe_operand,
+    make_operation,
+    number_as,
+)
+from vkdispatch.numpy.core.array import Array, array_of, parse_index, parse_operand, store, value_of
+from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, parse_dtype, resolve
+from vkdispatch.numpy.core.expressions import Node, Operation
+from vkdispatch.numpy.core.memory import View
+from vkdispatch.numpy.core.operations import IMAG, OPERATIONS, REAL, WHERE
+
+bool_ = np.dtype(np.bool_)
+
+
+class ElementwiseFunction(Protocol):
+    """A function that computes element by element."""
+
+    __name__: str
+
+    def __call__(self, *operands: Any, out: Any = None, where: Any = None, dtype: Any = None) -> Any: ...
+
+
+def finish(value: Any, out: Any, where: Any = None, name: str = "out") -> Array:
+    """Return an expression as an array, or store it in `out`, where a mask holds.
+
+    Raises
+    ------
+    TypeError
+        `out` is no Array, or its dtype does not hold the values.
+    ValueError
+        `out` has another shape; `where` is given without `out`, so that elements would be undefined.
+    """
+    if isinstance(out, tuple):
+        (out,) = out
+    if out is None:
+        if where is not None and where is not True:
+            raise ArgumentValueError("where: give out= as well, for the elements where it is False")
+        return array_of(value)
+    if not isinstance(out, Array):
+        raise ArgumentTypeError(f"out: expected an Array, got {type(out).__name__}")
+    if where is not None and where is not True:
+        mask = parse_operand(where, "where")
+        kept = cast(value, out.dtype)
+        kinds = (bool_, out.dtype, out.dtype)
+        shape = broadcast_shapes([out.shape, value.shape, getattr(mask, "shape", ())], name)
+        value = make_operation(WHERE, (mask, kept, value_of(out)), kinds, shape, out.dtype)
+    if value.shape != out.shape and value.shape == broadcast_shapes([value.shape, out.shape], name):
+        raise ArgumentValueError(f"out: expected the shape {value.shape}, got {out.shape}")
+    if value.shape != out.shape:
+        from vkdispatch.numpy.core.application import broadcast_to
+
+        value = broadcast_to(value, out.shape)
+    store(out, value, name)
+    return out
+
+
+def _function(ufunc_name: str, own: str | None = None) -> ElementwiseFunction:
+    """Return the function of the namespace for one of NumPy's ufuncs."""
+    count = getattr(np, ufunc_name).nin
+    shown = own or ufunc_name
+
+    def function(*operands: Any, out: Any = None, where: Any = None, dtype: Any = None) -> Any:
+        if len(operands) == count + 1 and out is None:
+            *operands_, out = operands
+            operands = tuple(operands_)
+        if len(operands) != count:
+            raise ArgumentTypeError(f"{shown}: takes {count} arguments, got {len(operands)}")
+        values = [parse_operand(each, f"{shown}: x{i + 1}") for i, each in enumerate(operands)]
+        if not any(type(each) is Node or type(each) is View for each in values):
+            from vkdispatch.numpy.creation import asarray
+
+            values[0] = value_of(asarray(values[0]))
+        kind = None if dtype is None else parse_dtype(dtype)
+        node = apply_ufunc(ufunc_name, values, kind)
+        return array_of(node) if out is None and where is None else finish(node, out, where, shown)
+
+    function.__name__ = function.__qualname__ = shown
+    function.__doc__ = (
+        f"Return `numpy.{ufunc_name}` of arrays or numbers, element by element.\n\n"
+        f"    Raises as the other element-wise functions: TypeError for dtypes that numpy.{ufunc_name} does not\n"
+        "    take, ValueError for shapes that do not broadcast.\n    "
+    )
+    return function
+
+
+add = _function("add")
+subtract = _function("subtract")
+multiply = _function("multiply")
+divide = _function("divide")
+floor_divide = _function("floor_divide")
+remainder = _function("remainder")
+fmod = _function("fmod")
+power = _function("power")
+float_power = _function("float_power")
+negative = _function("negative")
+positive = _function("positive")
+absolute = _function("absolute")
+fabs = _function("fabs")
+sign = _function("sign")
+square = _function("square")
+reciprocal = _function("reciprocal")
+gcd = _function("gcd")
+lcm = _function("lcm")
+equal = _function("equal")
+not_equal = _function("not_equal")
+less = _function("less")
+less_equal = _function("less_equal")
+greater = _function("greater")
+greater_equal = _function("greater_equal")
+logical_and = _function("logical_and")
+logical_or = _function("logical_or")
+logical_xor = _function("logical_xor")
+logical_not = _function("logical_not")
+bitwise_and = _function("bitwise_and")
+bitwise_or = _function("bitwise_or")
+bitwise_xor = _function("bitwise_xor")
+invert = _function("invert")
+left_shift = _function("left_shift")
+right_shift = _function("right_shift")
+bitwise_count = _function("bitwise_count")
+maximum = _function("maximum")
+minimum = _function("minimum")
+fmax = _function("fmax")
+fmin = _function("fmin")
+isnan = _function("isnan")
+isinf = _function("isinf")
+isfinite = _function("isfinite")
+signbit = _function("signbit")
+copysign = _function("copysign")
+nextafter = _function("nextafter")
+heaviside = _function("heaviside")
+rint = _function("rint")
+logaddexp = _function("logaddexp")
+logaddexp2 = _function("logaddexp2")
+sqrt = _function("sqrt")
+cbrt = _function("cbrt")
+exp = _function("exp")
+exp2 = _function("exp2")
+expm1 = _function("expm1")
+log = _function("log")
+log2 = _function("log2")
+log10 = _function("log10")
+log1p = _function("log1p")
+sin = _function("sin")
+cos = _function("cos")
+tan = _function("tan")
+arcsin = _function("arcsin")
+arccos = _function("arccos")
+arctan = _function("arctan")
+arctan2 = _function("arctan2")
+sinh = _function("sinh")
+cosh = _function("cosh")
+tanh = _function("tanh")
+arcsinh = _function("arcsinh")
+arccosh = _function("arccosh")
+arctanh = _function("arctanh")
+hypot = _function("hypot")
+degrees = _function("degrees")
+radians = _function("radians")
+conjugate = _function("conjugate")
+_floor = _function("floor")
+_ceil = _function("ceil")
+_trunc = _function("trunc")
+
+# other names of the array API standard and of NumPy
+abs = absolute
+acos, acosh, asin, asinh, atan, atanh, atan2 = arccos, arccosh, arcsin, arcsinh, arctan, arctanh, arctan2
+bitwise_invert = bitwise_not = invert
+bitwise_left_shift = left_shift
+bitwise_right_shift = right_shift
+conj = conjugate
+deg2rad, rad2deg = radians, degrees
+mod = remainder
+pow = power
+true_divide = divide
+
+
+def _whole(function: ElementwiseFunction, name: str) -> Callable[..., Any]:
+    def round_to(x: Any, /, out: Any = None, *, where: Any = None, dtype: Any = None) -> Any:
+        value = parse_operand(x, f"{name}: x")
+        if isinstance(x, Array) and value.dtype.kind in "biu" and dtype is None:
+            return finish(value, out, where, name) if out is not None else array_of(value)
+        return function(x, out=out, where=where, dtype=dtype)
+
+    round_to.__name__ = round_to.__qualname__ = name
+    round_to.__doc__ = f"Return `numpy.{name}` of an array, element by element. Integers are returned unchanged."
+    return round_to
+
+
+floor = _whole(_floor, "floor")
+ceil = _whole(_ceil, "ceil")
+trunc = _whole(_trunc, "trunc")
+
+
+def real(x: Any, /) -> Array:
+    """Return the real parts. See `numpy.real`."""
+    value = parse_operand(x)
+    if value.dtype.kind != "c":
+        return array_of(value)
+    kind = np.dtype(f"f{value.dtype.itemsize // 2}")
+    return array_of(make_operation(REAL, (value,), (value.dtype,), value.shape, kind))
+
+
+def imag(x: Any, /) -> Array:
+    """Return the imaginary parts. See `numpy.imag`."""
+    value = parse_operand(x)
+    kind = np.dtype(f"f{value.dtype.itemsize // 2}") if value.dtype.kind == "c" else value.dtype
+    return array_of(make_operation(IMAG, (value,), (value.dtype,), value.shape, kind))
+
+
+def angle(z: Any, deg: bool = False) -> Array:
+    """Return the angles of complex numbers in radians, or in degrees. See `numpy.angle`."""
+    turned = arctan2(imag(z), real(z))
+    return degrees(turned) if deg else turned  # type: ignore[no-any-return]
+
+
+def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
+    """Return `x` where a condition holds, and `y` elsewhere. See `numpy.where`.
+
+    Without `x` and `y`: the indices of elements that are true, as from `nonzero`.
+    """
+    if x is None and y is None:
+        from vkdispatch.numpy.searching import nonzero
+
+        return nonzero(condition)
+    test = parse_operand(condition, "where: condition")
+    operands = [parse_operand(each, f"where: {name}") for name, each in (("x", x), ("y", y))]
+    kinds = [each.dtype if isinstance(each, (Node, View)) else describe_operand(each) for each in operands]
+    kind = _common(kinds)
+    shapes = [each.shape for each in (test, *operands) if isinstance(each, (Node, View))]
+    if not shapes:
+        from vkdispatch.numpy.creation import asarray
+
+        test = value_of(asarray(test))
+        shapes = [test.shape]
+    values = [each if isinstance(each, (Node, View)) else number_as(each, kind) for each in operands]
+    return array_of(
+        make_operation(WHERE, (test, *values), (bool_, kind, kind), broadcast_shapes(shapes, "where"), kind)
+    )
+
+
+def _common(kinds: list[Any]) -> Kind:
+    """Return the dtype to which dtypes and types of Python numbers promote."""
+    strong = [kind for kind in kinds if isinstance(kind, np.dtype)]
+    weak = [kind for kind in kinds if not isinstance(kind, np.dtype)]
+    if not strong:
+        return default_real() if float in weak else np.result_type(*(kind(0) for kind in weak))
+    found = np.result_type(*strong, *(kind(0) for kind in weak))
+    if found == float64 and default_real() != float64 and float64 not in strong:
+        return np.dtype(np.float32)
+    return found
+
+
+def clip(x: Any, /, min: Any = None, max: Any = None, *, out: Any = None) -> Array:
+    """Return the elements limited to an interval; None: no limit. See `numpy.clip`.
+
+    The result has the dtype of `x`, as the array API standard asks for, unless a limit is an array of a wider
+    one.
+    """
+    value = parse_operand(x, "clip: x")
+    limits = []
+    for name, limit, function in (("min", min, "maximum"), ("max", max, "minimum")):
+        if limit is None:
+            continue
+        operand = parse_operand(limit, f"clip: {name}")
+        if isinstance(operand, (int, float)) and not isinstance(operand, bool) and value.dtype.kind in "iu":
+            info = np.iinfo(value.dtype)
+            if isinstance(operand, float) and not math.isfinite(operand):
+                operand = info.min if operand < 0 else info.max
+            if isinstance(operand, int):
+                operand = builtin_min(builtin_max(operand, int(info.min)), int(info.max))
+        limits.append((function, operand))
+    result = value
+    for function, operand in limits:
+        result = apply_ufunc(function, (result, operand))
+    if result is value:
+        result = apply_ufunc("positive", (value,)) if value.dtype.kind != "b" else value
+    return finish(result, out, None, "clip")
+
+
+builtin_min, builtin_max = __builtins__["min"], __builtins__["max"]  # type: ignore[index]
+
+
+def _round_parts(x: Any, scale: Any, inverse: Any, kind: Kind) -> Any:
+    def rounded(part: Any) -> Any:
+        return vc.round(vc.precise(part * scale)) / scale * 1 if inverse is None else vc.precise(vc.round(vc.precise(part / inverse)) * inverse)
+
+    if is_complex(x.var_type):
+        return vc.to_complex(rounded(x.real), rounded(x.imag))
+    return rounded(x)
+
+
+def round(x: Any, /, decimals: int = 0, out: Any = None) -> Array:
+    """Return the elements rounded to a number of decimals, halves to even. See `numpy.round`."""
+    value = parse_operand(x, "round: x")
+    places = parse_index(decimals, "decimals")
+    if value.dtype.kind in "b":
+        raise ArgumentTypeError("round: expected numbers, got booleans")
+    if value.dtype.kind in "iu":
+        if places < 0:
+            scale = 10**-places
+            half = apply_ufunc("floor_divide", (apply_ufunc("add", (value, scale // 2)), scale))
+            return finish(apply_ufunc("multiply", (half, scale)), out, None, "round")
+        return finish(value, out, None, "round") if out is not None else array_of(value)
+    if places == 0:
+        return finish(apply_ufunc("rint", (value,)), out, None, "round")
+    if places > 0:
+        scaled = apply_ufunc("rint", (apply_ufunc("multiply", (value, 10.0**places)),))
+        return finish(apply_ufunc("divide", (scaled, 10.0**places)), out, None, "round")
+    scaled = apply_ufunc("rint", (apply_ufunc("divide", (value, 10.0**-places)),))
+    return finish(apply_ufunc("multiply", (scaled, 10.0**-places)), out, None, "round")
+
+
+around = round
+
+
+def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Array:
+    """Return where two arrays are equal within tolerances. See `numpy.isclose`."""
+    from vkdispatch.numpy.creation import asarray
+
+    x = a if isinstance(a, Array) else asarray(a)
+    y = b if isinstance(b, Array) else asarray(b, None if isinstance(b, np.ndarray) else None)
+    near = absolute(x - y) <= atol + rtol * absolute(y) if x.dtype.kind != "b" else x == y
+    if x.dtype.kind in "fc" or y.dtype.kind in "fc":
+        near = (near & isfinite(y)) | (x == y)
+        if equal_nan:
+            near = near | (isnan(x) & isnan(y))
+    return near  # type: ignore[no-any-return]
+
+
+def iscomplexobj(x: Any) -> bool:
+    """Whether an array or number has a complex dtype."""
+    return x.dtype.kind == "c" if isinstance(x, Array) else bool(np.iscomplexobj(x))
+
+
+def isrealobj(x: Any) -> bool:
+    """Whether an array or number has no complex dtype."""
+    return not iscomplexobj(x)
+
+
+def nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Array:
+    """Return the array with numbers in place of NaN and infinities. See `numpy.nan_to_num`."""
+    if x.dtype.kind not in "fc":
+        return x.copy() if copy else x  # type: ignore[no-any-return]
+    if x.dtype.kind == "c":
+        parts = (nan_to_num(part, True, nan, posinf, neginf) for part in (real(x), imag(x)))
+        first, second = parts
+        return first + second * 1j
+    info = np.finfo(x.dtype)
+    above = float(info.max) if posinf is None else posinf
+    below = float(info.min) if neginf is None else neginf
+    result = where(isnan(x), nan, where(x == math.inf, above, where(x == -math.inf, below, x)))
+    if not copy:
+        x[...] = result
+        return x  # type: ignore[no-any-return]
+    return result  # type: ignore[no-any-return]
+
+
+def sinc(x: Any) -> Array:
+    """Return sin(pi x) / (pi x), 1 at 0. See `numpy.sinc`."""
+    y = x * math.pi
+    safe = where(y == 0, 1.0, y)
+    return where(y == 0, 1.0, sin(safe) / safe)  # type: ignore[no-any-return]
+
+
+UFUNCS = {name: function for name in OPERATIONS if (function := globals().get(name)) is not None}
+_ = (resolve, Operation)

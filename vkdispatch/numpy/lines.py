@@ -1,0 +1,41 @@
+"""Arrays of any number of axes as lines of at most three, for functions on buffers along one axis."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from vkdispatch.numpy.core.array import Array, array_of, parse_operand, value_of
+from vkdispatch.numpy.core.memory import Shape
+from vkdispatch.numpy.creation import asarray
+from vkdispatch.numpy.manipulation import permute_dims
+
+
+def parse_value(x: Any) -> Any:
+    """Return the expression or view of an array or number. Raises TypeError for anything else."""
+    parse_operand(x)
+    return value_of(x if isinstance(x, Array) else asarray(x))
+
+
+def lines(value: Any, axes: Sequence[int]) -> tuple[Any, Shape, int]:
+    """Return a value, the shape of at most three axes with which it is reduced, and the axis to reduce."""
+    shape = value.shape
+    low, high = (min(axes), max(axes) + 1) if axes else (len(shape), len(shape))
+    if len(axes) == high - low:
+        outer, inner = math.prod(shape[:low]), math.prod(shape[high:])
+        length = math.prod(shape[low:high])
+        if inner == 1:
+            return value, (outer, length), 1
+        if outer == 1:
+            return value, (length, inner), 0
+        return value, (outer, length, inner), 1
+    kept = [axis for axis in range(len(shape)) if axis not in axes]
+    turned = value_of(permute_dims(array_of(value), (*kept, *axes)))
+    rows = math.prod(shape[axis] for axis in kept)
+    return turned, (rows, math.prod(shape[axis] for axis in axes)), 1
+
+
+def final_shape(shape: Shape, axes: Sequence[int], keepdims: bool) -> Shape:
+    """Return the shape of an array that is reduced along axes."""
+    if keepdims:
+        return tuple(1 if axis in axes else length for axis, length in enumerate(shape))
+    return tuple(length for axis, length in enumerate(shape) if axis not in axes)
