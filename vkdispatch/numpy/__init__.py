@@ -18,6 +18,11 @@ _MODULES = (
     "reductions",
     "searching",
     "gathering",
+    "differences",
+    "inspection",
+    "exchange",
+    "printing",
+    "core.devices",
 )
 
 __array_api_version__ = "2024.12"
@@ -34,8 +39,16 @@ e, inf, nan, pi = math.e, math.inf, math.nan, math.pi
 finfo, iinfo = _numpy.finfo, _numpy.iinfo
 
 
+_SUBMODULES = ("fft", "linalg", "random")
+_OF_LINALG = ("matmul", "dot", "inner", "vdot", "outer", "vecdot", "tensordot", "cross", "trace", "kron")
+
+
 def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
+    if name in _SUBMODULES:
+        return import_module(f"{__name__}.{name}")
+    if name in _OF_LINALG:
+        return getattr(import_module(f"{__name__}.linalg"), name)
+    if name.startswith("__") and name != "__array_namespace_info__":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     for module in _MODULES:
         found = getattr(import_module(f"{__name__}.{module}"), name, None)

@@ -225,8 +225,16 @@ class Array:
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         return namespace().call_function(func, types, args, kwargs)
 
-    def __dlpack__(self, **options: Any) -> Any:
-        return namespace().to_dlpack(self, **options)
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[Any, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        options = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
+        return namespace().to_dlpack(self, options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return namespace().dlpack_device(self)  # type: ignore[no-any-return]

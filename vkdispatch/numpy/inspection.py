@@ -1,0 +1,93 @@
+"""What the namespace can do, and rules of dtypes: for code that is written for the array API standard."""
+
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.numpy.core.array import Array
+from vkdispatch.numpy.core.devices import Device, parse_device
+from vkdispatch.numpy.core.dtypes import default_complex, default_real, has_float64, int64, parse_dtype
+
+_KINDS = {
+    "bool": ("bool",),
+    "signed integer": ("int8", "int16", "int32", "int64"),
+    "unsigned integer": ("uint8", "uint16", "uint32", "uint64"),
+    "real floating": ("float32", "float64"),
+    "complex floating": ("complex64", "complex128"),
+}
+_KINDS["integral"] = _KINDS["signed integer"] + _KINDS["unsigned integer"]
+_KINDS["numeric"] = _KINDS["integral"] + _KINDS["real floating"] + _KINDS["complex floating"]
+_LETTERS = {
+    "bool": "b",
+    "signed integer": "i",
+    "unsigned integer": "u",
+    "integral": "iu",
+    "real floating": "f",
+    "complex floating": "c",
+    "numeric": "iufc",
+}
+
+
+class NamespaceInfo:
+    """See `__array_namespace_info__`."""
+
+    def capabilities(self) -> dict[str, Any]:
+        """Return what the standard leaves open."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": None}
+
+    def default_device(self) -> Device:
+        """Return the current context's device."""
+        return parse_device(None)
+
+    def devices(self) -> list[Device]:
+        """Return the devices that `device=` takes."""
+        return [parse_device(None)]
+
+    def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
+        """Return the dtypes of what has none of its own."""
+        return {
+            "real floating": default_real(),
+            "complex floating": default_complex(),
+            "integral": int64,
+            "indexing": int64,
+        }
+
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
+        """Return the dtypes that the device has, of a kind or of several."""
+        parse_device(device)
+        if kind is None:
+            names: tuple[str, ...] = _KINDS["bool"] + _KINDS["numeric"]
+        elif isinstance(kind, tuple):
+            names = tuple(name for each in kind for name in self.dtypes(kind=each))
+        elif kind in _KINDS:
+            names = _KINDS[kind]
+        else:
+            raise ArgumentValueError(f"kind: expected one of {sorted(_KINDS)}, got {kind!r}")
+        missing = () if has_float64() else ("float64", "complex128")
+        return {name: np.dtype(name) for name in names if name not in missing}
+
+
+def __array_namespace_info__() -> NamespaceInfo:  # noqa: N807
+    """Return what the namespace can do, as the array API standard asks for."""
+    return NamespaceInfo()
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Whether a dtype is another dtype, or of a kind such as "integral". See `numpy.isdtype`.
+
+    Raises TypeError for an unknown kind.
+    """
+    own = parse_dtype(dtype)
+    if isinstance(kind, tuple):
+        return any(isdtype(own, each) for each in kind)
+    if isinstance(kind, str):
+        if kind not in _LETTERS:
+            raise ArgumentTypeError(f"kind: expected one of {sorted(_LETTERS)}, got {kind!r}")
+        return own.kind in _LETTERS[kind]
+    return own == parse_dtype(kind, "kind")
+
+
+def can_cast(from_: Any, to: Any, /, casting: Any = "safe") -> bool:
+    """Whether a dtype, or that of an array, can be cast to another. See `numpy.can_cast`."""
+    return bool(np.can_cast(from_.dtype if isinstance(from_, Array) else parse_dtype(from_), parse_dtype(to), casting))
