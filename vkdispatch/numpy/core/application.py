@@ -1,5 +1,6 @@
 """From a call of an element-wise function to an expression: operands, dtypes and shapes, by NumPy's rules."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,7 +8,17 @@ import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.core.dtypes import Kind, bool_, default_real, float64, resolve
-from vkdispatch.numpy.core.expressions import INDEX, Node, Operation, Value, evaluate, evaluate_into, make_node
+from vkdispatch.numpy.core.expressions import (
+    INDEX,
+    Loop,
+    Node,
+    Operation,
+    Value,
+    evaluate,
+    evaluate_into,
+    find_loop,
+    make_node,
+)
 from vkdispatch.numpy.core.memory import Shape, View, broadcast_strides
 from vkdispatch.numpy.core.operations import COPY, OPERATIONS
 
@@ -78,27 +89,69 @@ def apply_ufunc(name: str, operands: Sequence[Any], dtype: Kind | None = None) -
     ValueError
         Shapes do not broadcast.
     """
-    ufunc: np.ufunc = getattr(np, name)
-    described = []
+    described: list[Any] = []
     shapes = []
-    real = False
+    size = 1
     for each in operands:
         if type(each) is Node or type(each) is View:
-            kind = each.dtype
-            described.append(kind)
+            described.append(each.dtype.num)
             shapes.append(each.shape)
-            real |= kind.kind in "fc"
+            size = each.size
         else:
-            described.append(describe_operand(each))
-    if dtype is not None:
-        kinds = ufunc.resolve_dtypes((*described, *(None,) * ufunc.nout), signature=(*(None,) * ufunc.nin, dtype))
+            described.append(type(each))
+    if dtype is None:
+        key = (name, *described)
+        loop = _resolved.get(key) or _resolve(name, key, operands)
     else:
-        try:
-            kinds = resolve(ufunc, tuple(described), real or default_real() == float64)
-        except TypeError as error:
-            raise ArgumentTypeError(f"{name}: {error}") from None
-    shape = shapes[0] if len(shapes) == 1 else broadcast_shapes(shapes, name)
-    return make_operation(OPERATIONS[name], operands, kinds[:-1], shape, kinds[-1])
+        loop = _resolve_as(name, operands, dtype)
+    shape = shapes[0]
+    for other in shapes:
+        if other != shape:
+            shape = broadcast_shapes(shapes, name)
+            size = math.prod(shape)
+            break
+    if len(shapes) < len(operands):
+        operands = [
+            each if type(each) is Node or type(each) is View else number_as(each, kind, name)
+            for each, kind in zip(operands, loop.kinds, strict=True)
+        ]
+    return make_node(loop, tuple(operands), shape, size)
+
+
+# Loops by ufunc and operands: dtype numbers, and types of numbers.
+_resolved: dict[tuple[Any, ...], Loop] = {}
+
+
+def _resolve(name: str, key: tuple[Any, ...], operands: Sequence[Any]) -> Loop:
+    """Find the loop of a ufunc for operands."""
+    kinds = [
+        each.dtype if type(each) is Node or type(each) is View else describe_operand(each) for each in operands
+    ]
+    real = any(isinstance(kind, np.dtype) and kind.kind in "fc" for kind in kinds)
+    try:
+        found = resolve(getattr(np, name), tuple(kinds), real or default_real() == float64)
+    except TypeError as error:
+        raise ArgumentTypeError(f"{name}: {error}") from None
+    loop = find_loop(OPERATIONS[name], found[:-1], found[-1])
+    if real or not any(kind.kind in "fc" for kind in found):  # what the default dtype does not decide
+        _resolved[key] = loop
+    return loop
+
+
+def _resolve_as(name: str, operands: Sequence[Any], dtype: Kind) -> Loop:
+    """Find the loop of a ufunc that computes with a dtype."""
+    ufunc: np.ufunc = getattr(np, name)
+    kinds = [
+        each.dtype if type(each) is Node or type(each) is View else describe_operand(each) for each in operands
+    ]
+    rest = (None,) * ufunc.nout
+    try:
+        found = ufunc.resolve_dtypes(
+            (*kinds, *rest), signature=(*(None,) * ufunc.nin, dtype), casting="same_kind"
+        )
+    except TypeError as error:
+        raise ArgumentTypeError(f"{name}: {error}") from None
+    return find_loop(OPERATIONS[name], tuple(found[:-1]), found[-1])
 
 
 def make_operation(
@@ -111,14 +164,14 @@ def make_operation(
         else number_as(each, kind, operation.name)
         for each, kind in zip(operands, kinds, strict=True)
     )
-    return make_node(operation, values, tuple(kinds), shape, dtype)
+    return make_node(find_loop(operation, tuple(kinds), dtype), values, shape, math.prod(shape))
 
 
 def cast(value: Value, dtype: Kind) -> Value:
     """Return the expression of a value with another dtype; the same value if it has it."""
     if value.dtype == dtype:
         return value
-    return make_node(COPY, (value,), (dtype,), value.shape, dtype)
+    return make_node(find_loop(COPY, (dtype,), dtype), (value,), value.shape, value.size)
 
 
 def broadcast_to(value: Value, shape: Shape) -> View:

@@ -1,8 +1,7 @@
 """Expressions: element-wise operations that wait until something needs their values."""
 
-import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from os.path import dirname
 from threading import RLock
 from typing import Any, Union
@@ -28,7 +27,7 @@ class Operation:
     name
         What NumPy calls it.
     compute
-        Records it in a kernel: of the operands, already of the dtypes of `Node.kinds`, and the dtype of the
+        Records it in a kernel: of the operands, already of the dtypes of the loop, and the dtype of the
         result, returns the result.
     """
 
@@ -42,15 +41,46 @@ class Operation:
         return f"<operation {self.name}>"
 
 
+class Loop:
+    """An operation with its dtypes. Loops with the same ones are one object: see `find_loop`.
+
+    Attributes
+    ----------
+    operation
+        What is computed.
+    kinds
+        The dtypes to which operands are converted before.
+    dtype
+        Of the result.
+    """
+
+    __slots__ = ("dtype", "kinds", "operation")
+
+    def __init__(self, operation: Operation, kinds: tuple[Kind, ...], dtype: Kind) -> None:
+        self.operation = operation
+        self.kinds = kinds
+        self.dtype = dtype
+
+
+_loops: dict[tuple[Any, ...], Loop] = {}
+
+
+def find_loop(operation: Operation, kinds: tuple[Kind, ...], dtype: Kind) -> Loop:
+    """Return the loop of an operation and dtypes."""
+    key = (operation, dtype.num, *(kind.num for kind in kinds))
+    found = _loops.get(key)
+    if found is None:
+        found = _loops.setdefault(key, Loop(operation, kinds, dtype))
+    return found
+
+
 class Node:
     """An operation and its operands. Once it is computed, it knows its result and no operands.
 
     Attributes
     ----------
-    operation, operands
+    loop, operands
         What is to be done, with expressions, views and numbers.
-    kinds
-        The dtypes to which operands are converted before.
     shape, dtype, size
         Of the result.
     result
@@ -65,10 +95,9 @@ class Node:
         "__weakref__",
         "count",
         "dtype",
-        "kinds",
         "line",
+        "loop",
         "operands",
-        "operation",
         "reads",
         "result",
         "shape",
@@ -78,23 +107,19 @@ class Node:
     operands: tuple[Any, ...]
     result: View | None
 
-    def __init__(
-        self,
-        operation: Operation,
-        operands: tuple[Any, ...],
-        kinds: tuple[Kind, ...],
-        shape: Shape,
-        dtype: Kind,
-    ) -> None:
-        self.operation = operation
+    def __init__(self, loop: Loop, operands: tuple[Any, ...], shape: Shape, size: int) -> None:
+        self.loop = loop
         self.operands = operands
-        self.kinds = kinds
         self.shape = shape
-        self.dtype = dtype
-        self.size = math.prod(shape)
+        self.dtype = loop.dtype
+        self.size = size
         self.result = None
-        self.line = _caller()
-        count = reads = 0
+        frame = sys._getframe(3)
+        while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
+            frame = frame.f_back
+        self.line = (frame.f_code.co_filename, frame.f_lineno)
+        count = 1
+        reads = 0
         for each in operands:
             kind = type(each)
             if kind is Node:
@@ -106,7 +131,7 @@ class Node:
                 if len(readers) > 32:
                     readers[:] = [r for r in readers if (n := r()) is not None and n.result is None]
                 readers.append(ref(self))
-        self.count = count + 1
+        self.count = count
         self.reads = reads
 
 
@@ -114,6 +139,8 @@ Value = Union[Node, View]
 
 # An operand: the flat index of the element that is computed.
 INDEX = object()
+# What steps of programs are that are no loops.
+READ, NUMBER, PLACE = "read", "number", "place"
 
 
 class Program:
@@ -122,63 +149,71 @@ class Program:
     Attributes
     ----------
     steps
-        What is computed, in order: `(operation, arguments, kinds, dtype)` for nodes, `("read", slot)` for
-        elements of `views[slot]`, `("number", slot, kind)` for `numbers[slot]`, `("index", kind)` for the flat
+        What is computed, in order: `(loop, *arguments)` for nodes, `(READ, slot)` for elements of
+        `views[slot]`, `(NUMBER, dtype.num)` for the next of `numbers`, `(PLACE, dtype.num)` for the flat
         index. Arguments are positions of earlier steps.
     views, numbers
         What the steps read.
-    shape
-        The shape of the result.
+    shape, size
+        Of the result.
     """
 
-    __slots__ = ("numbers", "shape", "steps", "views")
+    __slots__ = ("numbers", "places", "shape", "size", "steps", "views")
 
     def __init__(self, root: Value) -> None:
         self.steps: list[tuple[Any, ...]] = []
         self.views: list[View] = []
         self.numbers: list[Any] = []
         self.shape = root.shape
-        places: dict[int, int] = {}
-        self._add(root, places)
+        self.size = root.size
+        self.places: dict[int, int] = {}
+        self._add(root)
 
-    def _add(self, value: Any, places: dict[int, int], kind: Kind | None = None) -> int:
-        known = places.get(id(value)) if type(value) is Node or type(value) is View else None
+    def _add(self, value: Value) -> int:
+        """Add the steps of an expression; return the position of the last one."""
+        known = self.places.get(id(value))
         if known is not None:
             return known
-        if type(value) is Node:
-            if value.result is None and value.shape == self.shape:
-                arguments = tuple(
-                    self._add(each, places, as_kind)
-                    for each, as_kind in zip(value.operands, value.kinds, strict=True)
-                )
-                step: tuple[Any, ...] = (value.operation, arguments, value.kinds, value.dtype)
-            else:
-                view = value.result or evaluate(value)
-                position = places[id(value)] = self._add(view, places)
-                return position
-        elif type(value) is View:
-            slot = next((i for i, each in enumerate(self.views) if _is_same(each, value)), None)
-            if slot is None:
-                slot = len(self.views)
-                self.views.append(value)
-            step = ("read", slot)
-            if step in self.steps:
-                return self.steps.index(step)
-        elif value is INDEX:
-            step = ("index", kind)
+        if type(value) is View:
+            position = self._add_view(value)
         else:
-            step = ("number", len(self.numbers), kind)
-            self.numbers.append(value)
-        self.steps.append(step)
-        position = len(self.steps) - 1
-        if type(value) is Node or type(value) is View:
-            places[id(value)] = position
+            assert type(value) is Node
+            if value.result is not None:
+                position = self._add_view(value.result)
+            elif value.shape != self.shape:
+                position = self._add_view(evaluate(value))
+            else:
+                step: list[Any] = [value.loop]
+                for at, each in enumerate(value.operands):
+                    if type(each) is View or type(each) is Node:
+                        step.append(self._add(each))
+                    else:
+                        num = value.loop.kinds[at].num
+                        if each is INDEX:
+                            self.steps.append((PLACE, num))
+                        else:
+                            self.numbers.append(each)
+                            self.steps.append((NUMBER, num))
+                        step.append(len(self.steps) - 1)
+                self.steps.append(tuple(step))
+                position = len(self.steps) - 1
+        self.places[id(value)] = position
         return position
+
+    def _add_view(self, view: View) -> int:
+        views = self.views
+        for slot, each in enumerate(views):
+            if _is_same(each, view):
+                return self.steps.index((READ, slot))
+        views.append(view)
+        self.steps.append((READ, len(views) - 1))
+        return len(self.steps) - 1
 
 
 def _is_same(first: View, second: View) -> bool:
     return first is second or (
         first.storage is second.storage
+        and first.size == second.size
         and first.offset == second.offset
         and first.dtype == second.dtype
         and first.shape == second.shape
@@ -195,20 +230,14 @@ def compute_with(function: Callable[[Program, Kind, View | None, tuple[str, int]
     _computing[:] = [function]
 
 
-def make_node(
-    operation: Operation,
-    operands: Sequence[Any],
-    kinds: tuple[Kind, ...],
-    shape: Shape,
-    dtype: Kind,
-) -> Node:
+def make_node(loop: Loop, operands: tuple[Any, ...], shape: Shape, size: int) -> Node:
     """Return an expression, whose operands are computed if it would become too large with them."""
-    node = Node(operation, tuple(operands), kinds, shape, dtype)
+    node = Node(loop, operands, shape, size)
     if node.count > _MOST_NODES or node.reads > _MOST_READS:
         for each in operands:
             if type(each) is Node and each.result is None and each.count > 1:
                 evaluate(each)
-        node = Node(operation, tuple(operands), kinds, shape, dtype)
+        node = Node(loop, operands, shape, size)
     for each in operands:
         if type(each) is View and each.storage.is_shared:
             evaluate(node)
@@ -248,11 +277,3 @@ def settle_readers(target: View, writing: Value | None = None) -> None:
             node = each()
             if node is not None and node.result is None and node is not writing:
                 evaluate(node)
-
-
-def _caller() -> tuple[str, int]:
-    """Return the file and line outside this package at which the running operation was called."""
-    frame = sys._getframe(3)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame = frame.f_back
-    return frame.f_code.co_filename, frame.f_lineno

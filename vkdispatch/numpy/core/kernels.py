@@ -16,7 +16,7 @@ from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.dtype import compute_type
 from vkdispatch.codegen.trace.recording import precise_math
 from vkdispatch.numpy.core.dtypes import Kind, kernel_type
-from vkdispatch.numpy.core.expressions import Program, compute_with, evaluate
+from vkdispatch.numpy.core.expressions import NUMBER, PLACE, READ, Program, compute_with, evaluate
 from vkdispatch.numpy.core.memory import (
     Shape,
     Storage,
@@ -29,6 +29,7 @@ from vkdispatch.shader.map import MappedArray, MappingFunction, mapped_index
 from vkdispatch.shader.shader_function import ShaderFunction
 
 _GROUP = 256
+_OF_NUM = {np.dtype(code).num: np.dtype(code) for code in "?bhilqBHILQefdFD"}
 
 # How kernels find the elements of a view:
 # "whole"      at the index of the result's element; the view begins where the memory does
@@ -44,6 +45,15 @@ class _Plan:
     __slots__ = ("buffers", "key", "values")
 
     def __init__(self, program: Program, target: View | None) -> None:
+        shape = program.shape
+        self.buffers = [view.storage.buffer for view in program.views]
+        if target is None and all(
+            [view.is_contiguous and view.offset == 0 and view.shape == shape for view in program.views]
+        ):
+            self.values: list[int] = []
+            kinds = tuple([view.dtype.num for view in program.views])
+            self.key: tuple[Any, ...] = (tuple(program.steps), kinds, ("whole",) * len(kinds), 0)
+            return
         views = program.views if target is None else [*program.views, target]
         axes, strides = _join_axes(program.shape, views)
         values: list[int] = []
@@ -65,9 +75,8 @@ class _Plan:
         if uses_axes or target is not None:
             values += axes
         count = len(axes) if uses_axes or target is not None else 0
-        self.buffers = [view.storage.buffer for view in program.views]
         self.values = values
-        kinds = tuple(view.dtype for view in program.views)
+        kinds = tuple([view.dtype.num for view in program.views])
         self.key = (tuple(program.steps), kinds, tuple(layouts), count)
 
 
@@ -134,18 +143,20 @@ def _compute(
 ) -> Any:
     """Record the steps of a program, and return the value of the last one."""
     values: list[tuple[Any, Kind]] = []
+    remaining = iter(numbers)
     for step in steps:
-        operation = step[0]
-        if operation == "read":
-            values.append((reads[step[1]], kinds[step[1]]))
-        elif operation == "number":
-            values.append((numbers[step[1]], step[2]))
-        elif operation == "index":
-            values.append((vc.to_dtype(compute_type(kernel_type(step[1])), index), step[1]))
+        what = step[0]
+        if what is READ:
+            values.append((reads[step[1]], _OF_NUM[kinds[step[1]]]))
+        elif what is NUMBER:
+            values.append((next(remaining), _OF_NUM[step[1]]))
+        elif what is PLACE:
+            kind = _OF_NUM[step[1]]
+            values.append((vc.to_dtype(compute_type(kernel_type(kind)), index), kind))
         else:
-            _, arguments, wanted, kind = step
-            operands = [convert(*values[at], to) for at, to in zip(arguments, wanted, strict=True)]
-            result = operation.compute(*operands, kind)
+            kind = what.dtype
+            operands = [convert(*values[at], to) for at, to in zip(step[1:], what.kinds, strict=True)]
+            result = what.operation.compute(*operands, kind)
             if kind.kind in "fc" and result.var_type is not dt.bool_:
                 result = vc.precise(result)
             values.append((result, kind))
@@ -198,7 +209,7 @@ def _constant_types(layouts: Sequence[Layout], count: int) -> list[Any]:
 
 
 def _number_types(steps: Sequence[tuple[Any, ...]]) -> list[Any]:
-    return [compute_type(kernel_type(step[2])) for step in steps if step[0] == "number"]
+    return [compute_type(kernel_type(_OF_NUM[step[1]])) for step in steps if step[0] is NUMBER]
 
 
 def _body(key: Any) -> tuple[list[Any], Callable[[Any, Sequence[Any], Any], tuple[Any, Any]]]:
@@ -206,7 +217,7 @@ def _body(key: Any) -> tuple[list[Any], Callable[[Any, Sequence[Any], Any], tupl
     steps, kinds, layouts, count = key
     constants = _constant_types(layouts, count)
     numbers = _number_types(steps)
-    annotations = [buffer[kernel_type(kind)] for kind in kinds]
+    annotations = [buffer[kernel_type(_OF_NUM[kind])] for kind in kinds]
     annotations += [constant[each] for each in (*constants, *numbers)]
 
     def record(index: Any, variables: Sequence[Any]) -> tuple[Any, Any]:
@@ -222,8 +233,9 @@ def _body(key: Any) -> tuple[list[Any], Callable[[Any, Sequence[Any], Any], tupl
 
 
 @lru_cache(2048)
-def _store_kernel(key: Any, dtype: Kind, has_target: bool) -> ShaderFunction:
+def _store_kernel(key: Any, num: int, has_target: bool) -> ShaderFunction:
     """Return the kernel that computes a program into new memory, or into a view."""
+    dtype = _OF_NUM[num]
     annotations, record = _body(key)
     count = key[3]
 
@@ -241,8 +253,9 @@ def _store_kernel(key: Any, dtype: Kind, has_target: bool) -> ShaderFunction:
 
 
 @lru_cache(2048)
-def _mapping(key: Any, dtype: Kind) -> MappingFunction:
+def _mapping(key: Any, num: int) -> MappingFunction:
     """Return the map that gives the elements of a program."""
+    dtype = _OF_NUM[num]
     annotations, record = _body(key)
 
     def element(*variables: Any) -> Any:
@@ -253,7 +266,7 @@ def _mapping(key: Any, dtype: Kind) -> MappingFunction:
 
 
 def _name(steps: Sequence[tuple[Any, ...]]) -> str:
-    names = [step[0].name for step in steps if not isinstance(step[0], str)]
+    names = [step[0].operation.name for step in steps if not isinstance(step[0], str)]
     return "_".join(names[-4:]) if names else "copy"
 
 
@@ -264,25 +277,23 @@ def new_view(shape: Shape, dtype: Kind, context: Context | None = None) -> View:
 
 
 def _compute_program(program: Program, dtype: Kind, target: View | None, line: tuple[str, int]) -> View:
-    context = program.views[0].storage.buffer.context if program.views else get_context()
-    if target is not None and any(
-        overlaps(view, target) and not _is_aligned(view, target) for view in program.views
-    ):
-        value = _compute_program(program, dtype, None, line)
-        program = Program(value)
-    result = target or new_view(program.shape, dtype, context)
-    if result.size == 0:
-        return result
-    numbers = program.numbers
     if target is None:
-        plan = _Plan(program, None)
-        kernel = _store_kernel(plan.key, dtype, False)
-        kernel(result.storage.buffer, *plan.buffers, *plan.values, *numbers)
-        return result
+        context = program.views[0].storage.buffer.context if program.views else get_context()
+        size = program.size
+        memory = function_buffer((size,), kernel_type(dtype), context)
+        if size:
+            plan = _Plan(program, None)
+            kernel = _store_kernel(plan.key, dtype.num, False)
+            kernel(memory, *plan.buffers, *plan.values, *program.numbers)
+        return View(Storage(memory), program.shape, dtype)
+    if target.size == 0:
+        return target
+    if any(overlaps(view, target) and not _is_aligned(view, target) for view in program.views):
+        program = Program(_compute_program(program, dtype, None, line))
     plan = _Plan(program, target)
-    kernel = _store_kernel(plan.key, dtype, True)
-    kernel(target.storage.buffer, *plan.buffers, *plan.values, *numbers)
-    return result
+    kernel = _store_kernel(plan.key, dtype.num, True)
+    kernel(target.storage.buffer, *plan.buffers, *plan.values, *program.numbers)
+    return target
 
 
 def _is_aligned(view: View, target: View) -> bool:
@@ -306,7 +317,7 @@ def as_operand(value: Any, shape: Shape) -> Buffer[Any] | MappedArray:
         return as_buffer(evaluate(value), shape)
     plan = _Plan(program, None)
     mapped = MappedArray.__new__(MappedArray)
-    mapped.mapping = _mapping(plan.key, value.dtype)
+    mapped.mapping = _mapping(plan.key, value.dtype.num)
     mapped.arguments = (*plan.buffers, *plan.values, *program.numbers)
     mapped.var_type = kernel_type(value.dtype)
     mapped.shape, mapped.size = shape, value.size
