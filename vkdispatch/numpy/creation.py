@@ -1,35 +1,31 @@
 """New arrays: of given values, of data, of sequences of numbers."""
 
 import math
-import operator
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.base import dtype as dt
-from vkdispatch.base.buffer import Buffer, asbuffer as upload
+from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import use_context
-from vkdispatch.base.dtype import component_count, component_type, is_complex
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.core.application import cast, make_operation
 from vkdispatch.numpy.core.array import Array, array_of, parse_index, parse_operand, value_of, view_of
-from vkdispatch.numpy.core.devices import Device, parse_device
-from vkdispatch.numpy.core.dtypes import (
-    Kind,
-    default_complex,
-    default_real,
-    has_float64,
-    int64,
-    numpy_type,
-    parse_dtype,
+from vkdispatch.numpy.core.conversion import (
+    asarray,
+    copy_array,
+    default_kind,
+    from_numpy,
+    parse_shape,
+    read_nested,
 )
+from vkdispatch.numpy.core.devices import Device, parse_device
+from vkdispatch.numpy.core.dtypes import Kind, default_complex, default_real, has_float64, int64, parse_dtype
 from vkdispatch.numpy.core.expressions import INDEX, Operation, evaluate
 from vkdispatch.numpy.core.kernels import gather, new_view
-from vkdispatch.numpy.core.memory import Shape, Storage, View
+from vkdispatch.numpy.core.memory import Shape
 from vkdispatch.numpy.core.operations import COPY, WHERE
-from vkdispatch.shader.map import MappedArray
+from vkdispatch.numpy.elementwise import floor
 
 __all__ = [
     "arange",
@@ -47,7 +43,6 @@ __all__ = [
     "identity",
     "linspace",
     "logspace",
-    "meshgrid",
     "ones",
     "ones_like",
     "tri",
@@ -58,131 +53,19 @@ __all__ = [
 ]
 
 
-def parse_shape(shape: Any, name: str = "shape") -> Shape:
-    """Return a shape from an int or several ints. Raises TypeError or ValueError for anything else."""
-    if isinstance(shape, Array):
-        shape = shape.tolist()
-    try:
-        lengths: tuple[int, ...] = (
-            (operator.index(shape),) if hasattr(shape, "__index__") else tuple(operator.index(n) for n in shape)
-        )
-    except TypeError:
-        raise ArgumentTypeError(f"{name}: expected an int or a tuple of ints, got {shape!r}") from None
-    if any(length < 0 for length in lengths):
-        raise ArgumentValueError(f"{name}: negative dimensions are not allowed, got {lengths}")
-    return lengths
-
-
 # ---- from data -----------------------------------------------------------------------------------
-
-
-def from_numpy(data: "np.ndarray[Any, Any]", device: Any = None) -> Array:
-    """Return an array with the values of a NumPy array, which are copied to the device.
-
-    Raises TypeError for dtypes that arrays cannot have.
-    """
-    kind = parse_dtype(data.dtype)
-    device = parse_device(device)
-    values = np.ascontiguousarray(data, kind).reshape(-1)
-    if not values.size:
-        return array_of(new_view(data.shape, kind, device.context))
-    with use_context(device.context):
-        return array_of(View(Storage(upload(values)), data.shape, kind))
-
-
-def from_buffer(buffer: Buffer[Any]) -> Array:
-    """Return an array on the memory of a buffer: no copy is made, and writes to one show in the other.
-
-    Components of vectors and matrices become further axes.
-    """
-    buffer.require_alive()
-    kind, shape = buffer.var_type, buffer.shape
-    if component_count(kind) > 1 and not is_complex(kind):
-        part = component_type(kind)
-        count = kind.item_size // part.item_size
-        last = (*shape, count)
-        flat = Buffer.of_memory(buffer.context, buffer._native, (math.prod(last),), part)
-        flat.register_parent(buffer)
-        return array_of(View(Storage(flat, is_shared=True), last, numpy_type(part)))
-    return array_of(View(Storage(buffer, is_shared=True), shape, numpy_type(kind)))
-
-
-def asarray(
-    obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | None = None, order: Any = None
-) -> Array:
-    """Return an array of what is given. See `numpy.asarray`.
-
-    Parameters
-    ----------
-    obj
-        An Array, a `vd.Buffer` (whose memory the array shares), a map called with its arguments, an array of
-        NumPy or with `__array__`, a number, or nested sequences of numbers.
-    dtype
-        None: the dtype of the data; of Python numbers int64, or the default real or complex dtype.
-    device
-        Where; None: where `obj` is, or the current context's device.
-    copy
-        True always copies; False raises ValueError where a copy is needed, as for data of the host; None
-        copies where it is needed.
-
-    Raises
-    ------
-    TypeError
-        Arrays cannot have this dtype.
-    ValueError
-        See `copy` and `device`.
-    """
-    kind = None if dtype is None else parse_dtype(dtype)
-    if isinstance(obj, Buffer):
-        obj = from_buffer(obj)
-    elif isinstance(obj, MappedArray):
-        made = obj.__vkdispatch_buffer__(None)
-        obj = array_of(View(Storage(made), made.shape, numpy_type(made.var_type)))
-    if isinstance(obj, Array):
-        if device is not None:
-            obj = obj.to_device(device)
-        if kind is not None and kind != obj.dtype:
-            if copy is False:
-                raise ArgumentValueError(f"copy: False was given, but {obj.dtype} to {kind} needs a copy")
-            return array_of(cast(value_of(obj), kind))
-        return _copy_of(obj) if copy else obj
-    if copy is False:
-        raise ArgumentValueError("copy: False was given, but data of the host are copied to the device")
-    data = obj if isinstance(obj, (np.ndarray, np.generic)) else np.asarray(_on_host(obj))
-    if kind is None:
-        kind = _default_kind(obj, data)
-    if data.dtype.kind in "OUSmMV" and data.size:
-        raise ArgumentTypeError(f"obj: expected numbers, got {type(obj).__name__} of dtype {data.dtype}")
-    if kind.kind in "iu" and data.dtype.kind in "iu" and not isinstance(obj, (np.ndarray, np.generic)):
-        data = np.asarray(_on_host(obj), kind)  # NumPy refuses Python integers that do not fit
-    return from_numpy(np.asarray(data).astype(kind, copy=False), device)
-
-
-def _on_host(obj: Any) -> Any:
-    """Return nested sequences with arrays in them read."""
-    if isinstance(obj, Array):
-        return obj.numpy()
-    if isinstance(obj, (list, tuple)):
-        return [_on_host(each) for each in obj]
-    return obj
-
-
-def _default_kind(obj: Any, data: "np.ndarray[Any, Any] | np.generic[Any]") -> Kind:
-    if isinstance(obj, (np.ndarray, np.generic)) or hasattr(obj, "__array__") or hasattr(obj, "dtype"):
-        return parse_dtype(data.dtype)
-    if data.dtype.kind == "f":
-        return default_real()
-    if data.dtype.kind == "c":
-        return default_complex()
-    return parse_dtype(data.dtype)
-
 
 asanyarray = asarray
 
 
 def array(obj: Any, dtype: Any = None, *, copy: bool | None = True, device: Any = None) -> Array:
     """Return a new array of what is given. See `asarray` and `numpy.array`."""
-    return asarray(obj, dtype, copy=copy if isinstance(obj, (Array, Buffer)) else None, device=device)
+    return asarray(
+        obj,
+        dtype,
+        copy=copy if isinstance(obj, (Array, Buffer)) else None,
+        device=device,
+    )
 
 
 def ascontiguousarray(a: Any, dtype: Any = None) -> Array:
@@ -194,12 +77,7 @@ def ascontiguousarray(a: Any, dtype: Any = None) -> Array:
 
 def copy(a: Any) -> Array:
     """Return a copy of an array, with memory of its own."""
-    return _copy_of(asarray(a))
-
-
-def _copy_of(a: Array) -> Array:
-    value = value_of(a)
-    return array_of(make_operation(COPY, (value,), (value.dtype,), value.shape, value.dtype))
+    return copy_array(asarray(a))
 
 
 # ---- of one value --------------------------------------------------------------------------------
@@ -227,7 +105,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) 
         made = array_of(new_view(lengths, kind))
         made[...] = fill_value
         return made
-    kind = _default_kind(fill_value, np.asarray(fill_value)) if dtype is None else parse_dtype(dtype)
+    kind = default_kind(fill_value, np.asarray(fill_value)) if dtype is None else parse_dtype(dtype)
     return _filled(lengths, fill_value, kind, parse_device(device))
 
 
@@ -280,7 +158,9 @@ def ones_like(x: Any, /, dtype: Any = None, *, device: Any = None, shape: Any = 
     return ones(lengths, kind, device=device)
 
 
-def full_like(x: Any, /, fill_value: Any, dtype: Any = None, *, device: Any = None, shape: Any = None) -> Array:
+def full_like(
+    x: Any, /, fill_value: Any, dtype: Any = None, *, device: Any = None, shape: Any = None
+) -> Array:
     """Return an array like another one, with one value everywhere. See `numpy.full_like`."""
     lengths, kind = _like(x, dtype, shape)
     return full(lengths, fill_value, kind, device=device)
@@ -296,9 +176,7 @@ def _count_from(index: Any, start: Any, step: Any, kind: Kind) -> Any:
 _ARANGE = Operation("arange", _count_from)
 
 
-def arange(
-    start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
-) -> Array:
+def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Array:
     """Return evenly spaced values of an interval without its end. See `numpy.arange`.
 
     Raises
@@ -339,8 +217,8 @@ def _wrap(value: int, width: int, kind: Kind) -> int:
 def _count(start: Any, stop: Any, step: Any) -> int:
     if all(isinstance(value, (int, np.integer)) for value in (start, stop, step)):
         start, stop, step = int(start), int(stop), int(step)
-        return max(0, -((start - stop) // step) if step > 0 else -((stop - start) // -step))
-    return max(0, math.ceil((stop - start) / step))
+        return int(max(0, -((start - stop) // step) if step > 0 else -((stop - start) // -step)))
+    return int(max(0, math.ceil((stop - start) / step)))
 
 
 def _placed(node: Any, device: Any) -> Any:
@@ -381,12 +259,9 @@ def linspace(
     if count < 0:
         raise ArgumentValueError(f"num: expected at least 0, got {count}")
     if isinstance(start, Array) or isinstance(stop, Array):
-        return asarray(np.linspace(_on_host(start), _on_host(stop), count, endpoint=endpoint), dtype)
+        return asarray(np.linspace(read_nested(start), read_nested(stop), count, endpoint=endpoint), dtype)
     complex_ = isinstance(start, complex) or isinstance(stop, complex)
-    if dtype is None:
-        kind = default_complex() if complex_ else default_real()
-    else:
-        kind = parse_dtype(dtype)
+    kind = (default_complex() if complex_ else default_real()) if dtype is None else parse_dtype(dtype)
     steps = count - 1 if endpoint else count
     step = (stop - start) / steps if steps > 0 else math.nan
     if complex_ or kind.kind == "c":
@@ -401,8 +276,6 @@ def linspace(
         value = _placed(node, device)
         result = array_of(value)
         if kind.kind in "iu":
-            from vkdispatch.numpy.elementwise import floor
-
             result = floor(result)
         result = array_of(cast(value_of(result), kind))
     return (result, step) if retstep else result
@@ -436,7 +309,9 @@ def _place_mask(operation: Operation, shape: Shape, offset: int) -> Any:
     return make_operation(operation, operands, (int64,) * 4, shape, np.dtype(np.bool_))
 
 
-def eye(n_rows: int, n_cols: int | None = None, /, k: int = 0, dtype: Any = None, *, device: Any = None) -> Array:
+def eye(
+    n_rows: int, n_cols: int | None = None, /, k: int = 0, dtype: Any = None, *, device: Any = None
+) -> Array:
     """Return a matrix with ones on a diagonal and zeros elsewhere. See `numpy.eye`."""
     rows = parse_index(n_rows, "n_rows")
     columns = rows if n_cols is None else parse_index(n_cols, "n_cols")
@@ -476,39 +351,3 @@ def tril(x: Any, /, *, k: int = 0) -> Array:
 def triu(x: Any, /, *, k: int = 0) -> Array:
     """Return the upper triangles of matrices, zeros elsewhere. See `numpy.triu`."""
     return _part(x, k, "x", False)
-
-
-def meshgrid(*arrays: Any, indexing: str = "xy", copy: bool = True, sparse: bool = False) -> list[Array]:
-    """Return coordinate matrices of coordinate vectors. See `numpy.meshgrid`.
-
-    Raises
-    ------
-    ValueError
-        `indexing` is neither "xy" nor "ij", or an array has more than one axis.
-    """
-    if indexing not in ("xy", "ij"):
-        raise ArgumentValueError(f"indexing: expected 'xy' or 'ij', got {indexing!r}")
-    vectors = [each if isinstance(each, Array) else asarray(each) for each in arrays]
-    if any(each.ndim > 1 for each in vectors):
-        raise ArgumentValueError("arrays: expected vectors, got " + ", ".join(str(v.shape) for v in vectors))
-    order = list(range(len(vectors)))
-    if indexing == "xy" and len(order) > 1:
-        order[:2] = [1, 0]
-    shape = [0] * len(vectors)
-    for axis, vector in zip(order, vectors, strict=True):
-        shape[axis] = vector.size
-    found = []
-    for axis, vector in zip(order, vectors, strict=True):
-        own = [1] * len(vectors)
-        own[axis] = vector.size
-        part = vector.reshape(tuple(own))
-        if not sparse:
-            from vkdispatch.numpy.manipulation import broadcast_to
-
-            part = broadcast_to(part, tuple(shape))
-        found.append(part.copy() if copy else part)
-    return found
-
-
-Numbers = Sequence[Any]
-_ = dt

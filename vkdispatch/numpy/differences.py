@@ -6,7 +6,7 @@ import numpy as np
 
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.numpy.core.array import Array, parse_index
-from vkdispatch.numpy.creation import asarray
+from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.elementwise import not_equal
 from vkdispatch.numpy.manipulation import broadcast_to, concatenate, parse_axis, reshape
 
@@ -16,7 +16,7 @@ def _array(x: Any) -> Array:
 
 
 def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Array:
-    """Return differences of neighbours along an axis. See `numpy.diff`. Raises ValueError for a negative `n`."""
+    """Return differences of neighbours along an axis. See `numpy.diff`."""
     array = _array(x)
     if n < 0:
         raise ArgumentValueError(f"n: expected at least 0, got {n}")
@@ -25,7 +25,7 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
     place = parse_axis(axis, array.ndim)
     if n == 0:
         return array.copy()
-    parts = []
+    parts: list[list[Array]] = []
     for each in (prepend, append):
         if each is None:
             parts.append([])

@@ -1,13 +1,12 @@
 """Element-wise functions: NumPy's ufuncs, and others that compute by element."""
 
+import builtins
 import math
 from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 
-import vkdispatch.codegen as vc
-from vkdispatch.base.dtype import is_complex
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.core.application import (
     apply_ufunc,
@@ -18,8 +17,9 @@ from vkdispatch.numpy.core.application import (
     number_as,
 )
 from vkdispatch.numpy.core.array import Array, array_of, parse_index, parse_operand, store, value_of
-from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, parse_dtype, resolve
-from vkdispatch.numpy.core.expressions import Node, Operation
+from vkdispatch.numpy.core.conversion import asarray
+from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, parse_dtype
+from vkdispatch.numpy.core.expressions import Node
 from vkdispatch.numpy.core.memory import View
 from vkdispatch.numpy.core.operations import IMAG, OPERATIONS, REAL, WHERE
 
@@ -31,7 +31,9 @@ class ElementwiseFunction(Protocol):
 
     __name__: str
 
-    def __call__(self, *operands: Any, out: Any = None, where: Any = None, dtype: Any = None) -> Any: ...
+    def __call__(self, *operands: Any, out: Any = None, where: Any = None, dtype: Any = None) -> Any:
+        """Compute; see `finish` for `out` and `where`."""
+        ...
 
 
 def finish(value: Any, out: Any, where: Any = None, name: str = "out") -> Array:
@@ -81,8 +83,6 @@ def _function(ufunc_name: str, own: str | None = None) -> ElementwiseFunction:
             raise ArgumentTypeError(f"{shown}: takes {count} arguments, got {len(operands)}")
         values = [parse_operand(each, f"{shown}: x{i + 1}") for i, each in enumerate(operands)]
         if not any(type(each) is Node or type(each) is View for each in values):
-            from vkdispatch.numpy.creation import asarray
-
             values[0] = value_of(asarray(values[0]))
         kind = None if dtype is None else parse_dtype(dtype)
         node = apply_ufunc(ufunc_name, values, kind)
@@ -91,8 +91,8 @@ def _function(ufunc_name: str, own: str | None = None) -> ElementwiseFunction:
     function.__name__ = function.__qualname__ = shown
     function.__doc__ = (
         f"Return `numpy.{ufunc_name}` of arrays or numbers, element by element.\n\n"
-        f"    Raises as the other element-wise functions: TypeError for dtypes that numpy.{ufunc_name} does not\n"
-        "    take, ValueError for shapes that do not broadcast.\n    "
+        f"    Raises as the other element-wise functions: TypeError for dtypes that numpy.{ufunc_name} does\n"
+        "    not take, ValueError for shapes that do not broadcast.\n    "
     )
     return function
 
@@ -197,7 +197,9 @@ def _whole(function: ElementwiseFunction, name: str) -> Callable[..., Any]:
         return function(x, out=out, where=where, dtype=dtype)
 
     round_to.__name__ = round_to.__qualname__ = name
-    round_to.__doc__ = f"Return `numpy.{name}` of an array, element by element. Integers are returned unchanged."
+    round_to.__doc__ = (
+        f"Return `numpy.{name}` of an array, element by element. Integers are returned unchanged."
+    )
     return round_to
 
 
@@ -228,23 +230,14 @@ def angle(z: Any, deg: bool = False) -> Array:
     return degrees(turned) if deg else turned  # type: ignore[no-any-return]
 
 
-def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
-    """Return `x` where a condition holds, and `y` elsewhere. See `numpy.where`.
-
-    Without `x` and `y`: the indices of elements that are true, as from `nonzero`.
-    """
-    if x is None and y is None:
-        from vkdispatch.numpy.searching import nonzero
-
-        return nonzero(condition)
+def choose(condition: Any, x: Any, y: Any) -> Array:
+    """Return `x` where a condition holds, and `y` elsewhere."""
     test = parse_operand(condition, "where: condition")
     operands = [parse_operand(each, f"where: {name}") for name, each in (("x", x), ("y", y))]
     kinds = [each.dtype if isinstance(each, (Node, View)) else describe_operand(each) for each in operands]
     kind = _common(kinds)
     shapes = [each.shape for each in (test, *operands) if isinstance(each, (Node, View))]
     if not shapes:
-        from vkdispatch.numpy.creation import asarray
-
         test = value_of(asarray(test))
         shapes = [test.shape]
     values = [each if isinstance(each, (Node, View)) else number_as(each, kind) for each in operands]
@@ -282,7 +275,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None, *, out: Any = None) -> Arr
             if isinstance(operand, float) and not math.isfinite(operand):
                 operand = info.min if operand < 0 else info.max
             if isinstance(operand, int):
-                operand = builtin_min(builtin_max(operand, int(info.min)), int(info.max))
+                operand = builtins.min(builtins.max(operand, int(info.min)), int(info.max))
         limits.append((function, operand))
     result = value
     for function, operand in limits:
@@ -290,18 +283,6 @@ def clip(x: Any, /, min: Any = None, max: Any = None, *, out: Any = None) -> Arr
     if result is value:
         result = apply_ufunc("positive", (value,)) if value.dtype.kind != "b" else value
     return finish(result, out, None, "clip")
-
-
-builtin_min, builtin_max = __builtins__["min"], __builtins__["max"]  # type: ignore[index]
-
-
-def _round_parts(x: Any, scale: Any, inverse: Any, kind: Kind) -> Any:
-    def rounded(part: Any) -> Any:
-        return vc.round(vc.precise(part * scale)) / scale * 1 if inverse is None else vc.precise(vc.round(vc.precise(part / inverse)) * inverse)
-
-    if is_complex(x.var_type):
-        return vc.to_complex(rounded(x.real), rounded(x.imag))
-    return rounded(x)
 
 
 def round(x: Any, /, decimals: int = 0, out: Any = None) -> Array:
@@ -330,16 +311,14 @@ around = round
 
 def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Array:
     """Return where two arrays are equal within tolerances. See `numpy.isclose`."""
-    from vkdispatch.numpy.creation import asarray
-
     x = a if isinstance(a, Array) else asarray(a)
-    y = b if isinstance(b, Array) else asarray(b, None if isinstance(b, np.ndarray) else None)
+    y = b if isinstance(b, Array) else asarray(b)
     near = absolute(x - y) <= atol + rtol * absolute(y) if x.dtype.kind != "b" else x == y
     if x.dtype.kind in "fc" or y.dtype.kind in "fc":
         near = (near & isfinite(y)) | (x == y)
         if equal_nan:
             near = near | (isnan(x) & isnan(y))
-    return near  # type: ignore[no-any-return]
+    return near
 
 
 def iscomplexobj(x: Any) -> bool:
@@ -363,19 +342,18 @@ def nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, 
     info = np.finfo(x.dtype)
     above = float(info.max) if posinf is None else posinf
     below = float(info.min) if neginf is None else neginf
-    result = where(isnan(x), nan, where(x == math.inf, above, where(x == -math.inf, below, x)))
+    result = choose(isnan(x), nan, choose(x == math.inf, above, choose(x == -math.inf, below, x)))
     if not copy:
         x[...] = result
         return x  # type: ignore[no-any-return]
-    return result  # type: ignore[no-any-return]
+    return result
 
 
 def sinc(x: Any) -> Array:
     """Return sin(pi x) / (pi x), 1 at 0. See `numpy.sinc`."""
     y = x * math.pi
-    safe = where(y == 0, 1.0, y)
-    return where(y == 0, 1.0, sin(safe) / safe)  # type: ignore[no-any-return]
+    safe = choose(y == 0, 1.0, y)
+    return choose(y == 0, 1.0, sin(safe) / safe)
 
 
 UFUNCS = {name: function for name in OPERATIONS if (function := globals().get(name)) is not None}
-_ = (resolve, Operation)

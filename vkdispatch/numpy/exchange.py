@@ -6,12 +6,10 @@ import numpy as np
 
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.numpy.core.array import Array, array_of, view_of
-from vkdispatch.numpy.core.devices import device_of, parse_device
+from vkdispatch.numpy.core.array import Array, view_of
+from vkdispatch.numpy.core.conversion import asarray, from_numpy
+from vkdispatch.numpy.core.devices import parse_device
 from vkdispatch.numpy.core.kernels import as_buffer, gather
-from vkdispatch.numpy.core.memory import View
-from vkdispatch.numpy.creation import asarray, from_numpy
-from vkdispatch.numpy.gathering import whole_view
 
 _CPU = (1, 0)
 
@@ -53,7 +51,7 @@ def to_device(x: Array, device: Any, /, *, stream: Any = None) -> Array:
     if stream is not None:
         raise ArgumentValueError(f"stream: expected None, got {stream!r}")
     place = parse_device(device)
-    return x if device_of(x) == place else from_numpy(x.numpy(), place)
+    return x if x.device == place else from_numpy(x.numpy(), place)
 
 
 def asbuffer(x: Array) -> Buffer[Any]:
@@ -71,6 +69,3 @@ def asbuffer(x: Array) -> Buffer[Any]:
 def asnumpy(x: Any) -> "np.ndarray[Any, Any]":
     """Return the values of an array as a NumPy array."""
     return x.numpy() if isinstance(x, Array) else np.asarray(x)
-
-
-_ = (array_of, View, whole_view)

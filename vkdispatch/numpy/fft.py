@@ -10,11 +10,11 @@ import vkdispatch.fft as transforms
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.numpy.core.array import Array, array_of, parse_operand, value_of
 from vkdispatch.numpy.core.dtypes import Kind, default_complex, default_real
-from vkdispatch.numpy.core.kernels import as_buffer, gather
 from vkdispatch.numpy.core.expressions import evaluate
+from vkdispatch.numpy.core.kernels import as_buffer, gather
 from vkdispatch.numpy.creation import arange, asarray, zeros
 from vkdispatch.numpy.elementwise import conjugate, real
-from vkdispatch.numpy.manipulation import concatenate, flip, parse_axes, parse_axis, reshape, roll
+from vkdispatch.numpy.manipulation import concatenate, flip, parse_axes, parse_axis, roll
 
 _NORMS = ("backward", "ortho", "forward")
 
@@ -65,9 +65,16 @@ def _transform(x: Array, n: int | None, axis: int, norm: Any, inverse: bool) -> 
         view = gather(view)
     shape = (math.prod(line.shape[:place]), length, math.prod(line.shape[place + 1 :]))
     data = as_buffer(view, shape)
-    (transforms.ifft if inverse else transforms.fft)(data, axis=1, **({"normalize": False} if inverse else {}))
+    if inverse:
+        transforms.ifft(data, axis=1, normalize=False)
+    else:
+        transforms.fft(data, axis=1)
     result = array_of(view)
-    divisor = {"backward": length if inverse else 1, "ortho": math.sqrt(length), "forward": 1 if inverse else length}
+    divisor = {
+        "backward": length if inverse else 1,
+        "ortho": math.sqrt(length),
+        "forward": 1 if inverse else length,
+    }
     by = divisor[scale]
     return result if by == 1 else result * (1 / by)
 
@@ -215,7 +222,9 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None)
 
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Array:
     """Return the frequencies of a transform of n real elements. See `numpy.fft.rfftfreq`."""
-    return (arange(n // 2 + 1, device=device) / (n * d)).astype(default_real() if dtype is None else dtype, copy=False)
+    return (arange(n // 2 + 1, device=device) / (n * d)).astype(
+        default_real() if dtype is None else dtype, copy=False
+    )
 
 
 def fftshift(x: Any, /, *, axes: Any = None) -> Array:
@@ -230,6 +239,3 @@ def ifftshift(x: Any, /, *, axes: Any = None) -> Array:
     array = _array(x)
     places = parse_axes(axes, array.ndim, "axes")
     return roll(array, tuple(-(array.shape[i] // 2) for i in places), axis=places) if places else array.copy()
-
-
-_ = reshape

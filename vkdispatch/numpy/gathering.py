@@ -5,18 +5,21 @@ from typing import Any
 
 import numpy as np
 
+from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.numpy.core.application import assign, broadcast_shapes, cast
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
 from vkdispatch.numpy.core.array import Array, array_of, value_of, view_of
+from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.dtypes import int64, numpy_type
 from vkdispatch.numpy.core.expressions import evaluate, lock, settle_readers
-from vkdispatch.numpy.core.kernels import as_buffer, gather
+from vkdispatch.numpy.core.kernels import as_buffer, as_operand, gather
 from vkdispatch.numpy.core.memory import Shape, Storage, View
-from vkdispatch.numpy.creation import arange
-from vkdispatch.numpy.elementwise import where
+from vkdispatch.numpy.creation import arange, empty
+from vkdispatch.numpy.elementwise import choose
 from vkdispatch.numpy.manipulation import permute_dims, reshape
 from vkdispatch.rearrange import put as put_elements
 from vkdispatch.rearrange import take as take_elements
+from vkdispatch.selection.compaction.compact import nonzero as find_nonzero
 
 
 def whole_view(value: Any) -> View:
@@ -27,13 +30,36 @@ def whole_view(value: Any) -> View:
 
 def array_from(buffer: Any, shape: Shape | None = None) -> Array:
     """Return the array of a buffer that nobody else has."""
-    return array_of(View(Storage(buffer), buffer.shape if shape is None else shape, numpy_type(buffer.var_type)))
+    return array_of(
+        View(Storage(buffer), buffer.shape if shape is None else shape, numpy_type(buffer.var_type))
+    )
+
+
+def nonzero(x: Any, /) -> tuple[Array, ...]:
+    """Return the indices of elements that are not zero, one array for each axis. See `numpy.nonzero`.
+
+    Raises
+    ------
+    ValueError
+        The array has no axes.
+    """
+    value = value_of(x if isinstance(x, Array) else asarray(x))
+    if not value.shape:
+        raise ArgumentValueError("x: nonzero of an array without axes; use reshape(x, 1)")
+    if value.size == 0:
+        return tuple(empty((0,), int64) for _ in value.shape)
+    (places,) = find_nonzero(as_operand(value, (value.size,)))
+    flat = array_from(places)
+    found = []
+    step = value.size
+    for length in value.shape:
+        step //= length
+        found.append(((flat // step) % length).astype(int64))
+    return tuple(found)
 
 
 def _without_masks(entries: Sequence[Any]) -> list[Any]:
     """Return an entry for each axis: an array of integers, or a slice. Masks give their true places."""
-    from vkdispatch.numpy.searching import nonzero
-
     found: list[Any] = []
     for each in entries:
         if isinstance(each, Array) and each.dtype.kind == "b":
@@ -44,7 +70,7 @@ def _without_masks(entries: Sequence[Any]) -> list[Any]:
 
 
 def _plan(x: Array, entries: Sequence[Any]) -> tuple[Shape, list[int], int]:
-    """Return the shape of the indices, the axes that they index, and the place of their axes in the result."""
+    """Return the shape of the indices, the axes they index, and where their axes go in the result."""
     axes = [axis for axis, each in enumerate(entries) if isinstance(each, Array)]
     shape = broadcast_shapes([entries[axis].shape for axis in axes], "index")
     adjacent = axes == list(range(axes[0], axes[0] + len(axes)))
@@ -54,8 +80,8 @@ def _plan(x: Array, entries: Sequence[Any]) -> tuple[Shape, list[int], int]:
 def _valid_index(index: Array, length: int) -> Array:
     """Return indices counted from the front; those out of bounds become the least integer."""
     wide = array_of(cast(value_of(index), int64))
-    moved = where(wide < 0, wide + length, wide)
-    return where((moved < 0) | (moved >= length), np.iinfo(np.int64).min, moved)  # type: ignore[no-any-return]
+    moved = choose(wide < 0, wide + length, wide)
+    return choose((moved < 0) | (moved >= length), np.iinfo(np.int64).min, moved)
 
 
 def _flat_index(x: Array, entries: Sequence[Any], axes: Sequence[int], shape: Shape) -> Array:
@@ -67,7 +93,7 @@ def _flat_index(x: Array, entries: Sequence[Any], axes: Sequence[int], shape: Sh
         if total is None:
             total = index
         else:
-            total = where((total == low) | (index == low), low, total * x.shape[axis] + index)
+            total = choose((total == low) | (index == low), low, total * x.shape[axis] + index)
     return array_of(broadcast_view(value_of(total), shape))
 
 
@@ -101,7 +127,11 @@ def gather_items(x: Array, advanced: Sequence[Any]) -> Array:
 def _by_truth(x: Array, advanced: Sequence[Any]) -> Array:
     """Index by a single truth value: a new axis of length one or zero."""
     truth = all(bool(each) for each in advanced if isinstance(each, Array) and each.ndim == 0)
-    rest = [each for each in advanced if not (isinstance(each, Array) and each.dtype.kind == "b" and not each.ndim)]
+    rest = [
+        each
+        for each in advanced
+        if not (isinstance(each, Array) and each.dtype.kind == "b" and not each.ndim)
+    ]
     found = gather_items(x, rest) if any(isinstance(each, Array) for each in rest) else x
     grown = reshape(found, (1, *found.shape))
     return grown.copy() if truth else grown[:0]
@@ -129,15 +159,15 @@ def scatter_items(x: Array, advanced: Sequence[Any], value: Any) -> None:
     total: Any = None
     for axis in axes:
         index = _valid_index(entries[axis], x.shape[axis])
-        step = where(index == low, low, index * view.strides[axis])
-        total = step if total is None else where((total == low) | (step == low), low, total + step)
-    total = where(total == low, low, total + view.offset)
+        step = choose(index == low, low, index * view.strides[axis])
+        total = step if total is None else choose((total == low) | (step == low), low, total + step)
+    total = choose(total == low, low, total + view.offset)
     places = reshape(array_of(broadcast_view(value_of(total), shape)), (*shape, *(1,) * len(rest)))
     for i, axis in enumerate(others):
         own = [1] * len(rest)
         own[i] = rest[i]
         along = reshape(arange(rest[i]) * view.strides[axis], (*(1,) * len(shape), *own))
-        places = where(places == low, low, places + along)
+        places = choose(places == low, low, places + along)
     if place:
         order = list(range(len(shape), len(shape) + place)) + list(range(len(shape)))
         order += range(len(shape) + place, len(shape) + len(rest))
@@ -152,7 +182,9 @@ def scatter_items(x: Array, advanced: Sequence[Any], value: Any) -> None:
         data = evaluate(cast(value, x.dtype))
     with lock:
         settle_readers(view)
-        memory = as_buffer(View(view.storage, (view.storage.buffer.size,), view.dtype), (view.storage.buffer.size,))
+        memory = as_buffer(
+            View(view.storage, (view.storage.buffer.size,), view.dtype), (view.storage.buffer.size,)
+        )
         put_elements(
             memory, as_buffer(whole_view(value_of(places)), (size,)), as_buffer(whole_view(data), (size,))
         )
@@ -167,5 +199,5 @@ def _fill_where(x: Array, mask: Array, position: int, value: Any) -> None:
         from vkdispatch.numpy.core.application import number_as
 
         value = x.dtype.type(number_as(value, x.dtype))
-    kept = where(test, value, array_of(view_of(x)))
+    kept = choose(test, value, array_of(view_of(x)))
     assign(view_of(x), value_of(kept))

@@ -8,10 +8,10 @@ import numpy as np
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.core.application import assign, broadcast_shapes
 from vkdispatch.numpy.core.array import Array, array_of, describe, parse_operand, value_of, view_of
+from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.dtypes import int64
 from vkdispatch.numpy.core.expressions import Node
 from vkdispatch.numpy.core.memory import Shape, View
-from vkdispatch.numpy.creation import asarray
 
 newaxis = None
 _WHOLE = slice(None)
@@ -99,7 +99,7 @@ def _parse(x: Array, index: Any) -> tuple[list[Any], list[Any]]:
             basic += [_WHOLE] * count
             if _is_mask(each) and each.shape != x.shape[axis : axis + count]:
                 raise ArgumentIndexError(
-                    f"boolean index has the shape {each.shape}, the indexed axes {x.shape[axis : axis + count]}"
+                    f"boolean index of shape {each.shape} does not fit axes {x.shape[axis : axis + count]}"
                 )
             advanced.append(each)
             axis += count
@@ -133,7 +133,9 @@ def _normalize(each: Any) -> Any:
         each = asarray(data)
     if isinstance(each, Array):
         if each.dtype.kind not in "biu":
-            raise ArgumentIndexError(f"arrays used as indices must be of integer or boolean type, got {each.dtype}")
+            raise ArgumentIndexError(
+                f"arrays used as indices must be of integer or boolean type, got {each.dtype}"
+            )
         return each
     if hasattr(each, "__index__"):
         return each.__index__()

@@ -90,4 +90,6 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 def can_cast(from_: Any, to: Any, /, casting: Any = "safe") -> bool:
     """Whether a dtype, or that of an array, can be cast to another. See `numpy.can_cast`."""
-    return bool(np.can_cast(from_.dtype if isinstance(from_, Array) else parse_dtype(from_), parse_dtype(to), casting))
+    return bool(
+        np.can_cast(from_.dtype if isinstance(from_, Array) else parse_dtype(from_), parse_dtype(to), casting)
+    )

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.matrices.product import matmul as multiply_matrices
 from vkdispatch.numpy.core.application import broadcast_shapes
 from vkdispatch.numpy.core.array import Array, array_of, parse_operand, value_of
@@ -20,14 +20,13 @@ from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.kernels import as_buffer, gather
 from vkdispatch.numpy.core.memory import Shape, Storage, View
 from vkdispatch.numpy.creation import asarray, eye, from_numpy, zeros
-from vkdispatch.numpy.elementwise import absolute, conjugate, multiply, sqrt, where
+from vkdispatch.numpy.elementwise import absolute, conjugate, multiply, sqrt
 from vkdispatch.numpy.manipulation import (
     broadcast_to,
     expand_dims,
     matrix_transpose,
     moveaxis,
     parse_axes,
-    parse_axis,
     permute_dims,
     reshape,
     result_type,
@@ -42,6 +41,9 @@ from vkdispatch.numpy.reductions import sum as total
 LinAlgError = np.linalg.LinAlgError
 
 
+_numpy_qr: Any = np.linalg.qr
+
+
 class PerformanceWarning(UserWarning):
     """Something works, but on the host."""
 
@@ -52,7 +54,9 @@ _warned: set[str] = set()
 def _warn_host(name: str) -> None:
     if name not in _warned:
         _warned.add(name)
-        warnings.warn(f"{name} runs by LAPACK on the host: its arguments and results are copied", PerformanceWarning, 4)
+        warnings.warn(
+            f"{name} runs by LAPACK on the host: its arguments and results are copied", PerformanceWarning, 4
+        )
 
 
 def _array(x: Any, name: str = "x") -> Array:
@@ -71,7 +75,10 @@ def _matrices(x: Array, shape: Shape) -> tuple[Any, bool]:
     if view.is_whole:
         return as_buffer(view, own), False
     turned = View(
-        view.storage, (*view.shape[:-2], view.shape[-1], view.shape[-2]), view.dtype, view.offset,
+        view.storage,
+        (*view.shape[:-2], view.shape[-1], view.shape[-2]),
+        view.dtype,
+        view.offset,
         (*view.strides[:-2], view.strides[-1], view.strides[-2]),
     )
     if turned.is_whole:
@@ -107,7 +114,11 @@ def matmul(x1: Any, x2: Any, /, out: Any = None, *, dtype: Any = None) -> Array:
         if batch and math.prod(batch) > 1:
             one = math.prod(second.shape[:-2]) == 1
             first = broadcast_to(first, (*batch, *first.shape[-2:]))
-            second = reshape(second, second.shape[-2:]) if one else broadcast_to(second, (*batch, *second.shape[-2:]))
+            second = (
+                reshape(second, second.shape[-2:])
+                if one
+                else broadcast_to(second, (*batch, *second.shape[-2:]))
+            )
         elif batch:
             first, second = reshape(first, first.shape[-2:]), reshape(second, second.shape[-2:])
         left, left_turned = _matrices(first, first.shape)
@@ -200,7 +211,9 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
     a, b = _array(x1, "x1"), _array(x2, "x2")
     a, b = moveaxis(a, axis, -1), moveaxis(b, axis, -1)
     if a.shape[-1] != 3 or b.shape[-1] != 3:
-        raise ArgumentValueError(f"axis: expected vectors of three elements, got {a.shape[-1]} and {b.shape[-1]}")
+        raise ArgumentValueError(
+            f"axis: expected vectors of three elements, got {a.shape[-1]} and {b.shape[-1]}"
+        )
     u, v, w = (a[..., i] for i in range(3))
     x, y, z = (b[..., i] for i in range(3))
     return moveaxis(stack([v * z - w * y, w * x - u * z, u * y - v * x], axis=-1), -1, axis)
@@ -282,7 +295,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Array
         found = (greatest if ord > 0 else least)(sums, axis=-1 if along == -2 else -2, keepdims=True)
     elif ord in ("nuc", 2, -2):
         values = svdvals(array)
-        folded = {"nuc": total, 2: greatest, -2: least}[ord](values, axis=-1)
+        folded = (total if ord == "nuc" else greatest if ord == 2 else least)(values, axis=-1)
         found = reshape(folded, (*folded.shape, 1, 1))
     else:
         raise ArgumentValueError(f"ord: expected 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {ord!r}")
@@ -339,7 +352,9 @@ class SlogdetResult(NamedTuple):
 def _square(x: Any, name: str) -> Array:
     array = _array(x)
     if array.ndim < 2 or array.shape[-1] != array.shape[-2]:
-        raise LinAlgError(f"{name}: expected square matrices in the last two axes, got the shape {array.shape}")
+        raise LinAlgError(
+            f"{name}: expected square matrices in the last two axes, got the shape {array.shape}"
+        )
     return array
 
 
@@ -361,7 +376,7 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
     """Return QR factors. See `numpy.linalg.qr`."""
     if mode not in ("reduced", "complete"):
         raise ArgumentValueError(f"mode: expected 'reduced' or 'complete', got {mode!r}")
-    return QRResult(*_host("qr", lambda a: tuple(np.linalg.qr(a, mode)), _array(x)))
+    return QRResult(*_host("qr", lambda a: tuple(_numpy_qr(a, mode)), _array(x)))
 
 
 def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
@@ -418,6 +433,3 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Array:
     if isinstance(limit, Array):
         limit = expand_dims(limit, -1)
     return count_nonzero(values > greatest(values, axis=-1, keepdims=True) * limit, axis=-1)
-
-
-_ = (ArgumentTypeError, where, parse_axis)

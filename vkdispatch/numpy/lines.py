@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from vkdispatch.numpy.core.array import Array, array_of, parse_operand, value_of
+from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.memory import Shape
-from vkdispatch.numpy.creation import asarray
 from vkdispatch.numpy.manipulation import permute_dims
 
 

@@ -10,11 +10,11 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, AxisEr
 from vkdispatch.numpy.core.application import assign, broadcast_shapes, cast
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
 from vkdispatch.numpy.core.array import Array, array_of, parse_index, parse_operand, value_of, view_of
+from vkdispatch.numpy.core.conversion import asarray, parse_shape
 from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, parse_dtype
 from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.kernels import gather, new_view
 from vkdispatch.numpy.core.memory import Shape, View, reshape_strides
-from vkdispatch.numpy.creation import asarray, parse_shape
 
 
 def parse_axis(axis: Any, ndim: int, name: str = "axis") -> int:
@@ -56,7 +56,7 @@ def reshape(x: Any, /, shape: Any, *, order: str = "C", copy: bool | None = None
     shape
         Lengths of which one may be -1: it follows from the others.
     copy
-        True always copies; False raises ValueError where a copy is needed; None returns a view where possible.
+        True always copies; False raises ValueError where a copy is needed; None returns a view if possible.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def reshape(x: Any, /, shape: Any, *, order: str = "C", copy: bool | None = None
     array = _array(x)
     if order == "F":
         axes = tuple(reversed(range(array.ndim)))
-        wanted = (shape,) if isinstance(shape, int) else tuple(shape)
+        wanted = (int(shape),) if isinstance(shape, int) else tuple(shape)
         turned = reshape(permute_dims(array, axes), tuple(reversed(wanted)), copy=copy)
         return permute_dims(turned, tuple(reversed(range(turned.ndim))))
     lengths = _complete(array.shape, array.size, shape)
@@ -83,12 +83,16 @@ def reshape(x: Any, /, shape: Any, *, order: str = "C", copy: bool | None = None
 
 
 def _complete(own: Shape, size: int, shape: Any) -> Shape:
-    wanted = (shape,) if isinstance(shape, (int, np.integer)) else tuple(parse_index(n, "shape") for n in shape)
+    wanted = (
+        (int(shape),)
+        if isinstance(shape, (int, np.integer))
+        else tuple(parse_index(n, "shape") for n in shape)
+    )
     if -1 in wanted:
         known = math.prod(n for n in wanted if n != -1)
         if wanted.count(-1) > 1 or known == 0 or size % known:
             raise ArgumentValueError(f"shape: cannot reshape an array of shape {own} into {wanted}")
-        wanted = tuple(size // known if n == -1 else int(n) for n in wanted)
+        wanted = tuple(size // known if n == -1 else n for n in wanted)
     if any(n < 0 for n in wanted) or math.prod(wanted) != size:
         raise ArgumentValueError(f"shape: cannot reshape an array of shape {own} into {wanted}")
     return tuple(int(n) for n in wanted)
@@ -116,7 +120,7 @@ def transpose(x: Any, /, axes: Any = None) -> Array:
 
 
 def matrix_transpose(x: Any, /) -> Array:
-    """Return the array with its last two axes exchanged: a view. Raises ValueError for fewer than two axes."""
+    """Return the array with its last two axes exchanged: a view. Raises ValueError for fewer axes."""
     array = _array(x)
     if array.ndim < 2:
         raise ArgumentValueError(f"x: expected at least two axes, got the shape {array.shape}")
@@ -189,6 +193,36 @@ def broadcast_arrays(*arrays: Any) -> list[Array]:
     return [broadcast_to(each, shape) for each in found]
 
 
+def meshgrid(*arrays: Any, indexing: str = "xy", copy: bool = True, sparse: bool = False) -> list[Array]:
+    """Return coordinate matrices of coordinate vectors. See `numpy.meshgrid`.
+
+    Raises
+    ------
+    ValueError
+        `indexing` is neither "xy" nor "ij", or an array has more than one axis.
+    """
+    if indexing not in ("xy", "ij"):
+        raise ArgumentValueError(f"indexing: expected 'xy' or 'ij', got {indexing!r}")
+    vectors = [each if isinstance(each, Array) else asarray(each) for each in arrays]
+    if any(each.ndim > 1 for each in vectors):
+        raise ArgumentValueError("arrays: expected vectors, got " + ", ".join(str(v.shape) for v in vectors))
+    order = list(range(len(vectors)))
+    if indexing == "xy" and len(order) > 1:
+        order[:2] = [1, 0]
+    shape = [0] * len(vectors)
+    for axis, vector in zip(order, vectors, strict=True):
+        shape[axis] = vector.size
+    found = []
+    for axis, vector in zip(order, vectors, strict=True):
+        own = [1] * len(vectors)
+        own[axis] = vector.size
+        part = reshape(vector, tuple(own))
+        if not sparse:
+            part = broadcast_to(part, tuple(shape))
+        found.append(part.copy() if copy else part)
+    return found
+
+
 def flip(x: Any, /, *, axis: Any = None) -> Array:
     """Return the array with its elements reversed along axes: a view. See `numpy.flip`."""
     array = _array(x)
@@ -241,7 +275,9 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Array:
         cut = -parse_index(amount, "shift") % length if length else 0
         if cut:
             before = (slice(None),) * place
-            array = concatenate([array[(*before, slice(cut, None))], array[(*before, slice(None, cut))]], axis=place)
+            array = concatenate(
+                [array[(*before, slice(cut, None))], array[(*before, slice(None, cut))]], axis=place
+            )
     return array.copy() if array is x else array
 
 
@@ -271,7 +307,9 @@ def result_type(*arrays_and_dtypes: Any) -> Kind:
     return found
 
 
-def concatenate(arrays: Sequence[Any], /, axis: int | None = 0, *, out: Any = None, dtype: Any = None) -> Array:
+def concatenate(
+    arrays: Sequence[Any], /, axis: int | None = 0, *, out: Any = None, dtype: Any = None
+) -> Array:
     """Return arrays one after the other along an axis; None: flattened. See `numpy.concatenate`.
 
     Raises
@@ -380,11 +418,13 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
 
 
 def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
-    """Return parts of an array along an axis: views. See `numpy.split`. Raises ValueError for unequal parts."""
+    """Return equal parts of an array along an axis: views. See `numpy.split`. Else raises ValueError."""
     array = _array(x)
     length = array.shape[parse_axis(axis, array.ndim)]
     if isinstance(indices_or_sections, int) and length % indices_or_sections:
-        raise ArgumentValueError(f"indices_or_sections: {length} elements do not part into {indices_or_sections}")
+        raise ArgumentValueError(
+            f"indices_or_sections: {length} elements do not part into {indices_or_sections}"
+        )
     return array_split(array, indices_or_sections, axis)
 
 
@@ -443,7 +483,8 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
     if device is not None:
         x = x.to_device(device)
     if kind == x.dtype:
-        return x.copy() if copy else x
+        copied: Array = x.copy() if copy else x
+        return copied
     return array_of(cast(value_of(x), kind))
 
 

@@ -1,24 +1,19 @@
 """Reductions: sums, extremes, statistics, truth; running sums."""
 
-import math
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 from vkdispatch import reduce as _package  # noqa: F401  its functions below
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
 from vkdispatch.numpy.core.application import cast
-from vkdispatch.numpy.core.array import Array, array_of, parse_operand, store, value_of, view_of
-from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, kernel_type, numpy_type, parse_dtype
-from vkdispatch.numpy.core.expressions import Node, evaluate
+from vkdispatch.numpy.core.array import Array, array_of, store, value_of
+from vkdispatch.numpy.core.dtypes import Kind, default_real, kernel_type, numpy_type, parse_dtype
 from vkdispatch.numpy.core.kernels import as_operand
-from vkdispatch.numpy.core.memory import Shape, Storage, View
-from vkdispatch.numpy.creation import asarray
-from vkdispatch.numpy.lines import final_shape, lines as lines_of, parse_value
-from vkdispatch.numpy.manipulation import parse_axes, parse_axis, permute_dims, reshape
+from vkdispatch.numpy.core.memory import Storage, View
+from vkdispatch.numpy.lines import final_shape, parse_value
+from vkdispatch.numpy.lines import lines as lines_of
+from vkdispatch.numpy.manipulation import parse_axes, parse_axis, reshape
 from vkdispatch.reduce import functions as reduce
 from vkdispatch.scans import functions as scans
 
@@ -104,7 +99,14 @@ def prod(
 
 
 def mean(
-    x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = None
+    x: Any,
+    /,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
 ) -> Array:
     """Return means along axes. See `numpy.mean`."""
     kind = _narrow(parse_value(x).dtype) if dtype is None else parse_dtype(dtype)
@@ -124,7 +126,7 @@ def var(
     where: Any = None,
 ) -> Array:
     """Return variances along axes. See `numpy.var`."""
-    options = {"ddof": ddof if correction is None else correction}
+    options: dict[str, Any] = {"ddof": ddof if correction is None else correction}
     if dtype is not None or parse_value(x).dtype.kind in "biu":
         options["dtype"] = kernel_type(default_real() if dtype is None else parse_dtype(dtype))
     return _reduce(reduce.var, x, axis, keepdims, out, where, **options)
@@ -143,7 +145,7 @@ def std(
     where: Any = None,
 ) -> Array:
     """Return standard deviations along axes. See `numpy.std`."""
-    options = {"ddof": ddof if correction is None else correction}
+    options: dict[str, Any] = {"ddof": ddof if correction is None else correction}
     if dtype is not None or parse_value(x).dtype.kind in "biu":
         options["dtype"] = kernel_type(default_real() if dtype is None else parse_dtype(dtype))
     return _reduce(reduce.std, x, axis, keepdims, out, where, **options)
@@ -287,6 +289,3 @@ def cumulative_prod(
 ) -> Array:
     """Return running products along an axis, behind a one if asked for. See `numpy.cumulative_prod`."""
     return _cumulative(scans.cumprod, 1, x, axis, dtype, include_initial)
-
-
-_ = (warnings, np, float64, Node, evaluate, view_of)

@@ -4,43 +4,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.numpy.core.array import Array, array_of, parse_operand, value_of
+from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.numpy.core.array import Array, array_of, value_of
+from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.dtypes import int64, numpy_type
 from vkdispatch.numpy.core.kernels import as_buffer, as_operand
 from vkdispatch.numpy.core.memory import Shape, Storage, View
-from vkdispatch.numpy.creation import asarray, empty, zeros
-from vkdispatch.numpy.elementwise import where
-from vkdispatch.numpy.gathering import array_from, whole_view
-from vkdispatch.numpy.manipulation import flip, moveaxis, parse_axis, reshape, result_type
+from vkdispatch.numpy.creation import zeros
+from vkdispatch.numpy.elementwise import choose
+from vkdispatch.numpy.gathering import array_from, nonzero, whole_view
 from vkdispatch.numpy.lines import lines as lines_of
 from vkdispatch.numpy.lines import parse_value
-from vkdispatch.selection.compaction.compact import nonzero as find_nonzero
+from vkdispatch.numpy.manipulation import parse_axis, reshape, result_type
 from vkdispatch.selection.searchsorted import searchsorted as search
 from vkdispatch.sorting import functions as sorting
 
 
-def nonzero(x: Any, /) -> tuple[Array, ...]:
-    """Return the indices of elements that are not zero, one array for each axis. See `numpy.nonzero`.
+def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
+    """Return `x` where a condition holds, and `y` elsewhere. See `numpy.where`.
 
-    Raises
-    ------
-    ValueError
-        The array has no axes.
+    Without `x` and `y`: the indices of elements that are true, as from `nonzero`.
     """
-    value = parse_value(x)
-    if not value.shape:
-        raise ArgumentValueError("x: nonzero of an array without axes; use reshape(x, 1)")
-    if value.size == 0:
-        return tuple(empty((0,), int64) for _ in value.shape)
-    (places,) = find_nonzero(as_operand(value, (value.size,)))
-    flat = array_from(places)
-    found = []
-    step = value.size
-    for length in value.shape:
-        step //= length
-        found.append(((flat // step) % length).astype(int64))
-    return tuple(found)
+    return nonzero(condition) if x is None and y is None else choose(condition, x, y)
 
 
 def flatnonzero(x: Any) -> Array:
@@ -48,7 +33,7 @@ def flatnonzero(x: Any) -> Array:
     return nonzero(reshape(x, -1))[0]
 
 
-def argwhere(x: Any) -> Array:
+def argchoose(x: Any) -> Array:
     """Return the indices of elements that are not zero, a row for each element. See `numpy.argwhere`."""
     from vkdispatch.numpy.manipulation import stack
 
@@ -65,7 +50,9 @@ def _sorted_lines(x: Any, axis: Any) -> tuple[Any, Shape, int, Shape]:
     return lines, shape, along, value.shape
 
 
-def sort(x: Any, /, *, axis: Any = -1, descending: bool = False, stable: bool = True, kind: Any = None) -> Array:
+def sort(
+    x: Any, /, *, axis: Any = -1, descending: bool = False, stable: bool = True, kind: Any = None
+) -> Array:
     """Return a sorted copy. See `numpy.sort`."""
     lines, shape, along, own = _sorted_lines(x, axis)
     if lines.size == 0:
@@ -120,7 +107,7 @@ def take(x: Any, indices: Any, /, *, axis: Any = None, out: Any = None, mode: st
     if mode == "wrap":
         index = index % length
     elif mode == "clip":
-        index = where(index < 0, 0, where(index >= length, length - 1, index))
+        index = choose(index < 0, 0, choose(index >= length, length - 1, index))
     elif mode != "raise":
         raise ArgumentValueError(f"mode: expected 'raise', 'wrap' or 'clip', got {mode!r}")
     found = array[(*(slice(None),) * place, index)]
@@ -175,7 +162,6 @@ def unique_all(x: Any, /) -> UniqueAll:
 
     Each NaN is different from all others.
     """
-    from vkdispatch.numpy.creation import arange
     from vkdispatch.numpy.manipulation import concatenate
     from vkdispatch.numpy.reductions import cumsum
 
@@ -192,7 +178,6 @@ def unique_all(x: Any, /) -> UniqueAll:
     ends = concatenate([starts[1:], asarray(np.asarray([flat.size]))])
     inverse = zeros(flat.shape, int64)
     inverse[order] = cumsum(differs.astype(int64)) - 1
-    _ = arange
     return UniqueAll(values, order[starts], reshape(inverse, array.shape), ends - starts)
 
 
@@ -213,7 +198,9 @@ def unique_values(x: Any, /) -> Array:
     return unique_all(x).values
 
 
-def unique(x: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False) -> Any:
+def unique(
+    x: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False
+) -> Any:
     """Return the different elements in order; all NaNs count as one. See `numpy.unique`."""
     array = x if isinstance(x, Array) else asarray(x)
     found = unique_all(array)
@@ -228,7 +215,7 @@ def unique(x: Any, return_index: bool = False, return_inverse: bool = False, ret
             counts = counts[: first + 1].copy()
             counts[first] = found.counts[first:].sum()
             values, indices = values[: first + 1], indices[: first + 1]
-            inverse = where(inverse > first, first, inverse)
+            inverse = choose(inverse > first, first, inverse)
     result = [values]
     if return_index:
         result.append(indices)
@@ -248,8 +235,5 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
     else:
         ordered = sort(second)
         place = searchsorted(ordered, first)
-        found = ordered[where(place >= second.size, second.size - 1, place)] == first
+        found = ordered[choose(place >= second.size, second.size - 1, place)] == first
     return ~found if invert else found
-
-
-_ = (ArgumentTypeError, parse_operand, flip, moveaxis)

@@ -125,7 +125,8 @@ _resolved: dict[tuple[Any, ...], Loop] = {}
 def _resolve(name: str, key: tuple[Any, ...], operands: Sequence[Any]) -> Loop:
     """Find the loop of a ufunc for operands."""
     kinds = [
-        each.dtype if type(each) is Node or type(each) is View else describe_operand(each) for each in operands
+        each.dtype if type(each) is Node or type(each) is View else describe_operand(each)
+        for each in operands
     ]
     real = any(isinstance(kind, np.dtype) and kind.kind in "fc" for kind in kinds)
     try:
@@ -142,7 +143,8 @@ def _resolve_as(name: str, operands: Sequence[Any], dtype: Kind) -> Loop:
     """Find the loop of a ufunc that computes with a dtype."""
     ufunc: np.ufunc = getattr(np, name)
     kinds = [
-        each.dtype if type(each) is Node or type(each) is View else describe_operand(each) for each in operands
+        each.dtype if type(each) is Node or type(each) is View else describe_operand(each)
+        for each in operands
     ]
     rest = (None,) * ufunc.nout
     try:

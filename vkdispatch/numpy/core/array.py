@@ -4,24 +4,22 @@ import operator
 from collections.abc import Iterator
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.core.application import apply_ufunc, assign, cast
+from vkdispatch.numpy.core.devices import Device, device_of
 from vkdispatch.numpy.core.dtypes import Kind
 from vkdispatch.numpy.core.expressions import Node, Value, evaluate
 from vkdispatch.numpy.core.memory import Shape, View
 
-if TYPE_CHECKING:
-    from vkdispatch.numpy.core.devices import Device
-
 _new = object.__new__
 
 
-def namespace() -> ModuleType:
+def namespace() -> Any:
     """Return `vkdispatch.numpy`, of which methods of arrays are functions."""
     return import_module("vkdispatch.numpy")
 
@@ -89,9 +87,9 @@ class Array:
         return tuple(stride * view.dtype.itemsize for stride in view.strides)
 
     @property
-    def device(self) -> "Device":
+    def device(self) -> Device:
         """The device that holds it."""
-        return import_module("vkdispatch.numpy.core.devices").device_of(self)  # type: ignore[no-any-return]
+        return device_of(self._value)
 
     @property
     def T(self) -> "Array":  # noqa: N802
@@ -101,17 +99,17 @@ class Array:
     @property
     def mT(self) -> "Array":  # noqa: N802
         """The array with its last two axes exchanged: a view. Raises ValueError for fewer than two axes."""
-        return namespace().matrix_transpose(self)  # type: ignore[no-any-return]
+        return namespace().matrix_transpose(self)
 
     @property
     def real(self) -> "Array":
         """The real parts."""
-        return namespace().real(self)  # type: ignore[no-any-return]
+        return namespace().real(self)
 
     @property
     def imag(self) -> "Array":
         """The imaginary parts."""
-        return namespace().imag(self)  # type: ignore[no-any-return]
+        return namespace().imag(self)
 
     @property
     def flat(self) -> Iterator[Any]:
@@ -127,7 +125,9 @@ class Array:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> "np.ndarray[Any, Any]":
         """Let `np.asarray(x)` read the values. Raises ValueError for `copy=False`: reading copies."""
         if copy is False:
-            raise ArgumentValueError("copy: False was given, but values on the host are a copy of the device's")
+            raise ArgumentValueError(
+                "copy: False was given, but values on the host are a copy of the device's"
+            )
         found = self.numpy()
         return found if dtype is None else found.astype(dtype, copy=False)
 
@@ -146,7 +146,7 @@ class Array:
     def _only(self, what: str) -> Any:
         if self.size != 1:
             raise ArgumentValueError(
-                f"{what}: the truth value of an array with {self.size} elements is ambiguous; use any() or all()"
+                f"the truth value of an array of {self.size} elements is ambiguous; use any() or all()"
                 if what == "bool"
                 else f"{what}: only an array of one element becomes a number, got the shape {self.shape}"
             )
@@ -183,16 +183,16 @@ class Array:
         return bool((self == value).any())
 
     def __repr__(self) -> str:
-        return namespace().array_repr(self)  # type: ignore[no-any-return]
+        return namespace().array_repr(self)
 
     def __str__(self) -> str:
-        return namespace().array_str(self)  # type: ignore[no-any-return]
+        return namespace().array_str(self)
 
     def __format__(self, spec: str) -> str:
         return format(str(self), spec) if self.ndim else format(self.item(), spec)
 
     def _repr_html_(self) -> str | None:
-        return namespace().array_html(self)  # type: ignore[no-any-return]
+        return namespace().array_html(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return namespace().asarray, (self.numpy(),)
@@ -206,7 +206,7 @@ class Array:
     # -- elements
 
     def __getitem__(self, index: Any) -> "Array":
-        return namespace().get_items(self, index)  # type: ignore[no-any-return]
+        return namespace().get_items(self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         namespace().set_items(self, index, value)
@@ -216,7 +216,9 @@ class Array:
     def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
         """Return `vkdispatch.numpy`. Raises ValueError for an unknown version of the array API standard."""
         if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
-            raise ArgumentValueError(f"api_version: expected '2024.12' or an earlier one, got {api_version!r}")
+            raise ArgumentValueError(
+                f"api_version: expected '2024.12' or an earlier one, got {api_version!r}"
+            )
         return namespace()
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -237,7 +239,7 @@ class Array:
         return namespace().to_dlpack(self, options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return namespace().dlpack_device(self)  # type: ignore[no-any-return]
+        return namespace().dlpack_device(self)
 
     @property
     def __vkdispatch_array__(self) -> "Array":
@@ -245,21 +247,21 @@ class Array:
 
     def __vkdispatch_buffer__(self, context: Any) -> Buffer[Any]:
         """Let kernels and functions on buffers take the array."""
-        return namespace().asbuffer(self)  # type: ignore[no-any-return]
+        return namespace().asbuffer(self)
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> "Array":
         """Return the array on a device: itself if it is there. Raises ValueError for another one."""
-        return namespace().to_device(self, device, stream=stream)  # type: ignore[no-any-return]
+        return namespace().to_device(self, device, stream=stream)
 
     # -- methods that are functions of the namespace
 
     def astype(self, dtype: Any, *, copy: bool = True, device: Any = None) -> "Array":
         """Return the array with another dtype. See `numpy.ndarray.astype`."""
-        return namespace().astype(self, dtype, copy=copy, device=device)  # type: ignore[no-any-return]
+        return namespace().astype(self, dtype, copy=copy, device=device)
 
     def copy(self) -> "Array":
         """Return an array with memory of its own."""
-        return namespace().copy(self)  # type: ignore[no-any-return]
+        return namespace().copy(self)
 
     def fill(self, value: Any) -> None:
         """Set all elements to a number."""
@@ -268,7 +270,7 @@ class Array:
     def reshape(self, *shape: Any, copy: bool | None = None) -> "Array":
         """Return the elements with another shape: a view where that is possible."""
         wanted = shape[0] if len(shape) == 1 else shape
-        return namespace().reshape(self, wanted, copy=copy)  # type: ignore[no-any-return]
+        return namespace().reshape(self, wanted, copy=copy)
 
     def ravel(self) -> "Array":
         """Return the elements along one axis: a view where that is possible."""
@@ -281,15 +283,15 @@ class Array:
     def transpose(self, *axes: Any) -> "Array":
         """Return the array with its axes in another order: a view."""
         order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else (axes or None)
-        return namespace().transpose(self, order)  # type: ignore[no-any-return]
+        return namespace().transpose(self, order)
 
     def swapaxes(self, axis1: int, axis2: int) -> "Array":
         """Return the array with two axes exchanged: a view."""
-        return namespace().swapaxes(self, axis1, axis2)  # type: ignore[no-any-return]
+        return namespace().swapaxes(self, axis1, axis2)
 
     def squeeze(self, axis: Any = None) -> "Array":
         """Return the array without axes of length one: a view."""
-        return namespace().squeeze(self, axis)  # type: ignore[no-any-return]
+        return namespace().squeeze(self, axis)
 
     def sum(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
         """Return the sum along axes. See `numpy.sum`."""
@@ -341,37 +343,37 @@ class Array:
 
     def cumsum(self, axis: Any = None, dtype: Any = None, out: Any = None) -> "Array":
         """Return the running sum. See `numpy.cumsum`."""
-        return namespace().cumsum(self, axis=axis, dtype=dtype, out=out)  # type: ignore[no-any-return]
+        return namespace().cumsum(self, axis=axis, dtype=dtype, out=out)
 
     def cumprod(self, axis: Any = None, dtype: Any = None, out: Any = None) -> "Array":
         """Return the running product. See `numpy.cumprod`."""
-        return namespace().cumprod(self, axis=axis, dtype=dtype, out=out)  # type: ignore[no-any-return]
+        return namespace().cumprod(self, axis=axis, dtype=dtype, out=out)
 
     def clip(self, min: Any = None, max: Any = None, out: Any = None) -> "Array":
         """Return the elements limited to an interval. See `numpy.clip`."""
-        return namespace().clip(self, min, max, out=out)  # type: ignore[no-any-return]
+        return namespace().clip(self, min, max, out=out)
 
     def round(self, decimals: int = 0, out: Any = None) -> "Array":
         """Return the elements rounded to a number of decimals. See `numpy.round`."""
-        return namespace().round(self, decimals, out=out)  # type: ignore[no-any-return]
+        return namespace().round(self, decimals, out=out)
 
     def conj(self) -> "Array":
         """Return the complex conjugates."""
-        return namespace().conj(self)  # type: ignore[no-any-return]
+        return namespace().conj(self)
 
     conjugate = conj
 
     def take(self, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> "Array":
         """Return elements at indices. See `numpy.take`."""
-        return namespace().take(self, indices, axis=axis, out=out, mode=mode)  # type: ignore[no-any-return]
+        return namespace().take(self, indices, axis=axis, out=out, mode=mode)
 
     def repeat(self, repeats: Any, axis: Any = None) -> "Array":
         """Return each element several times. See `numpy.repeat`."""
-        return namespace().repeat(self, repeats, axis=axis)  # type: ignore[no-any-return]
+        return namespace().repeat(self, repeats, axis=axis)
 
     def nonzero(self) -> tuple["Array", ...]:
         """Return the indices of elements that are not zero. See `numpy.nonzero`."""
-        return namespace().nonzero(self)  # type: ignore[no-any-return]
+        return namespace().nonzero(self)
 
     def sort(self, axis: int = -1, kind: Any = None) -> None:
         """Sort the array in place. See `numpy.ndarray.sort`."""
@@ -379,11 +381,11 @@ class Array:
 
     def argsort(self, axis: Any = -1, kind: Any = None) -> "Array":
         """Return the indices that would sort the array. See `numpy.argsort`."""
-        return namespace().argsort(self, axis=axis)  # type: ignore[no-any-return]
+        return namespace().argsort(self, axis=axis)
 
     def searchsorted(self, v: Any, side: str = "left", sorter: Any = None) -> "Array":
         """Return where elements go in the sorted array. See `numpy.searchsorted`."""
-        return namespace().searchsorted(self, v, side=side, sorter=sorter)  # type: ignore[no-any-return]
+        return namespace().searchsorted(self, v, side=side, sorter=sorter)
 
     def dot(self, b: Any) -> Any:
         """Return the dot product. See `numpy.dot`."""
@@ -391,7 +393,7 @@ class Array:
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> "Array":
         """Return a diagonal: a view. See `numpy.diagonal`."""
-        return namespace().diagonal(self, offset, axis1, axis2)  # type: ignore[no-any-return]
+        return namespace().diagonal(self, offset, axis1, axis2)
 
     def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
         """Return the sum of a diagonal. See `numpy.trace`."""
@@ -471,7 +473,7 @@ class Array:
     def __matmul__(self, other: Any) -> "Array":
         if not isinstance(other, Array):
             return _refuse(other)
-        return namespace().matmul(self, other)  # type: ignore[no-any-return]
+        return namespace().matmul(self, other)
 
     def __rmatmul__(self, other: Any) -> "Array":
         return _refuse(other)

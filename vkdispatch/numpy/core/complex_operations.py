@@ -38,52 +38,64 @@ def divide(x: Any, y: Any) -> Any:
 
 
 def absolute(x: Any) -> Any:
+    """Magnitude."""
     return vc.hypot(x.real, x.imag)
 
 
 def sign(x: Any) -> Any:
+    """Give the number of magnitude 1 with the same angle; 0 of 0."""
     length = absolute(x).to_register()
     scale = vc.select(length == 0, _number(length, 1), length).to_register()
     return vc.to_complex(x.real / scale, x.imag / scale)
 
 
 def equal(x: Any, y: Any) -> Any:
+    """Whether both parts are equal."""
     return vc.logical_and(x.real == y.real, x.imag == y.imag)
 
 
 def not_equal(x: Any, y: Any) -> Any:
+    """Whether a part differs."""
     return vc.logical_or(x.real != y.real, x.imag != y.imag)
 
 
 def less(x: Any, y: Any) -> Any:
+    """Order by real parts, then by imaginary ones, as NumPy has it."""
     return vc.logical_or(x.real < y.real, vc.logical_and(x.real == y.real, x.imag < y.imag))
 
 
 def less_equal(x: Any, y: Any) -> Any:
+    """Order by real parts, then by imaginary ones, or equality."""
     return vc.logical_or(x.real < y.real, vc.logical_and(x.real == y.real, x.imag <= y.imag))
 
 
 def is_nan(x: Any) -> Any:
+    """Whether a part is NaN."""
     return vc.logical_or(vc.isnan(x.real), vc.isnan(x.imag))
 
 
 def maximum(x: Any, y: Any) -> Any:
+    """Give the larger one; NaN if one is."""
     return vc.select(vc.logical_or(is_nan(x), less_equal(y, x)), x, y)
 
 
 def minimum(x: Any, y: Any) -> Any:
+    """Give the smaller one; NaN if one is."""
     return vc.select(vc.logical_or(is_nan(x), less_equal(x, y)), x, y)
 
 
 def fmax(x: Any, y: Any) -> Any:
+    """Give the larger one that is no NaN."""
     return vc.select(is_nan(y), x, vc.select(is_nan(x), y, maximum(x, y)))
 
 
 def fmin(x: Any, y: Any) -> Any:
+    """Give the smaller one that is no NaN."""
     return vc.select(is_nan(y), x, vc.select(is_nan(x), y, minimum(x, y)))
 
 
 def exp(x: Any) -> Any:
+    """Complex exp."""
     size = vc.exp(x.real).to_register()
     return vc.to_complex(
         vc.select(size == 0, _number(size, 0), size * vc.cos(x.imag)),
@@ -92,11 +104,13 @@ def exp(x: Any) -> Any:
 
 
 def exp2(x: Any) -> Any:
+    """Complex exp2."""
     scale = _number(x.real, 0.6931471805599453)
     return exp(vc.to_complex(x.real * scale, x.imag * scale))
 
 
 def expm1(x: Any) -> Any:
+    """Complex expm1."""
     half = vc.sin(x.imag * _number(x.real, 0.5)).to_register()
     rest = (_number(x.real, -2) * half * half).to_register()
     real = vc.expm1(x.real) * vc.cos(x.imag) + rest
@@ -104,6 +118,7 @@ def expm1(x: Any) -> Any:
 
 
 def log(x: Any) -> Any:
+    """Complex log."""
     return vc.to_complex(vc.log(absolute(x)), vc.atan2(x.imag, x.real))
 
 
@@ -113,19 +128,23 @@ def _scale(x: Any, factor: float) -> Any:
 
 
 def log2(x: Any) -> Any:
+    """Complex log2."""
     return _scale(log(x), 1.4426950408889634)
 
 
 def log10(x: Any) -> Any:
+    """Complex log10."""
     return _scale(log(x), 0.4342944819032518)
 
 
 def log1p(x: Any) -> Any:
+    """Complex log1p."""
     moved = (x.real + _number(x.real, 1)).to_register()
     return vc.to_complex(vc.log(vc.hypot(moved, x.imag)), vc.atan2(x.imag, moved))
 
 
 def sqrt(x: Any) -> Any:
+    """Complex sqrt."""
     size = absolute(x).to_register()
     half = _number(size, 0.5)
     root = vc.sqrt((size + vc.abs(x.real)) * half).to_register()
@@ -144,6 +163,7 @@ def _negative(x: Any) -> Any:
 
 
 def power(x: Any, y: Any) -> Any:
+    """Power by the logarithm."""
     result = exp(multiply(y, log(x)))
     zero = vc.logical_and(x.real == 0, x.imag == 0)
     one = vc.logical_and(y.real == 0, y.imag == 0)
@@ -161,30 +181,37 @@ def _times_minus_i(x: Any) -> Any:
 
 
 def sinh(x: Any) -> Any:
+    """Complex sinh."""
     return vc.to_complex(vc.sinh(x.real) * vc.cos(x.imag), vc.cosh(x.real) * vc.sin(x.imag))
 
 
 def cosh(x: Any) -> Any:
+    """Complex cosh."""
     return vc.to_complex(vc.cosh(x.real) * vc.cos(x.imag), vc.sinh(x.real) * vc.sin(x.imag))
 
 
 def tanh(x: Any) -> Any:
+    """Complex tanh."""
     return divide(sinh(x), cosh(x))
 
 
 def sin(x: Any) -> Any:
+    """Complex sin."""
     return _times_minus_i(sinh(_times_i(x)))
 
 
 def cos(x: Any) -> Any:
+    """Complex cos."""
     return cosh(_times_i(x))
 
 
 def tan(x: Any) -> Any:
+    """Complex tan."""
     return _times_minus_i(tanh(_times_i(x)))
 
 
 def arcsinh(x: Any) -> Any:
+    """Complex arcsinh."""
     one = _number(x.real, 1)
     first = sqrt(vc.to_complex(one + x.imag, -x.real))
     second = sqrt(vc.to_complex(one - x.imag, x.real))
@@ -193,6 +220,7 @@ def arcsinh(x: Any) -> Any:
 
 
 def arccosh(x: Any) -> Any:
+    """Complex arccosh."""
     one = _number(x.real, 1)
     low = sqrt(vc.to_complex(x.real - one, x.imag))
     high = sqrt(vc.to_complex(x.real + one, x.imag))
@@ -201,6 +229,7 @@ def arccosh(x: Any) -> Any:
 
 
 def arctanh(x: Any) -> Any:
+    """Complex arctanh."""
     one, half = _number(x.real, 1), _number(x.real, 0.5)
     high = log(vc.to_complex(one + x.real, x.imag))
     low = log(vc.to_complex(one - x.real, -x.imag))
@@ -208,10 +237,12 @@ def arctanh(x: Any) -> Any:
 
 
 def arcsin(x: Any) -> Any:
+    """Complex arcsin."""
     return _times_minus_i(arcsinh(_times_i(x)))
 
 
 def arccos(x: Any) -> Any:
+    """Complex arccos."""
     one = _number(x.real, 1)
     below = sqrt(vc.to_complex(one - x.real, -x.imag))
     above = sqrt(vc.to_complex(one + x.real, x.imag))
@@ -220,4 +251,5 @@ def arccos(x: Any) -> Any:
 
 
 def arctan(x: Any) -> Any:
+    """Complex arctan."""
     return _times_minus_i(arctanh(_times_i(x)))

@@ -5,7 +5,6 @@ from typing import Any
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, get_context, is_current
 from vkdispatch.base.errors import ArgumentTypeError
-from vkdispatch.numpy.core.array import Array
 from vkdispatch.numpy.core.expressions import Node
 from vkdispatch.numpy.core.memory import View
 
@@ -50,7 +49,9 @@ def parse_device(device: Any) -> Device:
         return device
     if isinstance(device, Context):
         return Device(device)
-    raise ArgumentTypeError(f"device: expected a device such as x.device, a vd.Context or None, got {device!r}")
+    raise ArgumentTypeError(
+        f"device: expected a device such as x.device, a vd.Context or None, got {device!r}"
+    )
 
 
 def _buffer_of(value: Any) -> Buffer[Any] | None:
@@ -66,7 +67,7 @@ def _buffer_of(value: Any) -> Buffer[Any] | None:
     return None
 
 
-def device_of(array: Array) -> Device:
-    """Return the device of an array."""
-    buffer = _buffer_of(array._value)
+def device_of(value: Any) -> Device:
+    """Return the device of an expression or view."""
+    buffer = _buffer_of(value)
     return Device(get_context() if buffer is None else buffer.context)

@@ -68,7 +68,8 @@ def parse_dtype(value: object, name: str = "dtype") -> Kind:
         raise ArgumentTypeError(
             f"{name}: arrays hold booleans, integers, real and complex numbers, got {value!r}"
         )
-    return kind.newbyteorder("=")
+    native: Kind = kind.newbyteorder("=")
+    return native
 
 
 def has_float64() -> bool:

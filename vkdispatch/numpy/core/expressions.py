@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable
 from os.path import dirname
 from threading import RLock
-from typing import Any, Union
+from typing import Any
 from weakref import ref
 
 from vkdispatch.numpy.core.dtypes import Kind
@@ -135,7 +135,7 @@ class Node:
         self.reads = reads
 
 
-Value = Union[Node, View]
+Value = Node | View
 
 # An operand: the flat index of the element that is computed.
 INDEX = object()

@@ -29,7 +29,7 @@ from vkdispatch.shader.map import MappedArray, MappingFunction, mapped_index
 from vkdispatch.shader.shader_function import ShaderFunction
 
 _GROUP = 256
-_OF_NUM = {np.dtype(code).num: np.dtype(code) for code in "?bhilqBHILQefdFD"}
+_OF_NUM: dict[int, Kind] = {np.dtype(code).num: np.dtype(code) for code in "?bhilqBHILQefdFD"}
 
 # How kernels find the elements of a view:
 # "whole"      at the index of the result's element; the view begins where the memory does
@@ -48,7 +48,7 @@ class _Plan:
         shape = program.shape
         self.buffers = [view.storage.buffer for view in program.views]
         if target is None and all(
-            [view.is_contiguous and view.offset == 0 and view.shape == shape for view in program.views]
+            view.is_contiguous and view.offset == 0 and view.shape == shape for view in program.views
         ):
             self.values: list[int] = []
             kinds = tuple([view.dtype.num for view in program.views])
@@ -81,7 +81,7 @@ class _Plan:
 
 
 def _join_axes(shape: Shape, views: Sequence[View]) -> tuple[list[int], list[list[int]]]:
-    """Join neighbouring axes along which all views go on evenly; return the lengths and each view's strides."""
+    """Join neighbouring axes along which all views go on evenly; return lengths and each view's strides."""
     if 0 in shape:
         return [0], [[1] for _ in views]
     if all(view.is_contiguous and view.shape == shape for view in views):
@@ -155,7 +155,8 @@ def _compute(
             values.append((vc.to_dtype(compute_type(kernel_type(kind)), index), kind))
         else:
             kind = what.dtype
-            operands = [convert(*values[at], to) for at, to in zip(step[1:], what.kinds, strict=True)]
+            pairs = [(*values[at], to) for at, to in zip(step[1:], what.kinds, strict=True)]
+            operands = [convert(value, own, to) for value, own, to in pairs]
             result = what.operation.compute(*operands, kind)
             if kind.kind in "fc" and result.var_type is not dt.bool_:
                 result = vc.precise(result)
@@ -212,7 +213,7 @@ def _number_types(steps: Sequence[tuple[Any, ...]]) -> list[Any]:
     return [compute_type(kernel_type(_OF_NUM[step[1]])) for step in steps if step[0] is NUMBER]
 
 
-def _body(key: Any) -> tuple[list[Any], Callable[[Any, Sequence[Any], Any], tuple[Any, Any]]]:
+def _body(key: Any) -> tuple[list[Any], Callable[[Any, Sequence[Any]], tuple[Any, Any]]]:
     """Return the annotations of a program's arguments, and what records the value and the target's place."""
     steps, kinds, layouts, count = key
     constants = _constant_types(layouts, count)

@@ -1,14 +1,11 @@
 """Memory of arrays: storages, and views that show elements of a storage by shape and strides."""
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import ReferenceType
 
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.numpy.core.dtypes import Kind
-
-if TYPE_CHECKING:
-    from vkdispatch.numpy.core.expressions import Node
 
 Shape = tuple[int, ...]
 
@@ -32,7 +29,7 @@ class Storage:
     def __init__(self, buffer: Buffer[Any], *, is_shared: bool = False) -> None:
         self.buffer = buffer
         self.is_shared = is_shared
-        self.readers: list[ReferenceType[Node]] = []
+        self.readers: list[ReferenceType[Any]] = []
 
 
 class View:
@@ -119,9 +116,7 @@ def bounds(view: View) -> tuple[int, int]:
 def broadcast_strides(shape: Shape, view: View) -> Shape:
     """Return the strides with which a view has a larger shape: 0 along axes on which it is repeated."""
     missing = len(shape) - len(view.shape)
-    kept = (
-        0 if length == 1 else stride for length, stride in zip(view.shape, view.strides, strict=True)
-    )
+    kept = (0 if length == 1 else stride for length, stride in zip(view.shape, view.strides, strict=True))
     return (*(0,) * missing, *kept)
 
 

@@ -131,7 +131,7 @@ def _float_remainder(x: Any, y: Any) -> Any:
 
 
 def _fmod_float(x: Any, y: Any) -> Any:
-    """Exact remainder with the sign of the dividend: by long division in binary (as C's `fmod` is defined)."""
+    """Exact remainder with the sign of the dividend, as C's `fmod`: by long division in binary."""
     if x.var_type is dt.float16:
         return _fmod_float(x.to_dtype(dt.float32), y.to_dtype(dt.float32)).to_dtype(dt.float16)
     rest = _variable(vc.abs(x))
@@ -159,7 +159,9 @@ def _remainder(x: Any, y: Any, kind: Kind) -> Any:
         rest = vc.floor_mod(x, safe) if kind.kind == "i" else x % safe
         trivial = vc.logical_or(y == 0, y == -1) if kind.kind == "i" else y == 0
         return vc.select(trivial, _zero(x), rest)
-    return vc.select(vc.logical_and(vc.isinf(y), vc.isfinite(x)), _remainder_of_infinity(x, y), _float_remainder(x, y))
+    return vc.select(
+        vc.logical_and(vc.isinf(y), vc.isfinite(x)), _remainder_of_infinity(x, y), _float_remainder(x, y)
+    )
 
 
 def _remainder_of_infinity(x: Any, y: Any) -> Any:
@@ -186,7 +188,7 @@ def _truncated(x: Any, y: Any) -> Any:
 
 @_wrapped
 def _negative(x: Any, kind: Kind) -> Any:
-    return -x if not kind.kind == "u" else _zero(x) - x
+    return -x if kind.kind != "u" else _zero(x) - x
 
 
 @_wrapped
@@ -216,7 +218,11 @@ def _reciprocal(x: Any, kind: Kind) -> Any:
     if is_complex(x.var_type):
         return of_complex.divide(vc.to_complex(_one(x.real), _zero(x.real)), x)
     if kind.kind in "iu":
-        return vc.select(x == 1, _one(x), vc.select(x == -1, x, _zero(x))) if kind.kind == "i" else vc.select(x == 1, _one(x), _zero(x))
+        return (
+            vc.select(x == 1, _one(x), vc.select(x == -1, x, _zero(x)))
+            if kind.kind == "i"
+            else vc.select(x == 1, _one(x), _zero(x))
+        )
     return _one(x) / x
 
 
@@ -260,10 +266,7 @@ def _gcd(x: Any, y: Any, kind: Kind) -> Any:
 def _lcm(x: Any, y: Any, kind: Kind) -> Any:
     divisor = _gcd(x, y, kind).to_register()
     safe = _safe_divisor(divisor)
-    if kind.kind == "i":
-        product = vc.floor_divide(vc.abs(x), safe) * vc.abs(y)
-    else:
-        product = (x // safe) * y
+    product = vc.floor_divide(vc.abs(x), safe) * vc.abs(y) if kind.kind == "i" else x // safe * y
     return vc.select(divisor == 0, _zero(x), product)
 
 
@@ -403,7 +406,11 @@ def _of_components(test: Compute, together: Compute, otherwise: bool) -> Compute
             return together(test(x.real), test(x.imag))
         if _is_float(x):
             return test(x)
-        return vc.to_dtype(dt.int32, x) == vc.to_dtype(dt.int32, x) if otherwise else vc.to_dtype(dt.int32, x) != vc.to_dtype(dt.int32, x)
+        return (
+            vc.to_dtype(dt.int32, x) == vc.to_dtype(dt.int32, x)
+            if otherwise
+            else vc.to_dtype(dt.int32, x) != vc.to_dtype(dt.int32, x)
+        )
 
     return check
 
@@ -446,16 +453,13 @@ def _keep_sign(function: Compute, x: Any) -> Any:
 
 
 def _nextafter(x: Any, y: Any, kind: Kind) -> Any:
-    if x.var_type is dt.float64:
-        whole, low_type = dt.int64, dt.int64
-    elif x.var_type is dt.float16:
-        whole, low_type = dt.int16, dt.int16
-    else:
-        whole, low_type = dt.int32, dt.int32
+    whole: Any = {dt.float64: dt.int64, dt.float16: dt.int16}.get(x.var_type, dt.int32)
     bits = vc.reinterpret(whole, x).to_register()
     away = (x < y) == (x > 0)
-    moved = vc.reinterpret(x.var_type, vc.select(away, bits + vc.to_dtype(low_type, 1), bits - vc.to_dtype(low_type, 1)))
-    tiny = vc.reinterpret(x.var_type, vc.to_dtype(low_type, 1))
+    moved = vc.reinterpret(
+        x.var_type, vc.select(away, bits + vc.to_dtype(whole, 1), bits - vc.to_dtype(whole, 1))
+    )
+    tiny = vc.reinterpret(x.var_type, vc.to_dtype(whole, 1))
     from_zero = _copy_sign(tiny, y)
     stepped = vc.select(x == 0, from_zero, moved).to_register()
     result = vc.select(x == y, y, stepped).to_register()
@@ -478,14 +482,16 @@ def _logaddexp(base: str) -> Compute:
             rest = vc.log1p(vc.exp(apart))
         else:
             rest = vc.log1p(vc.exp2(apart)) * vc.to_dtype(x.var_type, 1.4426950408889634)
-        total = vc.select(x == y, x + vc.to_dtype(x.var_type, 0.6931471805599453 if base == "e" else 1.0), larger + rest)
+        total = vc.select(
+            x == y, x + vc.to_dtype(x.var_type, 0.6931471805599453 if base == "e" else 1.0), larger + rest
+        )
         return vc.select(vc.logical_or(vc.isnan(x), vc.isnan(y)), x + y, total)
 
     return compute
 
 
 def _function(real: Compute, of_pair: Compute | None = None) -> Compute:
-    """A function of real numbers, and the one of complex numbers if there is one."""
+    """Join a function of real numbers and the one of complex numbers."""
 
     def compute(*values: Any) -> Any:
         numbers = values[:-1]
