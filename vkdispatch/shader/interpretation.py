@@ -23,7 +23,7 @@ from vkdispatch.base.host.packing import component_dtype, from_bfloat16, pack, t
 from vkdispatch.base.image import Image, Sampler
 from vkdispatch.base.structures import Structure, as_structure, is_structure, leaves_of
 from vkdispatch.codegen.description import ShaderDescription
-from vkdispatch.execution_pipeline.command_graph import BoundVariable
+from vkdispatch.execution_pipeline.argument_bytes import BoundVariable
 from vkdispatch.interpreter.execution import run_kernel
 from vkdispatch.interpreter.images import Texels
 from vkdispatch.interpreter.memory import Cells, Coder

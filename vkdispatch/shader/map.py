@@ -19,7 +19,8 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageE
 from vkdispatch.base.host.protocols import HostProtocols
 from vkdispatch.base.process.listing import Listed
 from vkdispatch.codegen.trace.recording import is_tracing, precise_math
-from vkdispatch.execution_pipeline.command_graph import BoundVariable, current
+from vkdispatch.execution_pipeline.argument_bytes import BoundVariable
+from vkdispatch.execution_pipeline.command_graph import current
 from vkdispatch.rewrite.functions import inlined
 from vkdispatch.shader.arguments.parameters import check_element, describe
 from vkdispatch.shader.arguments.references import Home, Referenced, home_of

@@ -11,7 +11,7 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.base.record import record
-from vkdispatch.execution_pipeline.command_graph import BoundVariable
+from vkdispatch.execution_pipeline.argument_bytes import BoundVariable
 from vkdispatch.shader.arguments.parameters import describe
 from vkdispatch.shader.map import MappedArray, is_value
 from vkdispatch.shader.observation import checks_of

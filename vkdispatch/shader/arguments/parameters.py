@@ -22,7 +22,8 @@ from vkdispatch.base.images.format import image_view_type, numeric_kind, select_
 from vkdispatch.base.record import record
 from vkdispatch.base.structures import is_structure
 from vkdispatch.codegen import ArgType, ShaderArgumentInfo, ShaderDescription
-from vkdispatch.execution_pipeline.command_graph import BoundVariable, CommandGraph
+from vkdispatch.execution_pipeline.argument_bytes import BoundVariable
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.ir import ImageBinding
 from vkdispatch.shader.arguments.members import members_of
 
