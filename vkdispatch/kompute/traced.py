@@ -14,7 +14,7 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.kompute.constants import parse_constants
 from vkdispatch.kompute.errors import KomputeError
 from vkdispatch.kompute.memory import Image, Memory, Tensor
-from vkdispatch.shader.arguments.parameters import BufferSlot, ValueSlot
+from vkdispatch.shader.arguments.slots import BufferSlot, ValueSlot
 from vkdispatch.shader.shader_function import ShaderFunction
 
 Array = np.ndarray[Any, Any]

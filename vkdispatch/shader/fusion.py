@@ -20,7 +20,7 @@ from vkdispatch.ir import Argument, Storage
 from vkdispatch.passes.elementwise import Elementwise, decided, decisions, elementwise
 from vkdispatch.passes.fuse import fuse
 from vkdispatch.passes.places import Part, is_kept_in_registers
-from vkdispatch.shader.arguments.parameters import zero_of
+from vkdispatch.shader.arguments.slots import zero_of
 from vkdispatch.shader.fusible import FusibleKernel
 
 # Larger kernels take long to compile, and run out of registers.

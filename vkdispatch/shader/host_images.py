@@ -15,7 +15,9 @@ from vkdispatch.interpreter.images import Sampling, Texels
 from vkdispatch.interpreter.memory import Cells
 from vkdispatch.interpreter.values import Array, value_shape
 from vkdispatch.ir import ImageBinding
-from vkdispatch.shader.arguments.parameters import ImageSlot, WrongBufferError, check_image, describe
+from vkdispatch.shader.arguments.parameters import describe
+from vkdispatch.shader.arguments.slots import ImageSlot
+from vkdispatch.shader.arguments.values import WrongBufferError, check_image
 
 _MOST_CHANNELS = 4
 _BORDERS = {

@@ -31,18 +31,9 @@ from vkdispatch.interpreter.program import Checks
 from vkdispatch.interpreter.values import Array, make_uniform, value_shape
 from vkdispatch.ir import Storage
 from vkdispatch.passes.diagnostics import parse_checks
-from vkdispatch.shader.arguments.parameters import (
-    BufferSlot,
-    ImageSlot,
-    Parameter,
-    ValueSlot,
-    WrongBufferError,
-    check_apart,
-    check_element,
-    describe,
-    parse_number,
-    parts_of,
-)
+from vkdispatch.shader.arguments.parameters import Parameter, describe, parts_of
+from vkdispatch.shader.arguments.slots import BufferSlot, ImageSlot, ValueSlot
+from vkdispatch.shader.arguments.values import WrongBufferError, check_apart, check_element, parse_number
 from vkdispatch.shader.host_images import HostImage, host_image
 from vkdispatch.shader.launch.size import Extent
 

@@ -22,9 +22,10 @@ from vkdispatch.codegen.trace.recording import is_tracing, precise_math
 from vkdispatch.execution_pipeline.argument_bytes import BoundVariable
 from vkdispatch.execution_pipeline.command_graph import current
 from vkdispatch.rewrite.functions import inlined
-from vkdispatch.shader.arguments.parameters import check_element, describe
+from vkdispatch.shader.arguments.parameters import describe
 from vkdispatch.shader.arguments.references import Home, Referenced, home_of
 from vkdispatch.shader.arguments.signature import read_signature
+from vkdispatch.shader.arguments.values import check_element
 
 
 class _State(threading.local):

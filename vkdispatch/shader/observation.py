@@ -15,7 +15,9 @@ from vkdispatch.ir.variant import Variant
 from vkdispatch.passes.diagnostics import Checks, parse_checks
 from vkdispatch.passes.instrument import Instrumented, instrument
 from vkdispatch.passes.widen import widen
-from vkdispatch.shader.arguments.parameters import BufferSlot, CheckedCall, Slot, ValueSlot, read_slots
+from vkdispatch.shader.arguments.parameters import read_slots
+from vkdispatch.shader.arguments.slots import BufferSlot, Slot, ValueSlot
+from vkdispatch.shader.arguments.values import CheckedCall
 from vkdispatch.shader.launch.launcher import BuiltKernel
 from vkdispatch.shader.launch.size import Extent
 

@@ -38,15 +38,9 @@ from vkdispatch.execution_pipeline.optimization import Fusion, Launch
 from vkdispatch.ir.variant import PLAIN, Variant
 from vkdispatch.passes.diagnostics import Checks
 from vkdispatch.shader.arguments.constants import add_constants, upload_constants
-from vkdispatch.shader.arguments.parameters import (
-    CheckedCall,
-    bind_values,
-    check_values,
-    read_constants,
-    read_parameters,
-    read_slots,
-)
+from vkdispatch.shader.arguments.parameters import bind_values, read_constants, read_parameters, read_slots
 from vkdispatch.shader.arguments.references import Home, Referenced, UnpicklableError
+from vkdispatch.shader.arguments.values import CheckedCall, check_values
 from vkdispatch.shader.fusible import FusibleKernel, bound_resources
 from vkdispatch.shader.launch.launcher import (
     BuiltKernel,

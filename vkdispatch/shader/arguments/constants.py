@@ -8,7 +8,7 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.record import replace
 from vkdispatch.codegen.constants import ConstantArray
-from vkdispatch.shader.arguments.parameters import CheckedCall
+from vkdispatch.shader.arguments.values import CheckedCall
 
 # Launchers and recordings hold the buffers that they use, which outlive their arrays until then.
 _lock = threading.Lock()

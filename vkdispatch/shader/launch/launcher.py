@@ -36,14 +36,8 @@ from vkdispatch.glsl.lanes import REPLACED, usage_by_lanes
 from vkdispatch.ir import ImageBinding, Kernel
 from vkdispatch.ir.variant import INT64, PLAIN, Variant, emulates
 from vkdispatch.passes.bounds import guard_effects, keeps_workgroups
-from vkdispatch.shader.arguments.parameters import (
-    MOST_NARROW,
-    BufferSlot,
-    CheckedCall,
-    ImageSlot,
-    Slot,
-    make_packer,
-)
+from vkdispatch.shader.arguments.slots import MOST_NARROW, BufferSlot, ImageSlot, Slot, make_packer
+from vkdispatch.shader.arguments.values import CheckedCall
 from vkdispatch.shader.launch.features import missing_operation, waiting_in_loops
 from vkdispatch.shader.launch.size import Extent, LaunchSize
 from vkdispatch.shader.launch.variants import UNCOARSENED, Coarsening, can_pack, count_elements, find_lacks

@@ -14,7 +14,8 @@ from vkdispatch.base.image import Image
 from vkdispatch.base.synchronization.timing import Timing
 from vkdispatch.codegen import ShaderDescription
 from vkdispatch.execution_pipeline.command_graph import current
-from vkdispatch.shader.arguments.parameters import BufferSlot, ImageSlot, Parameter
+from vkdispatch.shader.arguments.parameters import Parameter
+from vkdispatch.shader.arguments.slots import BufferSlot, ImageSlot
 from vkdispatch.shader.launch.launcher import BuiltKernel
 from vkdispatch.shader.launch.size import Extent
 

@@ -28,7 +28,7 @@ from vkdispatch.ir.variant import (
 )
 from vkdispatch.passes.blocks import BLOCK, can_block
 from vkdispatch.passes.coarsen import coarsening
-from vkdispatch.shader.arguments.parameters import MOST_NARROW, BufferSlot, Slot
+from vkdispatch.shader.arguments.slots import MOST_NARROW, BufferSlot, Slot
 from vkdispatch.shader.launch.features import SUBGROUP_BITS
 from vkdispatch.shader.launch.size import Extent
 
