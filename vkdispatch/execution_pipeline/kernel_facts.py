@@ -51,7 +51,7 @@ _known: "weakref.WeakValueDictionary[int, KernelFacts]" = weakref.WeakValueDicti
 _held: list[dict[int, KernelFacts]] = []
 
 
-def describe(plan: ComputePlan, facts: KernelFacts) -> None:
+def register_facts(plan: ComputePlan, facts: KernelFacts) -> None:
     """Note what a plan is."""
     plan.facts = facts
     number = plan._native.id

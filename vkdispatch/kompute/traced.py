@@ -67,9 +67,9 @@ class TracedDispatch:
         self.memories = tuple(memories)
         self.images: tuple[Image, ...] = ()
         self.stored_images: tuple[Image, ...] = ()
-        buffers = [index for index, slot in enumerate(kernel._slots) if isinstance(slot, BufferSlot)]
-        values = [slot for slot in kernel._slots if isinstance(slot, ValueSlot)]
-        if len(buffers) + len(values) != len(kernel._parameters):
+        buffers = [index for index, slot in enumerate(kernel._kernel.slots) if isinstance(slot, BufferSlot)]
+        values = [slot for slot in kernel._kernel.slots if isinstance(slot, ValueSlot)]
+        if len(buffers) + len(values) != len(kernel._kernel.parameters):
             raise KomputeError(
                 f"{who}: an algorithm's kernel takes buffers and numbers, no images or dataclasses"
             )

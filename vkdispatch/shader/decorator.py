@@ -12,7 +12,7 @@ from vkdispatch.shader.arguments.references import home_of
 from vkdispatch.shader.arguments.signature import Signature, is_method, origin_of, read_signature
 from vkdispatch.shader.launch.size import names_instance, parse_local_size, size_of_instance
 from vkdispatch.shader.method import KernelMethod
-from vkdispatch.shader.observation import checks_of
+from vkdispatch.shader.observation import parse_check
 from vkdispatch.shader.shader_function import ShaderFunction
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def shader(
         raise ArgumentValueError("exec_size, workgroups: give one of the two, not both")
     if not (isinstance(local_size, str) and local_size == "auto"):
         parse_local_size(local_size)
-    checks_of(check)
+    parse_check(check)
     # Local types that annotations given as text may name.
     local_names = sys._getframe(1).f_locals
 

@@ -34,7 +34,7 @@ class FusibleKernel:
     most_buffers: int
 
 
-def bound_resources(description: ShaderDescription, slots: Sequence[Slot]) -> tuple[int, ...]:
+def find_bound_resources(description: ShaderDescription, slots: Sequence[Slot]) -> tuple[int, ...]:
     """Return the positions among a kernel's resources of the buffers and images in its slots."""
     base = description.resource_binding_base
     return tuple(slot.binding - base for slot in slots if isinstance(slot, (BufferSlot, ImageSlot)))

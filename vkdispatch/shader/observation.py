@@ -3,12 +3,10 @@
 import functools
 import os
 
-from vkdispatch.base.command_list import ALL_QUEUES
 from vkdispatch.base.dtype import uint32
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen import ShaderDescription
-from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics, Probe
 from vkdispatch.ir import Kernel, Storage
 from vkdispatch.ir.variant import Variant
@@ -18,11 +16,10 @@ from vkdispatch.passes.widen import widen
 from vkdispatch.shader.arguments.parameters import read_slots
 from vkdispatch.shader.arguments.slots import BufferSlot, Slot, ValueSlot
 from vkdispatch.shader.arguments.values import CheckedCall
-from vkdispatch.shader.launch.launcher import BuiltKernel
-from vkdispatch.shader.launch.size import Extent
+from vkdispatch.shader.launch.launcher import BuiltKernel, Launch
 
 _CHECK_VARIABLE = "VKDISPATCH_CHECK"
-_NOTHING = Checks()
+NO_CHECKS = Checks()
 
 
 @record(eq=False, slots=False)
@@ -48,8 +45,8 @@ class Observation:
     kernel: Kernel
     checks: Checks
 
-    def form(self, variant: Variant) -> "Observation":
-        """Return how a form of the kernel is observed: of a wide one, indices are told of in 64 bits."""
+    def select(self, variant: Variant) -> "Observation":
+        """Return how a variant of the kernel is observed: a wide one reports indices in 64 bits."""
         return self._widened if variant.wide else self
 
     @functools.cached_property
@@ -58,17 +55,7 @@ class Observation:
         assert found is not None
         return found
 
-    def run(
-        self,
-        who: str,
-        kernel: BuiltKernel,
-        diagnostics: Diagnostics,
-        call: CheckedCall,
-        extent: Extent,
-        in_groups: bool,
-        graph: CommandGraph | None,
-        queue: int = ALL_QUEUES,
-    ) -> bool:
+    def run(self, who: str, kernel: BuiltKernel, diagnostics: Diagnostics, launch: Launch) -> bool:
         """Launch a checked call, wait and deliver what it reports; or record it.
 
         Returns
@@ -82,19 +69,18 @@ class Observation:
         ValueError
             A buffer has less than one element.
         """
-        probe_shapes = self._shapes(who, call)
-        probe = Probe(who, self.instrumented.sites, probe_shapes)
+        call, graph = launch.call, launch.graph
+        probe = Probe(who, self.instrumented.sites, self._find_shapes(who, call))
         target = diagnostics if graph is None else graph.diagnostics
         resources = (*call.resources, target.buffer)
         call = replace(call, slots=(*call.slots, 0, target.buffer), resources=resources)
+        launch = replace(launch, call=call)
         if graph is None:
-            launch = functools.partial(kernel.run, call, extent, in_groups, None, queue=queue)
-            return diagnostics.observe(launch, (probe,))
-        place = kernel.layout.offset_of(self.instrumented.launch)
-        return kernel.run(call, extent, in_groups, graph, (place, probe))
+            return diagnostics.observe(functools.partial(kernel.run, launch), (probe,))
+        return kernel.run(launch, (kernel.layout.offset_of(self.instrumented.launch), probe))
 
-    def _shapes(self, who: str, call: CheckedCall) -> dict[int, tuple[int, ...]]:
-        """Shape of each buffer of a call, by its position among the resources."""
+    def _find_shapes(self, who: str, call: CheckedCall) -> dict[int, tuple[int, ...]]:
+        """Return the shape of each buffer of a call, by its position among the resources."""
         shapes: dict[int, tuple[int, ...]] = {}
         for slot, value in zip(self.slots[:-2], call.slots, strict=True):
             if not isinstance(slot, BufferSlot):
@@ -133,7 +119,7 @@ def _observe_kernel(description: ShaderDescription, kernel: Kernel, checks: Chec
     return Observation(observed, instrumented, slots, description, kernel, checks)
 
 
-def checks_of(check: object) -> Checks:
+def parse_check(check: object) -> Checks:
     """Understand the `check` of a kernel; None takes the environment's VKDISPATCH_CHECK.
 
     Raises
@@ -144,4 +130,4 @@ def checks_of(check: object) -> Checks:
     if check is not None:
         return parse_checks(check)
     text = os.environ.get(_CHECK_VARIABLE, "").strip()
-    return parse_checks(text, _CHECK_VARIABLE) if text else _NOTHING
+    return parse_checks(text, _CHECK_VARIABLE) if text else NO_CHECKS

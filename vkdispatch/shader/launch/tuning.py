@@ -140,13 +140,13 @@ def _key(context: Context, description: ShaderDescription, extent: Extent) -> st
     return "\n".join(("workgroup size 1", *devices, code, str(size_class)))
 
 
-def remember(context: Context, description: ShaderDescription, extent: Extent, size: int) -> None:
-    """Keep the best workgroup size for a launch on disk."""
+def store_size(context: Context, description: ShaderDescription, extent: Extent, size: int) -> None:
+    """Store the best workgroup size for a launch on disk."""
     disk_cache.store("measured", _key(context, description, extent), str(size).encode())
 
 
-def recall(context: Context, description: ShaderDescription, extent: Extent) -> int | None:
-    """Return the workgroup size that `remember` was given for such a launch, or None."""
+def load_size(context: Context, description: ShaderDescription, extent: Extent) -> int | None:
+    """Return the workgroup size that `store_size` stored for such a launch, or None."""
     stored = disk_cache.load("measured", _key(context, description, extent))
     # Whatever the file says is one of these, or nothing.
     return next((size for size in list_candidates(context) if str(size).encode() == stored), None)

@@ -152,7 +152,9 @@ def can_pack(kernel: Kernel, lacks: frozenset[str]) -> bool:
     return not lacks or not reaches_elements(kernel, packed_buffers(kernel, Variant(lacks=lacks)))
 
 
-def reach(who: str, slots: Sequence[Slot], values: Sequence[Any], context: Context, *, own: bool) -> Variant:
+def choose_addressing(
+    who: str, slots: Sequence[Slot], values: Sequence[Any], context: Context, *, own: bool
+) -> Variant:
     """Return the variant that the sizes of a call's buffers require.
 
     Parameters
@@ -202,7 +204,7 @@ def choose_variant(
     Parameters
     ----------
     form
-        The variant that the buffers require; see `reach`.
+        The variant that the buffers require; see `choose_addressing`.
     own
         Whether the kernel is traced.
 

@@ -104,7 +104,7 @@ class RawDescription:
         return self.text
 
 
-def describe(
+def make_description(
     name: str,
     text: str,
     arguments: Sequence[RawArgument],
