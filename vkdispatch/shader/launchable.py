@@ -31,7 +31,7 @@ from vkdispatch.ir.variant import PLAIN, Variant
 from vkdispatch.shader.arguments.constants import add_constants, upload_constants
 from vkdispatch.shader.arguments.parameters import bind_values, read_constants, read_parameters, read_slots
 from vkdispatch.shader.arguments.values import check_values
-from vkdispatch.shader.fusible import FusibleKernel, find_bound_resources
+from vkdispatch.shader.fusion.fusible import FusibleKernel, find_bound_resources
 from vkdispatch.shader.launch.fast_path import FastPath
 from vkdispatch.shader.launch.launcher import BuiltKernel, Launch
 from vkdispatch.shader.launch.size import (
@@ -46,7 +46,8 @@ from vkdispatch.shader.observation import NO_CHECKS
 from vkdispatch.shader.program import Program, TracedProgram
 
 if TYPE_CHECKING:
-    from vkdispatch.shader.fusion import FusedChain, FusedKernel
+    from vkdispatch.shader.fusion.chains import FusedChain
+    from vkdispatch.shader.fusion.fused_kernel import FusedKernel
 
 _SIZE_OPTIONS = ("exec_size", "workgroups")
 # The default workgroup size: it suits GPUs and CPUs. Kernels whose results may depend on the workgroup size
@@ -386,7 +387,7 @@ class _RecordedKernel(FusibleKernel):
     ) -> list[Fusion]:
         """Find chains among launches in a row; see `Fusible`."""
         # imported on first use: most programs fuse nothing
-        from vkdispatch.shader.fusion import find_chains
+        from vkdispatch.shader.fusion.chains import find_chains
 
         return [
             Fusion(chain.first, chain.count, _FusedLaunch(chain), chain.values)
