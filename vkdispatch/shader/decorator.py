@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from vkdispatch.shader.calling import Decorated
 
 
-def shader(
+def shader(  # noqa: PLR0913 - public, the signature of 0.1.0 and more
     exec_size: Any = None,
     local_size: Any = None,
     workgroups: Any = None,

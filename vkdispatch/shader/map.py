@@ -12,9 +12,9 @@ from typing import Any, cast, overload
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.base.buffer import Buffer, parse_dtype
+from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context
-from vkdispatch.base.dtype import DType, dtype, is_complex
+from vkdispatch.base.dtype import DType, is_complex
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.host.protocols import HostProtocols
 from vkdispatch.base.process.listing import Listed
@@ -22,10 +22,10 @@ from vkdispatch.codegen.trace.recording import is_tracing, precise_math
 from vkdispatch.execution_pipeline.argument_bytes import BoundVariable
 from vkdispatch.execution_pipeline.command_graph import current
 from vkdispatch.rewrite.functions import inlined
+from vkdispatch.shader.arguments.annotations import check_elements, format_annotation, is_value
 from vkdispatch.shader.arguments.parameters import describe
 from vkdispatch.shader.arguments.references import Home, Referenced, home_of
-from vkdispatch.shader.arguments.signature import read_signature
-from vkdispatch.shader.arguments.values import check_element
+from vkdispatch.shader.arguments.signature import find_return_type, read_signature
 
 
 class _State(threading.local):
@@ -91,7 +91,7 @@ class MappingFunction(Referenced, Listed):
         return f"map {self.name!r}"
 
     def __repr__(self) -> str:
-        taken = ", ".join(_annotation_text(each) for each in self.buffer_types)
+        taken = ", ".join(format_annotation(each) for each in self.buffer_types)
         result = f" -> {self.return_type.name}" if self.return_type is not None else ""
         return f"<map {self.name!r}: ({taken}){result}>"
 
@@ -226,26 +226,8 @@ def map(
                 f"argument {name!r}: expected an annotation such as Buff[f32] or f32, got {annotation!r}"
             )
     return MappingFunction(
-        list(signature.annotations), return_type or _return_type(func), func, precise_math=precise_math
+        list(signature.annotations), return_type or find_return_type(func), func, precise_math=precise_math
     )
-
-
-# as annotations are mostly written
-_SHORT: dict[Any, str] = {vc.Buffer: "Buff", vc.Constant: "Const", vc.Variable: "Var"}
-
-
-def _annotation_text(annotation: Any) -> str:
-    if is_value(annotation):
-        return str(annotation.name)
-    inner = ", ".join(_annotation_text(each) for each in getattr(annotation, "__args__", ()))
-    origin = getattr(annotation, "__origin__", annotation)
-    name = _SHORT.get(origin, origin.__name__)
-    return f"{name}[{inner}]" if inner else name
-
-
-def is_value(annotation: object) -> bool:
-    """Whether a parameter with this annotation takes a value."""
-    return isinstance(annotation, type) and issubclass(annotation, dtype) and hasattr(annotation, "name")
 
 
 class MappedArray(HostProtocols, Listed):
@@ -429,20 +411,3 @@ def _name_of(mapping: MappingFunction, from_last: int) -> str:
     """Return how messages call the parameter that stands so far from the end."""
     names = list(inspect.signature(mapping.mapping_function).parameters)
     return repr(names[-from_last]) if len(names) == len(mapping.buffer_types) else "an array"
-
-
-def check_elements(label: str, annotation: Any, argument: Any) -> None:
-    """Raise WrongBufferError where a parameter annotated `Buff[...]` gets a buffer of another dtype."""
-    if isinstance(argument, Buffer) and getattr(annotation, "__origin__", None) is vc.Buffer:
-        check_element(label, parse_dtype(annotation.__args__[0]), argument.var_type)
-
-
-def _return_type(func: Callable[..., Any]) -> DType | None:
-    annotation = inspect.signature(func).return_annotation
-    if isinstance(annotation, str):
-        annotation = eval(annotation, getattr(func, "__globals__", {}))
-    if annotation in (inspect.Signature.empty, None):
-        return None
-    if not (isinstance(annotation, type) and issubclass(annotation, dtype)):
-        raise ArgumentTypeError(f"return annotation: expected a dtype such as vd.float32, got {annotation!r}")
-    return annotation

@@ -12,8 +12,9 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.argument_bytes import BoundVariable
+from vkdispatch.shader.arguments.annotations import is_value
 from vkdispatch.shader.arguments.parameters import describe
-from vkdispatch.shader.map import MappedArray, is_value
+from vkdispatch.shader.map import MappedArray
 from vkdispatch.shader.observation import parse_check
 
 # What functions on arrays take.

@@ -131,23 +131,34 @@ def _closure(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def read_return_type(function: Callable[..., Any], name: str) -> DType:
-    """Return the dtype that a function says it returns.
+    """Return the dtype of a function's return annotation.
 
     Raises
     ------
     ValueError
-        It says nothing.
+        There is none.
     TypeError
-        It says something else.
+        It is no dtype.
+    """
+    kind = find_return_type(function, f"{name}: ")
+    if kind is None:
+        raise ArgumentValueError(f"{name}: it needs a return annotation, such as -> f32: the result's dtype")
+    return kind
+
+
+def find_return_type(function: Callable[..., Any], where: str = "") -> DType | None:
+    """Return the dtype of a function's return annotation, or None if there is none.
+
+    Raises TypeError if it is no dtype; the message begins with `where`.
     """
     annotation = inspect.signature(function).return_annotation
     if isinstance(annotation, str):
-        annotation = inspect.get_annotations(function, eval_str=True).get("return")
+        annotation = eval(annotation, getattr(function, "__globals__", {}))
     if annotation in (inspect.Signature.empty, None):
-        raise ArgumentValueError(f"{name}: it needs a return annotation, such as -> f32: the result's dtype")
+        return None
     if not (isinstance(annotation, type) and issubclass(annotation, dtype) and hasattr(annotation, "name")):
         raise ArgumentTypeError(
-            f"{name}: return annotation: expected a dtype such as vd.float32, got {annotation!r}"
+            f"{where}return annotation: expected a dtype such as vd.float32, got {annotation!r}"
         )
     return annotation
 

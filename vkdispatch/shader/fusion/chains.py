@@ -125,7 +125,7 @@ class _Chain:
         return FusedChain(first, len(self.links), fused, resources, extent, values)
 
     def _number_places(self, numbers: Mapping[Key, int]) -> dict[tuple[int, Form], int]:
-        """Number the elements that belong to one invocation each and that several launches access."""
+        """Assign numbers to the elements of one invocation each that several launches access."""
         touched: dict[tuple[int, Form], set[int]] = {}
         for position, link in enumerate(self.links):
             keys, bound = link.keys, link.bound

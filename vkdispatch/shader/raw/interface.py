@@ -11,16 +11,15 @@ from vkdispatch.base.spirv.reflection import Interface, Resource
 from vkdispatch.codegen import ArgType, BindingType, ShaderArgumentInfo, ShaderSource
 from vkdispatch.ir.variant import PLAIN, Variant
 from vkdispatch.shader.raw.arguments import Place, RawArgument
-from vkdispatch.shader.raw.values import (
-    Laid,
-    arrange,
-    block_bytes,
+from vkdispatch.shader.raw.blocks import (
+    arrange_blocks,
     check_apart,
-    lay_values,
+    count_block_bytes,
+    find_uniform_resources,
     name_place,
-    uniform_resources,
-    value_blocks,
+    read_blocks,
 )
+from vkdispatch.shader.raw.values import PlacedValue, place_values
 
 _ARG_TYPES = {
     BindingType.STORAGE_BUFFER: ArgType.BUFFER,
@@ -128,13 +127,13 @@ def make_description(
             instead = next((text for kind, text in _INSTEAD.items() if kind in resource.kind), None)
             instead = instead or "declare one storage buffer, image or sampler for each binding"
             raise ArgumentValueError(f"{name}: {_name_resource(resource)} cannot be bound: {instead}")
-    blocks = value_blocks(name, interface)
+    blocks = read_blocks(name, interface)
     told = {_find_place(name, argument, interface) for argument in arguments if argument.is_resource}
     values = [argument for argument in arguments if not argument.is_resource]
     free = [block for block in blocks if block.place is None or block.place not in told]
-    laid = lay_values(name, values, free)
+    placed = place_values(name, values, free)
     # A uniform block that no value goes to is left to a buffer.
-    chosen = {each.block.place for each in laid}
+    chosen = {each.block.place for each in placed}
     taking = [block for block in free if block.place is None or block.place in chosen]
     for block in taking:
         check_apart(name, block)
@@ -143,13 +142,11 @@ def make_description(
         {place for _, place in bound} | {block.place for block in taking if block.place is not None}
     )
     numbers = {place: number for number, place in enumerate(places)}
-    starts, size = arrange(name, taking)
+    starts, size = arrange_blocks(name, taking)
     members = tuple(
-        StructElement(each.member, each.kind, 1, starts[each.block.place] + each.offset) for each in laid
+        StructElement(each.member, each.kind, 1, starts[each.block.place] + each.offset) for each in placed
     )
-    declared: dict[Place, list[Resource]] = {}
-    for resource in interface.resources:
-        declared.setdefault((resource.set, resource.binding), []).append(resource)
+    declared = _group_by_place(interface)
     access = [
         (
             any(resource.readable for resource in declared.get(place, ())),
@@ -158,15 +155,17 @@ def make_description(
         for place in places
     ]
     kinds = {place: argument.binding_type for argument, place in bound}
-    uniforms = uniform_resources(interface)
+    uniforms = find_uniform_resources(interface)
     kinds |= dict.fromkeys(uniforms, BindingType.UNIFORM_BUFFER)
-    least = {place: _least_bytes(resources) for place, resources in declared.items()}
+    least = {place: _count_least_bytes(resources) for place, resources in declared.items()}
     infos = {
-        argument.name: _resource_info(argument, numbers[place], least[place], place in uniforms)
+        argument.name: _make_resource_info(argument, numbers[place], least[place], place in uniforms)
         for argument, place in bound
     }
     for argument in values:
-        infos[argument.name] = _value_info(argument, [each for each in laid if each.argument is argument])
+        infos[argument.name] = _make_value_info(
+            argument, [each for each in placed if each.argument is argument]
+        )
     return RawDescription(
         name,
         text,
@@ -175,9 +174,9 @@ def make_description(
         tuple(int(kinds[place]) for place in places),
         tuple(access),
         ArgumentLayout(members, size, False, None, None),
-        sum(block_bytes(block) for block in taking if block.place is None),
+        sum(count_block_bytes(block) for block in taking if block.place is None),
         tuple(
-            (numbers[block.place], starts[block.place], block_bytes(block))
+            (numbers[block.place], starts[block.place], count_block_bytes(block))
             for block in taking
             if block.place is not None
         ),
@@ -185,7 +184,7 @@ def make_description(
     )
 
 
-def _least_bytes(resources: Sequence[Resource]) -> int:
+def _count_least_bytes(resources: Sequence[Resource]) -> int:
     """Return what a buffer must have: all of a uniform block, of another what is before its last array."""
     sizes = [0]
     for resource in resources:
@@ -196,7 +195,7 @@ def _least_bytes(resources: Sequence[Resource]) -> int:
     return max(sizes)
 
 
-def _resource_info(argument: RawArgument, number: int, least: int, uniform: bool) -> ShaderArgumentInfo:
+def _make_resource_info(argument: RawArgument, number: int, least: int, uniform: bool) -> ShaderArgumentInfo:
     return ShaderArgumentInfo(
         argument.name,
         _ARG_TYPES[argument.binding_type],
@@ -210,17 +209,17 @@ def _resource_info(argument: RawArgument, number: int, least: int, uniform: bool
     )
 
 
-def _value_info(argument: RawArgument, laid: Sequence[Laid]) -> ShaderArgumentInfo:
+def _make_value_info(argument: RawArgument, placed: Sequence[PlacedValue]) -> ShaderArgumentInfo:
     arg_type = ArgType.CONSTANT if argument.origin is vc.Constant else ArgType.VARIABLE
     return ShaderArgumentInfo(
         argument.name,
         ArgType.CONSTANT_DATACLASS if argument.is_tree else arg_type,
         None,
         argument.name,
-        dtype=None if argument.is_tree else laid[0].kind,
-        members=tuple(each.member for each in laid),
-        member_dtypes=tuple(each.kind for each in laid),
-        fields=tuple(each.field.path for each in laid) if argument.is_tree else (),
+        dtype=None if argument.is_tree else placed[0].kind,
+        members=tuple(each.member for each in placed),
+        member_dtypes=tuple(each.kind for each in placed),
+        fields=tuple(each.field.path for each in placed) if argument.is_tree else (),
         mapping=argument.is_tree,
     )
 
@@ -260,9 +259,7 @@ def _place_resources(
         if place in [other for _, other in bound]:
             raise ArgumentValueError(f"{name}: {argument}: {name_place(place)} is taken by another argument")
         bound.append((argument, place))
-    declared: dict[Place, list[Resource]] = {}
-    for resource in interface.resources:
-        declared.setdefault((resource.set, resource.binding), []).append(resource)
+    declared = _group_by_place(interface)
     for argument, place in bound:
         for resource in declared.get(place, ()):
             _check_resource(name, argument, resource)
@@ -281,6 +278,14 @@ def _place_resources(
                 hint = f"; values or a buffer go there, as in ('params', dict, {where!r})"
             raise ArgumentValueError(f"{name}: {_name_resource(found[0])} has no argument{hint}")
     return bound
+
+
+def _group_by_place(interface: Interface) -> dict[Place, list[Resource]]:
+    """Return the resources of the code by set and binding. Several may share one."""
+    declared: dict[Place, list[Resource]] = {}
+    for resource in interface.resources:
+        declared.setdefault((resource.set, resource.binding), []).append(resource)
+    return declared
 
 
 def _name_resource(resource: Resource) -> str:

@@ -71,7 +71,7 @@ class RawKernel(ShaderFunction):
         return RawKernel(code, self.exec_size, self.workgroups, self._kernel.origin)
 
 
-def glsl_kernel(
+def glsl_kernel(  # noqa: PLR0913 - public
     source: str,
     arguments: Any = (),
     exec_size: Any = None,
@@ -151,7 +151,7 @@ def glsl_kernel(
     return _make_kernel(code, exec_size, workgroups, specialization, _locate_caller())
 
 
-def spirv_kernel(
+def spirv_kernel(  # noqa: PLR0913 - public
     spirv: bytes,
     arguments: Any = (),
     exec_size: Any = None,
