@@ -122,7 +122,7 @@ class World:
         if choice is None:
             autotune.store_size(context, scale.shader_description, (100, 1, 1), _SIZE)
         bandwidth._measured.clear()
-        assert bandwidth.copy_bandwidth(context, 0) == _SPEED
+        assert bandwidth.measure_copy_bandwidth(context, 0) == _SPEED
         if self.orders:
             self._run_order()
         usage = disk_cache.entries()

@@ -449,7 +449,7 @@ def test_kernels_of_unsigned_indices_count_further_in_32_bits() -> None:
     def form(elements: int, *, unsigned: bool) -> Variant:
         kernel = trace_kernel("mark", _mark, [("data", buffer[u8])], 64, "1", unsigned=unsigned)
         value = SimpleNamespace(mem_size=elements, shader_shape=(elements, 1, 1, elements))
-        return variants.choose_addressing("mark", kernel._kernel.slots, [value], context, own=True)
+        return variants.choose_addressing("mark", kernel._kernel.slots, [value], context, is_traced=True)
 
     wide, addressed = Variant(addressed=True, wide=True), Variant(addressed=True)
     for elements, plainly, unsigned in (

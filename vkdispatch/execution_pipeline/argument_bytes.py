@@ -24,7 +24,7 @@ class BoundVariable:
     __slots__ = ("graph", "name")
 
     if TYPE_CHECKING:
-        # type checkers see by this that a bound variable is a value of `Var[D]`
+        # Tells type checkers that a bound variable is a value of `Var[D]`.
         def __rmul__(self, other: Any, /) -> "BoundVariable": ...
 
     def __init__(self, graph: CommandList, name: str) -> None:
@@ -32,7 +32,7 @@ class BoundVariable:
         self.name = name
 
     def __call__(self, *_: object) -> str:
-        """Return the name. Bound variables are callable, which distinguishes them from values."""
+        """Return the name. Bound variables are callable, as values are not."""
         return self.name
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Recorded kernel calls, replayed with the same or with other values for variables bound by name."""
+"""Recorded kernel calls, replayed with the same values or with others for bound variables."""
 
 from _thread import RLock, _local
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -69,13 +69,13 @@ class CommandGraph(CommandList):
         super().__init__(context)
         self._reset_on_submit = reset_on_submit
         self.submit_on_record = submit_on_record
-        # held by all calls that change or replay the recording
+        # Held by all calls that change or replay the recording.
         self._lock = RLock()
         self._arguments = ArgumentBytes()
         self.uniform_values: dict[tuple[object, str], object] = {}
         self.recorded_descriptor_sets: list[DescriptorSet] = []
         self._diagnostics: Diagnostics | None = None
-        # what `optimize` needs of each dispatch, in order
+        # What `optimize` needs of each dispatch, in order.
         self._recorded = Recording()
 
     @property
@@ -93,12 +93,12 @@ class CommandGraph(CommandList):
         variables: Mapping[str, Iterable[tuple[int, DType]]] | None = None,
         probe: "tuple[int, Probe] | None" = None,
     ) -> bool:
-        """Append a dispatch. Every recorded kernel is appended here.
+        """Append a dispatch. All recorded kernels pass through here.
 
         Parameters
         ----------
         arguments
-            One value per slot of the kernel's launcher; of a `BoundPlan`, the bytes.
+            One value per slot of the kernel's launcher; the bytes for a `BoundPlan`.
         limit
             Invocations, or workgroups if `limit_is_groups`, as `Launcher.launch`.
         resources
@@ -106,12 +106,12 @@ class CommandGraph(CommandList):
         variables
             Per bound name, (byte offset in the dispatch's arguments, dtype) of each use.
         probe
-            Of an observed kernel: the offset of its launch number (uint32) in the dispatch's arguments, and
+            For an observed kernel: the offset of its launch number (uint32) in the dispatch's arguments, and
             what its reports mean. `resources` then include the buffer of `diagnostics`.
 
         Returns
         -------
-        False, with nothing recorded, where the launcher refuses its arguments.
+        False, with nothing recorded, if the launcher refuses the arguments.
         """
         with self._lock:
             recorded = kernel.launcher.record(self._native, arguments, limit, limit_is_groups)
@@ -149,7 +149,7 @@ class CommandGraph(CommandList):
                 yield
             except BaseException:
                 if submits and self._reset_on_submit:
-                    self.reset()  # which forgets the first half of the call too
+                    self.reset()  # also forgets the first half of the call
                 raise
             finally:
                 self.submit_on_record = submits
@@ -337,7 +337,7 @@ class CommandGraph(CommandList):
         Raises
         ------
         TypeError
-            `name` is no text.
+            `name` is not a string.
         """
         if not isinstance(name, str):
             raise ArgumentTypeError(f"name: expected text, got {name!r}")
@@ -385,7 +385,7 @@ class CommandGraph(CommandList):
         Raises
         ------
         ValueError
-            A bound variable has no value, or its value does not fit its type or the number of instances; or
+            A bound variable has no value, its value does not fit its type or the number of instances, or
             there is no such queue.
         CheckError
             A checked kernel violated a check. All work has been done.
@@ -406,7 +406,8 @@ class CommandGraph(CommandList):
     def diagnostics(self) -> "Diagnostics":
         """The receiver of what observed kernels of this graph report."""
         if self._diagnostics is None:
-            from vkdispatch.execution_pipeline.diagnostics import Diagnostics  # and with it the language
+            # imports the kernel language
+            from vkdispatch.execution_pipeline.diagnostics import Diagnostics
 
             self._diagnostics = Diagnostics(self.context, prints=True)
         return self._diagnostics
@@ -423,7 +424,7 @@ class CommandGraph(CommandList):
         try:
             self.diagnostics.observe(launch, [probe for _, probe in arguments.probes])
         except CheckError:
-            # the submit took place all the same
+            # The work has been submitted all the same.
             if self._reset_on_submit:
                 self.reset()
             raise
@@ -448,7 +449,7 @@ class CommandGraph(CommandList):
 
     @internal
     def prepare_for_cuda_graph_capture(self, instance_count: int | None = None) -> None:
-        """Check that a submit would work, as `prepare_submission_state`: nothing else needs preparing."""
+        """Check that a submit would work, as `prepare_submission_state` does."""
         self.prepare_submission_state(1 if instance_count is None else instance_count)
 
     @property
@@ -539,7 +540,7 @@ def set_global_graph(graph: CommandGraph | None = None) -> None:
     RuntimeError
         A graph is set already.
     TypeError
-        `graph` is no CommandGraph.
+        `graph` is not a CommandGraph.
     """
     if graph is not None and not isinstance(graph, CommandGraph):
         raise ArgumentTypeError(f"graph: expected a CommandGraph or None, got {type(graph).__name__}")

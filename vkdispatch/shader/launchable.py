@@ -1,4 +1,4 @@
-"""What is called, launched and recorded: a program, with its arguments, its launch size and its variants."""
+"""Calling, launching and recording: a program with its parameters, launch size and compiled variants."""
 
 import functools
 import threading
@@ -186,9 +186,9 @@ class LaunchableKernel:
         local_size = self.choose_group(size.in_groups, context, state)
         coarsening = self._choose_coarsening(context, state)
         is_traced = self.program.kernel is not None
-        form = choose_addressing(self.who, self.slots, call.slots, context, own=is_traced)
+        form = choose_addressing(self.who, self.slots, call.slots, context, is_traced=is_traced)
         variant = choose_variant(
-            self.who, extent, size.in_groups, local_size, coarsening, context, form, own=is_traced
+            self.who, extent, size.in_groups, local_size, coarsening, context, form, is_traced=is_traced
         )
         kernel = self.get_kernel(context, state, local_size, variant)
         launch = Launch(call, extent, size.in_groups, graph, queue)

@@ -1,4 +1,4 @@
-"""Kernels that print or are checked: what is launched instead of them, and how."""
+"""Kernels that print or are checked: the instrumented kernel that is launched instead."""
 
 import functools
 import os
@@ -24,18 +24,18 @@ NO_CHECKS = Checks()
 
 @record(eq=False, slots=False)
 class Observation:
-    """A kernel as it is launched so that it reports, and what its reports mean.
+    """The instrumented form of a kernel, and the meaning of its reports.
 
     Attributes
     ----------
     description
-        The kernel with what it reports written out, and one more buffer.
+        The instrumented kernel, which has one more buffer.
     instrumented
-        What became of the kernel's program.
+        The result of the instrumentation.
     slots
-        What the launcher takes: the kernel's own arguments and constant arrays, launch number and buffer.
+        The slots of the launcher: the kernel's arguments and constant arrays, launch number, and buffer.
     source, kernel, checks
-        The kernel as it was, which of its programs is observed, and what is checked.
+        The original kernel, which of its programs is instrumented, and the checks.
     """
 
     description: ShaderDescription
@@ -56,11 +56,11 @@ class Observation:
         return found
 
     def run(self, who: str, kernel: BuiltKernel, diagnostics: Diagnostics, launch: Launch) -> bool:
-        """Launch a checked call, wait and deliver what it reports; or record it.
+        """Launch a call, wait, and deliver its reports; or record it.
 
         Returns
         -------
-        False where the launcher refused, and nothing happened.
+        False if the launcher refused the call; nothing happened then.
 
         Raises
         ------
@@ -90,7 +90,7 @@ class Observation:
             assert isinstance(resource, Storage)
             kind = resource.dtype
             if value.mem_size < kind.item_size:
-                # a bad read gets element 0, so there must be one
+                # Reads out of bounds return element 0, so there must be one.
                 raise ArgumentValueError(
                     f"{who}: {slot.label}: the buffer has {value.mem_size} bytes, but one {kind.name} takes "
                     f"{kind.item_size}"
@@ -100,7 +100,7 @@ class Observation:
 
 
 def observe(description: ShaderDescription, checks: Checks) -> Observation | None:
-    """Return how a kernel is launched if it prints or these checks find something to do in it, else None."""
+    """Return the instrumented form of a kernel, or None if it neither prints nor has anything to check."""
     kernel = description.asserting if checks.asserts else None
     return _observe_kernel(description, kernel or description.kernel, checks)
 
@@ -120,12 +120,12 @@ def _observe_kernel(description: ShaderDescription, kernel: Kernel, checks: Chec
 
 
 def parse_check(check: object) -> Checks:
-    """Understand the `check` of a kernel; None takes the environment's VKDISPATCH_CHECK.
+    """Parse the `check` option of a kernel; None takes the environment variable VKDISPATCH_CHECK.
 
     Raises
     ------
     TypeError, ValueError
-        It is none of what `parse_checks` takes.
+        `parse_checks` does not accept it.
     """
     if check is not None:
         return parse_checks(check)

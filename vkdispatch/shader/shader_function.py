@@ -287,7 +287,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             The kernel holds GLSL text.
         """
         # The interpreter is imported on first use: that takes as long as the rest of the package.
-        from vkdispatch.shader.interpretation import host_resources, interpret_call, parse_host_checks
+        from vkdispatch.shader.interpretation import interpret_call, make_host_resources, parse_host_checks
 
         kernel = self._kernel
         who, description = kernel.who, self.shader_description
@@ -295,7 +295,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         parameters, constants = read_parameters(description), read_constants(description)
         values = bind_values(who, parameters, args, named)
         arrays = tuple(constant.default.array for constant in constants)
-        resources = host_resources(who, description, (*parameters, *constants), (*values, *arrays))
+        resources = make_host_resources(who, description, (*parameters, *constants), (*values, *arrays))
         interpret_call(
             who,
             description,

@@ -7,7 +7,7 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.codegen import ArgType, ShaderArgumentInfo, ShaderDescription
-from vkdispatch.shader.arguments.members import members_of
+from vkdispatch.shader.arguments.members import read_members
 from vkdispatch.shader.arguments.slots import (
     MOST_NARROW,
     MOST_UNSIGNED,
@@ -20,17 +20,17 @@ from vkdispatch.shader.arguments.slots import (
 
 @record
 class Parameter:
-    """An argument of a kernel's call, and the slots it fills.
+    """A parameter of a kernel, and the slots that its value fills.
 
     Attributes
     ----------
     fields
         Names of the dataclass fields that fill the slots, such as "scale" or, of a dataclass within,
-        "camera.scale"; None when the value itself fills the one slot.
+        "camera.scale"; None if the value itself fills the one slot.
     variable
-        Whether a graph's bound variable may be given.
+        Whether the value may be a bound variable of a graph.
     mapping
-        Whether the fields may be given as a dictionary too.
+        Whether the value may also be a dictionary of the fields.
     """
 
     name: str
@@ -42,19 +42,19 @@ class Parameter:
 
 
 def read_parameters(description: ShaderDescription) -> tuple[Parameter, ...]:
-    """Return the parameters of a kernel that its caller gives, in call order."""
+    """Return the parameters of a kernel for which callers give values, in call order."""
     infos = (info for info in description.shader_arg_infos if info.arg_type is not ArgType.CONSTANT_ARRAY)
     return tuple(_make_parameter(description, info) for info in infos)
 
 
 def read_constants(description: ShaderDescription) -> tuple[Parameter, ...]:
-    """Return the parameters behind those, for the constant arrays that are their defaults."""
+    """Return the parameters that follow, whose defaults are constant arrays."""
     infos = (info for info in description.shader_arg_infos if info.arg_type is ArgType.CONSTANT_ARRAY)
     return tuple(_make_parameter(description, info) for info in infos)
 
 
 def read_slots(description: ShaderDescription) -> tuple[Slot, ...]:
-    """Return what a kernel's launcher takes, in order: what the caller gives, then constant arrays."""
+    """Return the slots of a kernel's launcher: those of the caller's values, then of constant arrays."""
     parameters = (*read_parameters(description), *read_constants(description))
     return tuple(slot for parameter in parameters for slot in parameter.slots)
 
@@ -119,22 +119,29 @@ def bind_values(
     for parameter in parameters[len(args) :]:
         value = kwargs.get(parameter.name, parameter.default)
         if parameter.name not in kwargs and parameter.default is None:
-            raise ArgumentValueError(f"{who}: argument {parameter.name!r} is missing; {_expect(parameter)}")
+            raise ArgumentValueError(
+                f"{who}: argument {parameter.name!r} is missing; {_describe_expected(parameter)}"
+            )
         values.append(value)
     return tuple(values)
 
 
-def parts_of(who: str, parameter: Parameter, value: Any) -> Iterator[tuple[Slot, Any]]:
-    """Return each slot of a parameter with what fills it. Raises TypeError or ValueError for no dataclass."""
+def split_value(who: str, parameter: Parameter, value: Any) -> Iterator[tuple[Slot, Any]]:
+    """Yield each slot of a parameter with its part of the value.
+
+    Raises TypeError or ValueError if the parameter takes a dataclass and the value does not fit that.
+    """
     if parameter.fields is None:
         yield parameter.slots[0], value
         return
     if parameter.mapping:
-        yield from zip(parameter.slots, members_of(who, parameter.name, parameter.fields, value), strict=True)
+        yield from zip(
+            parameter.slots, read_members(who, parameter.name, parameter.fields, value), strict=True
+        )
         return
     if not hasattr(value, "__dataclass_fields__") or isinstance(value, type):
         raise ArgumentTypeError(
-            f"{who}: argument {parameter.name!r}: {_expect(parameter)}, got {describe(value)}"
+            f"{who}: argument {parameter.name!r}: {_describe_expected(parameter)}, got {describe(value)}"
         )
     for field, slot in zip(parameter.fields, parameter.slots, strict=True):
         part = value
@@ -147,7 +154,7 @@ def parts_of(who: str, parameter: Parameter, value: Any) -> Iterator[tuple[Slot,
         yield slot, part
 
 
-def _expect(parameter: Parameter) -> str:
+def _describe_expected(parameter: Parameter) -> str:
     if parameter.mapping:
         return f"expected a dictionary of {', '.join(parameter.fields or ())}, or a dataclass instance"
     if parameter.fields is not None:
@@ -161,7 +168,7 @@ def _expect(parameter: Parameter) -> str:
 
 
 def describe(value: Any) -> str:
-    """Describe what a caller gave: its class and a short text, which waits for no device."""
+    """Return the class and a short text of a value, for messages, without waiting for a device."""
     if isinstance(value, Buffer):
         return f"a buffer of shape {value.shape} and dtype {value.var_type.name}"
     text = repr(value)

@@ -1,4 +1,4 @@
-"""What launchers take: buffers, images and values, each with its place in the kernel."""
+"""The slots of launchers: buffers, images and values, each with its place in the kernel."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,20 +18,33 @@ _VIEW_TYPES = {
     2: image_view_type.VIEW_TYPE_2D,
     3: image_view_type.VIEW_TYPE_3D,
 }
-# Elements that a kernel of 32-bit indices takes: shapes are int32, and so may be indices. If none is signed,
-# there is room for what comes behind the last element.
+# The most elements of a buffer for kernels with 32-bit indices. Shapes are int32, and so may be indices. If
+# no index is signed, the limit leaves room for indices beyond the last element.
 MOST_NARROW = 0x7FFFFFFF
 MOST_UNSIGNED = 0xFFFFFFFF - (1 << 16)
 
 
 @record
 class BufferSlot:
-    """A buffer that a launcher takes: its binding, and the member that gets its shape if any does.
+    """A slot for a buffer.
 
-    A `planar` one is indexed by two axes; `item_size` is how many bytes the kernel takes for an element.
-    `kind` is what its elements must be, or None where the kernel reinterprets memory on purpose. A kernel of
-    32-bit indices takes `most` elements, if it reaches them by address; else at most MOST_NARROW. The buffer
-    has `least_bytes` or more, which are what is bound of a `uniform` one.
+    Attributes
+    ----------
+    binding, shape_member
+        Its binding, and the member of the argument block that gets its shape, or None.
+    reads, writes
+        Whether the kernel reads from it, and writes to it.
+    planar
+        Whether the kernel indexes it by two axes.
+    item_size
+        Bytes of an element in the kernel.
+    kind
+        The dtype that its elements must have; None if the kernel reinterprets memory on purpose.
+    most
+        The most elements for a kernel with 32-bit indices that accesses them by address. Without addresses
+        the limit is MOST_NARROW.
+    least_bytes
+        The smallest size. Of a `uniform` buffer, this many bytes are bound.
     """
 
     label: str
@@ -49,7 +62,7 @@ class BufferSlot:
 
 @record
 class ValueSlot:
-    """A number, vector or matrix that a launcher takes, and the member that gets it."""
+    """A slot for a number, vector or matrix, and the member of the argument block that gets it."""
 
     label: str
     member: str
@@ -57,13 +70,13 @@ class ValueSlot:
 
     @property
     def scalar_code(self) -> str | None:
-        """The `struct` letter, if the launcher packs it by itself."""
+        """The `struct` letter if the launcher packs the value by itself, else None."""
         return _LAUNCHER_CODES.get(self.kind)
 
 
 @record
 class ImageSlot:
-    """A sampler or a storage image that a launcher takes, and how the kernel declares it."""
+    """A slot for a sampler or a storage image, and its declaration in the kernel."""
 
     label: str
     binding: int
@@ -73,14 +86,14 @@ class ImageSlot:
 
     @property
     def view_type(self) -> image_view_type:
-        """What the image must be."""
+        """The view type that the image must have."""
         if self.image.arrayed:
             return image_view_type.VIEW_TYPE_2D_ARRAY
         return _VIEW_TYPES[self.image.dimensions]
 
     @property
     def native_kind(self) -> int:
-        """The format of a storage image; of a sampled one whether its texels are floats or integers."""
+        """The format of a storage image, or whether the texels of a sampled one are floats or integers."""
         scalar = dtype.component_type(self.image.dtype)
         if not self.image.storage:
             return numeric_kind(scalar)
@@ -90,8 +103,8 @@ class ImageSlot:
 Slot = BufferSlot | ImageSlot | ValueSlot
 
 
-def zero_of(kind: DType) -> Any:
-    """Return the zero of a dtype as launchers take it."""
+def make_zero(kind: DType) -> Any:
+    """Return the zero of a dtype in the form that launchers take."""
     zero: Any = 0
     for count in reversed(kind.true_numpy_shape):
         zero = (zero,) * count
@@ -99,7 +112,7 @@ def zero_of(kind: DType) -> Any:
 
 
 def make_packer(slots: Sequence[Slot]) -> Callable[[int, Any], bytes]:
-    """Return the function by which a launcher packs what it cannot pack itself."""
+    """Return the function that packs the values that a launcher cannot pack itself."""
 
     def pack_slot(position: int, value: Any) -> bytes:
         slot = slots[position]
@@ -107,7 +120,7 @@ def make_packer(slots: Sequence[Slot]) -> Callable[[int, Any], bytes]:
         try:
             return pack(slot.kind, value, slot.label)
         except VkDispatchError:
-            # Of no slot's size: the launcher refuses it, and the checking path says why.
+            # No slot has this size: the launcher refuses it, and the checking path raises the error.
             return b""
 
     return pack_slot

@@ -16,8 +16,8 @@ from vkdispatch.base.record import record
 from vkdispatch.base.structures import is_structure
 from vkdispatch.execution_pipeline.argument_bytes import BoundVariable
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.shader.arguments.parameters import Parameter, describe, parts_of
-from vkdispatch.shader.arguments.slots import BufferSlot, ImageSlot, Slot, ValueSlot, zero_of
+from vkdispatch.shader.arguments.parameters import Parameter, describe, split_value
+from vkdispatch.shader.arguments.slots import BufferSlot, ImageSlot, Slot, ValueSlot, make_zero
 
 
 @record
@@ -27,11 +27,11 @@ class CheckedCall:
     Attributes
     ----------
     slots
-        One value for each slot; 0 where a variable is bound.
+        One value for each slot; zero for a bound variable.
     resources
         The buffers, images and samplers among them.
     variables
-        Per bound name, the slots that it fills.
+        The slots that each bound variable fills, by name.
     """
 
     slots: tuple[Any, ...]
@@ -51,18 +51,18 @@ def check_values(
     Parameters
     ----------
     who
-        The kernel, as messages call it.
+        What messages call the kernel.
     context
-        Where the kernel runs.
+        The context that the kernel runs in.
     graph
-        Where it is recorded, or None for an immediate launch.
+        The graph that records the call, or None for a launch now.
 
     Raises
     ------
     TypeError
         A value is of the wrong kind.
     ValueError
-        A value has the wrong shape, does not fit, or a variable is bound where there can be none.
+        A value has the wrong shape or does not fit, or a bound variable is not allowed.
     RuntimeError
         A buffer was destroyed.
     """
@@ -70,7 +70,7 @@ def check_values(
     resources: list[Handle] = []
     variables: dict[str, list[ValueSlot]] = {}
     for parameter, value in zip(parameters, values, strict=True):
-        for slot, part in parts_of(who, parameter, value):
+        for slot, part in split_value(who, parameter, value):
             if isinstance(slot, BufferSlot):
                 slots.append(_parse_buffer(who, slot, part, context))
                 resources.append(part)
@@ -80,7 +80,7 @@ def check_values(
             elif isinstance(part, BoundVariable):
                 _check_variable(who, parameter, part, graph)
                 variables.setdefault(part.name, []).append(slot)
-                slots.append(zero_of(slot.kind))
+                slots.append(make_zero(slot.kind))
             else:
                 slots.append(parse_number(who, slot, part, parameter.variable))
     check_apart(who, [slot for parameter in parameters for slot in parameter.slots], slots)
@@ -88,7 +88,7 @@ def check_values(
 
 
 def check_apart(who: str, slots: Sequence[Slot], values: Sequence[Any]) -> None:
-    """Raise ValueError where a kernel that writes gets one memory as elements of two dtypes."""
+    """Raise ValueError if a kernel writes to memory that it gets twice, as elements of two dtypes."""
     typed = [
         (slot, value._memory_handle)
         for slot, value in zip(slots, values, strict=True)
@@ -105,7 +105,7 @@ def check_apart(who: str, slots: Sequence[Slot], values: Sequence[Any]) -> None:
 
 def _parse_buffer(who: str, slot: BufferSlot, value: Any, context: Context) -> Buffer[Any]:
     if not isinstance(value, Buffer):
-        # A ValueError by contract; a caller who thinks of types would look for a TypeError.
+        # A ValueError by contract, and also a TypeError.
         raise WrongBufferError(
             f"{who}: {slot.label}: expected a vd.Buffer, got {describe(value)}; make one with "
             "vd.asbuffer(...)"
@@ -126,9 +126,9 @@ def _parse_buffer(who: str, slot: BufferSlot, value: Any, context: Context) -> B
 
 
 def check_element(label: str, wanted: DType | None, kind: DType) -> None:
-    """Raise WrongBufferError where a buffer's elements are not what a kernel takes.
+    """Raise WrongBufferError if a buffer's elements do not have the dtype that a kernel takes.
 
-    A complex type and the vector of its two components are the same in memory, and stand for each other.
+    A complex type and the vector of its two components are the same in memory, and interchangeable.
     """
     if wanted is None or kind is wanted or kind is dtype.pair_twin(wanted):
         return
@@ -159,7 +159,7 @@ def _parse_image(who: str, slot: ImageSlot, value: Any, context: Context) -> Ima
 
 
 def check_image(who: str, slot: ImageSlot, value: Any) -> Image:
-    """Return the image of what was given for one. Raises TypeError or ValueError if it does not fit."""
+    """Return the image of an argument. Raises TypeError or ValueError if it does not fit."""
     where = f"{who}: {slot.label}"
     if slot.image.storage:
         if not isinstance(value, Image):
@@ -192,7 +192,7 @@ def check_image(who: str, slot: ImageSlot, value: Any) -> Image:
 
 
 class WrongBufferError(ArgumentValueError, TypeError):
-    """Something that is no buffer, image or sampler was given where a kernel needs one."""
+    """An argument is not the buffer, image or sampler that a kernel needs."""
 
 
 def _check_variable(who: str, parameter: Parameter, value: BoundVariable, graph: CommandGraph | None) -> None:
@@ -210,9 +210,9 @@ def _check_variable(who: str, parameter: Parameter, value: BoundVariable, graph:
 
 
 def parse_number(who: str, slot: ValueSlot, value: Any, variable: bool = False) -> Any:
-    """Return a host value as launchers take it. Raises TypeError or ValueError for what does not fit.
+    """Return a host value in the form that launchers take. Raises TypeError or ValueError if it does not fit.
 
-    `variable` says whether a graph's bound variable could be given.
+    `variable` says whether the argument could be a bound variable of a graph.
     """
     label = f"{who}: {slot.label}"
     if variable and isinstance(value, str):

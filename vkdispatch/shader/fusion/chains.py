@@ -1,4 +1,4 @@
-"""Chains of recorded launches that one kernel can do."""
+"""Chains of recorded launches that one kernel can replace."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,14 +32,14 @@ def find_chains(
 
 @record(eq=False)
 class FusedChain:
-    """Launches in a row, and the one launch that can replace them.
+    """Launches in a row, and the launch that can replace them.
 
     Attributes
     ----------
     first, count
-        Which of the launches.
+        The number of the first launch, and how many there are.
     kernel, resources, extent
-        What to launch instead, with which buffers and samplers, over how many invocations.
+        The launch that replaces them: its kernel, its buffers and samplers, and its invocations.
     values
         See `Fusion` in `execution_pipeline.optimization`.
     """
@@ -53,7 +53,7 @@ class FusedChain:
 
 
 class _Chain:
-    """Launches in a row that one kernel can do."""
+    """Launches in a row that one kernel can replace."""
 
     def __init__(self, most_buffers: int) -> None:
         self.links: list[Link] = []
@@ -88,7 +88,7 @@ class _Chain:
         return True
 
     def fuse(self, first: int, uses: Mapping[int, int], discarded: frozenset[int]) -> "FusedChain":
-        """Describe the kernel that does the work of the chain, whose first launch has the number `first`."""
+        """Describe the kernel that replaces the chain, whose first launch has the number `first`."""
         numbers = {key: number for number, key in enumerate(self._keys)}
         places = self._number_places(numbers)
         parts = tuple(_make_part(link, numbers, places) for link in self.links)

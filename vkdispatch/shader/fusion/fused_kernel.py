@@ -12,25 +12,25 @@ from vkdispatch.codegen.backends import CodeGenBackend
 from vkdispatch.ir import Storage
 from vkdispatch.passes.fuse import fuse
 from vkdispatch.passes.places import Part
-from vkdispatch.shader.arguments.slots import zero_of
+from vkdispatch.shader.arguments.slots import make_zero
 
 _LONGEST_NAME = 80
 
 
 @record(eq=False)
 class FusedKernel:
-    """A kernel that does the work of several.
+    """A kernel that replaces several.
 
     Attributes
     ----------
     description, local_size
-        The kernel, and its workgroup size if the user of one of the several asked for one.
+        The kernel, and its workgroup size if the user gave one of the several one.
     resources
-        For each of its resources, which one of the chain it is.
+        The number in the chain of each of its resources.
     zeros
-        Values for the rest of its arguments, to be replaced when it is recorded.
+        Values for its other arguments, to be replaced when it is recorded.
     members
-        For each of the several: by argument, the member that the argument became.
+        For each of the several, the member that each argument became.
     """
 
     description: ShaderDescription
@@ -40,7 +40,7 @@ class FusedKernel:
     members: tuple[dict[str, str], ...]
 
 
-# The same chain is compiled once: its description is one object.
+# Equal chains share one description, which is compiled once.
 @functools.lru_cache(maxsize=256)
 def fuse_parts(
     name: str,
@@ -96,7 +96,7 @@ def fuse_parts(
         for argument in values
     )
     description = ShaderDescription(kernel, tuple(infos), backend)
-    zeros = tuple(zero_of(argument.dtype) for argument in values)
+    zeros = tuple(make_zero(argument.dtype) for argument in values)
     return FusedKernel(description, local_size, fused.resources, zeros, fused.members)
 
 

@@ -23,7 +23,7 @@ from vkdispatch.shader.launch.variants import UNCOARSENED, Coarsening, count_ele
 
 @record(eq=False)
 class Launch:
-    """A checked call, and where it goes.
+    """A checked call and its destination.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class Launch:
     extent
         Invocations along x, y and z; workgroups if `in_groups`.
     graph
-        Where it is recorded; None launches it now.
+        The graph to record it in; None launches it now.
     queue
         The queue of a launch now.
     """

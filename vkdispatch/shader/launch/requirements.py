@@ -16,7 +16,7 @@ from vkdispatch.glsl.lanes import REPLACED, usage_by_lanes
 from vkdispatch.ir import ImageBinding, Kernel
 from vkdispatch.ir.variant import emulates
 from vkdispatch.passes.bounds import guard_effects, keeps_workgroups
-from vkdispatch.shader.launch.features import missing_operation, waiting_in_loops
+from vkdispatch.shader.launch.features import find_missing_operation, find_waits_in_loops
 from vkdispatch.shader.launch.size import Extent
 from vkdispatch.shader.launch.variants import can_pack
 
@@ -80,7 +80,7 @@ def check_features(who: str, description: ShaderDescription, context: Context, l
     for device in context.device_infos:
         # operations first: the type of a missing operation is not emulated either
         called = replace(usage_, subgroup_dtypes=usage_.subgroup_dtypes - emulated)
-        missing = missing_operation(usage_by_lanes(called, kernel, lacks), device)
+        missing = find_missing_operation(usage_by_lanes(called, kernel, lacks), device)
         if missing:
             raise UnsupportedError(f"{who}: the device {device.device_name!r} has no {missing}")
         for kinds, feature, name in _FEATURES:
@@ -97,7 +97,7 @@ def check_features(who: str, description: ShaderDescription, context: Context, l
 
 
 def _warn_of_waiting(kernel: Kernel) -> None:
-    for statement in waiting_in_loops(kernel):
+    for statement in find_waits_in_loops(kernel):
         if statement.loc is not None:
             warn(
                 "Mesa's llvmpipe makes the whole workgroup wait here: if its subgroups come here differently "

@@ -15,7 +15,7 @@ _ALIGNMENT = 16
 
 @record
 class Leaf:
-    """A number, vector, matrix or array of these in a block: its name, as "lights[1].color", and place."""
+    """A number, vector, matrix or array of these in a block: its path, as "lights[1].color", and offset."""
 
     path: str
     offset: int
@@ -29,9 +29,9 @@ class Block:
     Attributes
     ----------
     place
-        Set and binding; None of push constants.
+        Set and binding; None for push constants.
     names
-        As the source calls it and its type.
+        The names of the block and of its type in the source.
     """
 
     place: Place | None
@@ -54,7 +54,7 @@ def name_place(place: Place) -> str:
 def read_blocks(name: str, interface: Interface) -> list[Block]:
     """Return all blocks that can take values, the push constants first.
 
-    Raises ValueError for members that are no values.
+    Raises ValueError for members that are not values.
     """
     blocks: list[tuple[Place | None, tuple[str, ...], Type]] = []
     if interface.push_constants is not None:
@@ -68,7 +68,7 @@ def read_blocks(name: str, interface: Interface) -> list[Block]:
 
 
 def _read_leaves(name: str, block: Type) -> list[Leaf]:
-    """Return the values in a block by offset, those of structures within it too."""
+    """Return the values in a block, including those of structures in it."""
     found: list[Leaf] = []
     for leaf in _walk_members(block):
         if len(found) == _MOST_LEAVES:
@@ -92,7 +92,7 @@ def _read_leaves(name: str, block: Type) -> list[Leaf]:
 
 
 def check_apart(name: str, block: Block) -> None:
-    """Raise ValueError where values of a block overlap, as arrays of a specialized size can."""
+    """Raise ValueError if values of a block overlap, as arrays of a specialized size can."""
     ordered = sorted(block.leaves, key=lambda leaf: leaf.offset)
     for leaf, following in itertools.pairwise(ordered):
         end = leaf.offset + _find_end(leaf.type)
@@ -124,7 +124,7 @@ def _walk_member(kind: Type, label: str, start: int) -> Iterator[Leaf]:
 
 
 def find_axes(declared: Type) -> tuple[Type, tuple[int, ...], tuple[int, ...]]:
-    """Return the type of the components, and how many there are along each axis at which strides."""
+    """Return the type of the components, and their count and stride along each axis."""
     if declared.element is None:
         return declared, (), ()
     scalar, counts, strides = find_axes(declared.element)
@@ -136,24 +136,24 @@ def find_axes(declared: Type) -> tuple[Type, tuple[int, ...], tuple[int, ...]]:
 
 
 def _find_end(declared: Type) -> int:
-    """Return the bytes up to the end of the last component."""
+    """Return the offset of the end of the last component."""
     scalar, counts, strides = find_axes(declared)
     return scalar.size + sum((count - 1) * stride for count, stride in zip(counts, strides, strict=True))
 
 
 def count_block_bytes(block: Block) -> int:
-    """Return the bytes of a block as it is passed."""
+    """Return the bytes that are passed for a block."""
     unit = 4 if block.place is None else _ALIGNMENT
     return -(-block.type.size // unit) * unit
 
 
 def arrange_blocks(name: str, blocks: Sequence[Block]) -> tuple[dict[Place | None, int], int]:
-    """Return where each block begins among the bytes of a launch, and how many there are.
+    """Return the offset of each block in the bytes of a launch, and their number.
 
     Raises
     ------
     ValueError
-        There are more than a launch has.
+        They exceed the limit of a launch.
     """
     starts: dict[Place | None, int] = {}
     end = 0

@@ -1,4 +1,4 @@
-"""A kernel that is given as GLSL or SPIR-V: its arguments, held against what its code declares."""
+"""The interface of a kernel given as GLSL or SPIR-V: its arguments, matched with the code's declarations."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ _RESOURCE_KINDS = {
     BindingType.SAMPLER: "sampled image",
     BindingType.STORAGE_IMAGE: "storage image",
 }
-# What is not bound here, and what to do about it.
+# Resources that cannot be bound, and what to do instead.
 _INSTEAD = {
     "texture without a sampler": "declare both as one, such as a sampler2D",
     "sampler without a texture": "declare both as one, such as a sampler2D",
@@ -42,7 +42,7 @@ _INSTEAD = {
 
 @dataclass(frozen=True, eq=False)
 class RawDescription:
-    """What launching needs to know of a kernel that was not traced: a counterpart of `ShaderDescription`."""
+    """The description of a kernel that was not traced: the counterpart of `ShaderDescription`."""
 
     name: str
     text: str
@@ -63,17 +63,17 @@ class RawDescription:
 
     @property
     def body(self) -> str:
-        """The code, or for SPIR-V a description of it."""
+        """The code, or a description of it for SPIR-V."""
         return self.text
 
     @property
     def backend(self) -> vc.CodeGenBackend:
-        """The language of the kernel's surroundings."""
+        """The backend of the kernel."""
         return vc.GLSLBackend()
 
     @property
     def kernel(self) -> NoReturn:
-        """The traced program, which there is none of. Raises NotImplementedError."""
+        """Raises NotImplementedError: there is no traced program."""
         raise UnsupportedError(f"{self.name}: this needs a traced kernel (@vd.shader), not GLSL or SPIR-V")
 
     @property
@@ -83,11 +83,11 @@ class RawDescription:
 
     @property
     def uniform_structure(self) -> list[StructElement]:
-        """Members of the uniform blocks that take values; offsets count from the push constants on."""
+        """Members of the uniform blocks that take values. Offsets count from the push constants."""
         return [member for member in self.arguments.members if member.offset >= self.pc_size]
 
     def layout(self, variant: Variant = PLAIN) -> ArgumentLayout:
-        """Return where the values lie."""
+        """Return the layout of the values."""
         return self.arguments
 
     def get_arg_names_and_defaults(self) -> list[tuple[str, Any]]:
@@ -110,17 +110,17 @@ def make_description(
     interface: Interface,
     local_size: tuple[int, int, int],
 ) -> RawDescription:
-    """Lay the arguments over what the code declares.
+    """Match the arguments with the declarations of the code.
 
     Parameters
     ----------
     text
-        GLSL, or what is shown in its place.
+        The GLSL, or a description of the module.
 
     Raises
     ------
     ValueError
-        They do not fit each other; the message says where.
+        They do not match; the message says where.
     """
     for resource in interface.resources:
         if resource.kind not in (*_RESOURCE_KINDS.values(), "uniform buffer"):
@@ -132,7 +132,7 @@ def make_description(
     values = [argument for argument in arguments if not argument.is_resource]
     free = [block for block in blocks if block.place is None or block.place not in told]
     placed = place_values(name, values, free)
-    # A uniform block that no value goes to is left to a buffer.
+    # A uniform block without values is left to a buffer.
     chosen = {each.block.place for each in placed}
     taking = [block for block in free if block.place is None or block.place in chosen]
     for block in taking:
@@ -185,7 +185,7 @@ def make_description(
 
 
 def _count_least_bytes(resources: Sequence[Resource]) -> int:
-    """Return what a buffer must have: all of a uniform block, of another what is before its last array."""
+    """Return the least size of a buffer: that of a uniform block, or of what precedes the last array."""
     sizes = [0]
     for resource in resources:
         members = resource.type.members
@@ -228,7 +228,7 @@ def _make_value_info(argument: RawArgument, placed: Sequence[PlacedValue]) -> Sh
 
 
 def _find_place(name: str, argument: RawArgument, interface: Interface) -> Place | None:
-    """Return set and binding of a resource where the user gave them, or a name of what is there."""
+    """Return set and binding of a resource if the user gave them, or a name, else None."""
     if not isinstance(argument.place, str):
         return argument.place
     for resource in interface.resources:
@@ -243,7 +243,7 @@ def _find_place(name: str, argument: RawArgument, interface: Interface) -> Place
 def _place_resources(
     name: str, arguments: Sequence[RawArgument], interface: Interface, taking: set[Place | None]
 ) -> list[tuple[RawArgument, Place]]:
-    """Return where each buffer and image goes, in order of the arguments."""
+    """Return set and binding of each buffer and image, in order of the arguments."""
     resources = [argument for argument in arguments if argument.is_resource]
     told = {argument.name: _find_place(name, argument, interface) for argument in resources}
     taken = {*told.values(), *taking}

@@ -21,16 +21,16 @@ from vkdispatch.shader.shader_function import ShaderFunction
 class RawKernel(ShaderFunction):
     """A kernel given as GLSL or SPIR-V. Calling it queues a dispatch, or records one into a graph.
 
-    `exec_size` is rounded up to whole workgroups, and all of their invocations run: the code itself has to
-    leave out those beyond the end, unlike a traced kernel. It is pickled by value: its SPIR-V, and
-    the arguments that it was made with.
+    `exec_size` is rounded up to whole workgroups, and all of their invocations run. Unlike a traced kernel,
+    the code itself has to skip those beyond the end. The kernel is pickled by value: its SPIR-V and the
+    arguments that it was made with.
 
     Attributes
     ----------
     interface
         What the code declares: bindings, push constants, specialization constants, workgroup size.
     specialization
-        Values given to specialization constants, by id.
+        The values of specialization constants, by id.
     """
 
     def __init__(self, code: RawCode, exec_size: object, workgroups: object, origin: str | None) -> None:
@@ -51,14 +51,14 @@ class RawKernel(ShaderFunction):
     def specialize(self, values: "Mapping[int | str, Value]") -> "RawKernel":
         """Return this kernel with other values of specialization constants, given by id or name.
 
-        Those not named keep the value that they have here.
+        Other constants keep the value that they have here.
 
         Raises
         ------
         ValueError
             The code has no such constant, or a value does not fit it.
         TypeError
-            A value is of another kind than the constant.
+            A value has another type than the constant.
         """
         changed = parse_values(self._code, self.interface, values)
         # New values of the workgroup's axes replace the earlier `local_size`.
@@ -83,7 +83,7 @@ def glsl_kernel(  # noqa: PLR0913 - public
     include: Any = None,
     defines: "Mapping[str, Any] | None" = None,
 ) -> RawKernel:
-    """Make a kernel of a GLSL compute shader. It is compiled here and now, which needs no device.
+    """Make a kernel of a GLSL compute shader. It is compiled at once, which needs no device.
 
     Parameters
     ----------
@@ -111,24 +111,24 @@ def glsl_kernel(  # noqa: PLR0913 - public
     specialization
         Values of specialization constants, by id or name.
     name
-        What messages and tools call it (default: "glsl_kernel").
+        The name in messages and tools (default: "glsl_kernel").
     untrusted
-        Whether the text comes from a stranger. It is then compiled in a child process with limits on time
-        and memory, what comes out is checked as in `spirv_kernel`, and the driver compiles that in a child
-        process first. The code that runs in the end is still theirs: see :doc:`/raw`.
+        Whether the author of the text is not trusted. It is then compiled in a child process with limits on
+        time and memory, the result is checked as in `spirv_kernel`, and the driver compiles that in a child
+        process first. The code that runs in the end is still the author's: see :doc:`/raw`.
     include
-        What `#include "name"` and `<name>` find: texts by name, a folder, or a list of these, which are
-        searched in order. A file that is included is looked for beside the including one first, unless its
-        name is in angle brackets. With `untrusted`, nothing outside of the folders is read.
+        The sources of `#include "name"` and `<name>`: texts by name, a folder, or a list of these, which is
+        searched in order. The folder of the including file is searched first, unless the name is in angle
+        brackets. With `untrusted`, nothing outside of the folders is read.
     defines
-        Macros, as if defined behind `#version`: numbers or text by name; True and False are 1 and 0, None is
-        nothing.
+        Macros, as if defined after `#version`: numbers or text by name. True and False are 1 and 0, None is
+        an empty macro.
 
     Raises
     ------
     ShaderBuildError
-        The source does not compile, includes what is not there, or, of an untrusted one, a compiler crashed
-        or took more than it may.
+        The source does not compile, an include is not found, or the compiler crashed or exceeded a limit on
+        an untrusted one.
     ValueError, TypeError
         Arguments, sizes or constants do not fit what the code declares; the message says where.
     """
@@ -139,7 +139,7 @@ def glsl_kernel(  # noqa: PLR0913 - public
     size = parse_local_size(local_size)
     surroundings = surround(name, source, include, defines, confined=bool(untrusted))
     if untrusted:
-        from vkdispatch.base.untrusted.compiler import compile_untrusted  # which few programs need
+        from vkdispatch.base.untrusted.compiler import compile_untrusted  # few programs need this
 
         compiled = compile_untrusted(source, name, surroundings)
         module = read_module(compiled, f"{name}: source", NEWEST_OF_EXTENSIONS)
@@ -165,7 +165,7 @@ def spirv_kernel(  # noqa: PLR0913 - public
     """Make a kernel of a SPIR-V module, of SPIR-V 1.0 to 1.5.
 
     A broken module can crash a driver. Its structure, blocks and types are checked here; all its rules are
-    where the program `spirv-val` is installed (Debian: spirv-tools), which is then asked.
+    checked if the program `spirv-val` is installed (Debian: spirv-tools).
 
     Parameters
     ----------
@@ -174,18 +174,18 @@ def spirv_kernel(  # noqa: PLR0913 - public
     arguments, exec_size, local_size, workgroups, specialization
         As in `glsl_kernel`.
     name
-        What messages and tools call it (default: the entry point).
+        The name in messages and tools (default: the entry point).
     entry_point
         The compute entry point to run.
     untrusted
-        Whether the module comes from a stranger. The driver then compiles it in a child process first, with
-        limits on time and memory, which crashes in place of this one.
+        Whether the author of the module is not trusted. The driver then compiles it in a child process first,
+        with limits on time and memory, which crashes in place of this one.
 
     Raises
     ------
     ShaderBuildError
-        The driver refused the module when the kernel was built, or, of an untrusted one, crashed or took more
-        than it may.
+        The driver refused the module when the kernel was built, or crashed or exceeded a limit on an
+        untrusted one.
     ValueError, TypeError
         The module is broken, or arguments, sizes or constants do not fit what it declares.
     """
@@ -218,7 +218,7 @@ def _make_kernel(
 def _restore(
     parts: tuple[Any, ...], options: tuple[Any, ...], exec_size: Any, workgroups: Any, origin: str | None
 ) -> RawKernel:
-    """Make a kernel of what its pickle has."""
+    """Make a kernel from the contents of its pickle."""
     name, glsl, spirv, entry_point, arguments = parts
     module = read_module(spirv, f"{name}: spirv", NEWEST_OF_EXTENSIONS)
     code = RawCode(name, glsl, module, entry_point, arguments, *options)

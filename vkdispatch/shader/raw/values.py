@@ -27,7 +27,7 @@ _SCALARS: dict[tuple[str, int, bool], DType] = {
 
 @record
 class PlacedValue:
-    """A value where it goes: as what dtype, and at which byte of a block."""
+    """A value in its place: with the dtype that packs it, and its offset in a block."""
 
     argument: RawArgument
     field: Field
@@ -37,27 +37,27 @@ class PlacedValue:
 
     @property
     def member(self) -> str:
-        """Its name among all values."""
+        """The name of the value."""
         return f"{self.argument.name}.{self.field.path}" if self.field.path else self.argument.name
 
 
 def place_values(name: str, arguments: Sequence[RawArgument], blocks: Sequence[Block]) -> list[PlacedValue]:
-    """Say where each value of the arguments goes, in their order.
+    """Return the place of each value of the arguments, in their order.
 
     Parameters
     ----------
     name
-        The kernel's.
+        The name of the kernel.
     arguments
-        Those that are passed by value.
+        The arguments passed by value.
     blocks
-        All that the code declares, less those that buffers are bound to. A uniform block without any argument
-        is left out.
+        The blocks that the code declares, without those that buffers are bound to. A uniform block without
+        any argument is left out.
 
     Raises
     ------
     ValueError
-        They do not fit each other; the message says where.
+        They do not match; the message says where.
     """
     chosen: dict[int, list[RawArgument]] = {}
     for argument, index in zip(arguments, _choose_blocks(name, arguments, blocks), strict=True):
@@ -78,7 +78,7 @@ def place_values(name: str, arguments: Sequence[RawArgument], blocks: Sequence[B
 
 
 def _choose_blocks(name: str, arguments: Sequence[RawArgument], blocks: Sequence[Block]) -> list[int]:
-    """Return the number of the block that each argument goes to; -1 where there is none at all."""
+    """Return the number of the block of each argument; -1 if there are no blocks."""
     found = [_find_named_block(name, argument, blocks) for argument in arguments]
     named = [
         number if number is not None or not argument.is_tree else _find_like_named_block(argument, blocks)
@@ -107,7 +107,7 @@ def _find_named_block(name: str, argument: RawArgument, blocks: Sequence[Block])
 
 
 def _find_like_named_block(argument: RawArgument, blocks: Sequence[Block]) -> int | None:
-    """Return the one block that is called like an argument, be it in capitals, or whose members are."""
+    """Return the one block with the name of an argument, ignoring case, or with its fields as members."""
     name = argument.name.lower()
     called = [number for number, block in enumerate(blocks) if name in [each.lower() for each in block.names]]
     if called:
@@ -156,7 +156,7 @@ def _place_in_block(name: str, block: Block, arguments: Sequence[RawArgument]) -
 
 
 def _find_prefix(argument: RawArgument, block: Block) -> tuple[str, bool]:
-    """Return where in a block the fields of an argument are, and whether all of them are there."""
+    """Return the prefix of an argument's fields in a block, and whether all of them are there."""
     paths = {leaf.path for leaf in block.leaves}
     candidates = ["", f"{argument.name}."]
     if len(block.type.members) == 1 and block.type.members[0][0]:
@@ -190,7 +190,7 @@ def _place_by_name(
 def _place_all(
     name: str, argument: RawArgument, block: Block, free: dict[str, Leaf]
 ) -> Iterator[PlacedValue]:
-    """Give an argument all members that no other has by name: those of a structure of its name, if any."""
+    """Give an argument the free members: those of a structure of its name, if there is one, else all."""
     prefix = f"{argument.name}."
     if not any(path.startswith(prefix) for path in free):
         prefix = ""
@@ -228,7 +228,7 @@ def _place_in_order(
 def _check_order(
     name: str, argument: RawArgument, field: Field, block: Block, leaf: Leaf, free: Mapping[str, Leaf]
 ) -> None:
-    """Refuse a dataclass of which some fields are named as members, and would go to others."""
+    """Raise ValueError if a field of a dataclass has the name of a member and would go to another."""
     if not argument.is_tree:
         return
     prefix, _ = _find_prefix(argument, block)
@@ -261,11 +261,11 @@ def _place_value(name: str, argument: RawArgument, field: Field, block: Block, l
 
 
 def _find_kind(field: Field, declared: Type) -> DType | None:
-    """Return what packs a value as a member has it; None where it is something else."""
+    """Return the dtype that packs a value as a member declares it; None if they differ."""
     scalar, counts, strides = find_axes(declared)
     kind = field.kind
     component = dtype.component_type(kind)
-    if component is dtype.bool_:  # GLSL has them as integers in memory
+    if component is dtype.bool_:  # integers in memory in GLSL
         component = kind = dtype.uint32
     family = "float" if dtype.is_float_dtype(component) else "int"
     if component is dtype.bfloat16 or (scalar.kind, scalar.width) != (family, component.item_size * 8):
