@@ -490,7 +490,7 @@ class CommandGraph(CommandList):
 
 
 def _find_handles(temporaries: Iterable[Buffer[Any]]) -> frozenset[int]:
-    """Return the handles of buffers. Raises TypeError or RuntimeError if they are none."""
+    """Return the handles of buffers. Raises TypeError for other objects, RuntimeError for destroyed ones."""
     if isinstance(temporaries, Buffer) or not isinstance(temporaries, Iterable):
         raise ArgumentTypeError(f"temporaries: expected a sequence of buffers, got {temporaries!r}")
     handles = set()

@@ -29,11 +29,11 @@ class Recordable(Protocol):
 
     @property
     def plan(self) -> ComputePlan:
-        """What is dispatched. The graph ends with it."""
+        """The plan to dispatch. Destroying it ends the graph."""
 
     @property
     def launcher(self) -> Recorder:
-        """What binds and packs its arguments."""
+        """The launcher that binds and packs its arguments."""
 
     @property
     def fusible(self) -> Fusible | None:

@@ -10,9 +10,15 @@ from vkdispatch.rewrite.functions import kernel
 from vkdispatch.rewrite.returning import check_result
 from vkdispatch.shader.arguments.references import find_home
 from vkdispatch.shader.arguments.signature import Signature, find_origin, is_method, read_signature
-from vkdispatch.shader.launch.size import bind_instance, is_instance_named, parse_local_size
+from vkdispatch.shader.launch.size import (
+    GroupSize,
+    Size,
+    bind_instance,
+    is_instance_named,
+    parse_local_size,
+)
 from vkdispatch.shader.method import KernelMethod
-from vkdispatch.shader.observation import parse_check
+from vkdispatch.shader.observation import Check, parse_check
 from vkdispatch.shader.shader_function import ShaderFunction
 
 if TYPE_CHECKING:
@@ -20,14 +26,14 @@ if TYPE_CHECKING:
 
 
 def shader(  # noqa: PLR0913 - public, the signature of 0.1.0 and more
-    exec_size: Any = None,
-    local_size: Any = None,
-    workgroups: Any = None,
+    exec_size: Size | None = None,
+    local_size: GroupSize | None = None,
+    workgroups: Size | None = None,
     flags: vc.ShaderFlags = vc.ShaderFlags.NONE,
     arg_type_annotations: Sequence[Any] | None = None,
     arg_names: Sequence[str] | None = None,
     arg_defaults: Sequence[Any] | None = None,
-    check: Any = None,
+    check: Check | None = None,
     rewrite: bool = True,
     precise_math: bool = False,
 ) -> "Callable[[Decorated], ShaderFunction[Decorated]]":
@@ -95,7 +101,7 @@ def shader(  # noqa: PLR0913 - public, the signature of 0.1.0 and more
     local_names = sys._getframe(1).f_locals
 
     def trace(
-        function: Callable[..., Any], signature: Signature, exec_size: Any, workgroups: Any
+        function: Callable[..., Any], signature: Signature, exec_size: object, workgroups: object
     ) -> ShaderFunction:
         __tracebackhide__ = True  # notebooks and pytest leave this frame out
         with vc.shader_context(flags) as context:
@@ -145,7 +151,7 @@ def shader(  # noqa: PLR0913 - public, the signature of 0.1.0 and more
     return cast("Callable[[Decorated], ShaderFunction[Decorated]]", decorate)
 
 
-def _is_kernel(value: Any) -> bool:
+def _is_kernel(value: object) -> bool:
     """Whether a kernel was given where `exec_size` goes: `@vd.shader` without parentheses."""
     annotations = getattr(value, "__annotations__", None)
     code = getattr(value, "__code__", None)

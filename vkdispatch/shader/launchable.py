@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 _SIZE_OPTIONS = ("exec_size", "workgroups")
 # The default workgroup size: it suits GPUs and CPUs. Kernels whose results may depend on the workgroup size
-# get the largest that the device allows, as in 0.1.0; the second number is that limit on most devices.
+# get the largest that the device allows, as in 0.1.0, which is the second number on most devices.
 _DEFAULT_GROUP = 256
 _USUAL_MOST = 1024
 # A launch is retried when another thread destroys an argument while it is being launched.
@@ -65,7 +65,7 @@ class _Owner:
 
 
 def _no_referent() -> None:
-    """Return None, as a weak reference to an object that is gone does."""
+    """Return None, as a weak reference to a deleted object does."""
 
 
 class LaunchableKernel:
@@ -378,7 +378,7 @@ def describe_kernel(name: str, origin: str | None) -> str:
 
 
 class _RecordedKernel(FusibleKernel):
-    """What graphs keep of a kernel; see `Fusible` in `execution_pipeline.optimization`."""
+    """A kernel as graphs record it; see `Fusible` in `execution_pipeline.optimization`."""
 
     __slots__ = ()
 
@@ -386,7 +386,7 @@ class _RecordedKernel(FusibleKernel):
         self, launches: Sequence[RecordedLaunch], uses: Mapping[int, int], discarded: frozenset[int]
     ) -> list[Fusion]:
         """Find chains among launches in a row; see `Fusible`."""
-        # imported on first use: most programs fuse nothing
+        # Imported on first use: most programs fuse nothing.
         from vkdispatch.shader.fusion.chains import find_chains
 
         return [
@@ -402,7 +402,7 @@ class _FusedLaunch:
         self._chain = chain
 
     def record(self, graph: CommandGraph) -> None:
-        """Record it with zeros as values; those of the launches that it replaces are copied later."""
+        """Record it with zeros as values. Those of the replaced launches are copied later."""
         chain = self._chain
         kernel = _make_fused_kernel(chain.kernel)
         kernel.check_and_call((*chain.resources, *chain.kernel.zeros), graph, {"exec_size": chain.extent})

@@ -2,6 +2,7 @@
 
 import functools
 import os
+from collections.abc import Collection
 
 from vkdispatch.base.dtype import uint32
 from vkdispatch.base.errors import ArgumentValueError
@@ -20,6 +21,8 @@ from vkdispatch.shader.launch.launcher import BuiltKernel, Launch
 
 _CHECK_VARIABLE = "VKDISPATCH_CHECK"
 NO_CHECKS = Checks()
+# The `check` option of kernels, unless it is None.
+Check = bool | str | Collection[str]
 
 
 @record(eq=False, slots=False)

@@ -1,4 +1,4 @@
-"""The programs of kernels: what compiles to their variants."""
+"""The programs of kernels, which compile to variants."""
 
 from typing import Protocol
 
@@ -17,7 +17,7 @@ from vkdispatch.shader.observation import Observation, observe
 
 
 class Program(Protocol):
-    """What a kernel runs, as far as calling, launching and recording it need to know."""
+    """The program of a kernel, as far as calling, launching and recording use it."""
 
     @property
     def description(self) -> ShaderDescription:

@@ -1,4 +1,4 @@
-"""Kernels as users have them: called, interpreted, tuned, shown and pickled."""
+"""`ShaderFunction`, the public class of kernels: called, interpreted, tuned, shown and pickled."""
 
 import copy
 import sys
@@ -84,7 +84,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         Raises
         ------
         ValueError
-            Both `workgroups` and `exec_count` are given, or a size is none.
+            Both `workgroups` and `exec_count` are given, or a size is invalid.
         """
         if workgroups is not None and exec_count is not None:
             raise ArgumentValueError("exec_size, workgroups: give one of the two, not both")
@@ -210,7 +210,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         MemoryError
             There is no room for the copies.
         """
-        # imported on first use, as the interpreter is
+        # Imported on first use, as the interpreter is.
         from vkdispatch.shader.launch.tuning import find_fastest_size, store_size
 
         kernel = self._kernel
@@ -392,7 +392,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         try:
             return repr(self.get_src())
         except VkDispatchError:
-            # there is no device, or the kernel does not compile for it
+            # There is no device, or the kernel does not compile for it.
             return repr(self.get_src(build=False))
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:

@@ -63,7 +63,7 @@ def _find_reach(
     return _Reach(element, tuple(space.form(found.args[0]) for found in element.elements), space)
 
 
-# A resource of a chain: the handle of a buffer or sampler, and how the kernel sees it.
+# A resource of a chain: the handle of a buffer or sampler, and its type in the kernel.
 Key = tuple[int, Any]
 
 
@@ -131,7 +131,7 @@ def make_link(launch: Launch) -> Link | None:
     exec_offset = kernel.layout.exec_offset
     if whole is None or exec_offset is None:
         return None
-    # a form for many invocations has limit and shapes in 64 bits
+    # The variant for many invocations has its limit and shapes in 64 bits.
     limits = {member.dtype for member in kernel.layout.members if member.offset == exec_offset}
     wide = uvec3 not in limits
     sizes = np.frombuffer(launch.block, np.uint64 if wide else np.uint32, 3, exec_offset)
@@ -173,7 +173,7 @@ def _find_uses(reach: _Reach, bound: Mapping[int, Handle]) -> dict[int, Use]:
 
 
 def _read_integers(launch: Launch, argument: Argument, *, wide: bool) -> tuple[int, ...] | None:
-    """Return the components of an argument, or None if a submit may change them or they are no integers."""
+    """Return the components of an argument, or None if they are not integers or a submit may change them."""
     kind = argument.dtype
     offset = launch.kernel.layout.offset_of(argument.name)
     plain = is_integer_dtype(kind) and (is_scalar(kind) or is_vector(kind))

@@ -78,7 +78,7 @@ def check_features(who: str, description: ShaderDescription, context: Context, l
         )
     emulated = {kind for kind in used if emulates(kind, lacks)} if can_emulate(kernel, lacks) else set()
     for device in context.device_infos:
-        # operations first: the type of a missing operation is not emulated either
+        # Operations come first: emulation does not help if the operation of a type is missing.
         called = replace(usage_, subgroup_dtypes=usage_.subgroup_dtypes - emulated)
         missing = find_missing_operation(usage_by_lanes(called, kernel, lacks), device)
         if missing:

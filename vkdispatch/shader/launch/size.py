@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from types import CodeType
-from typing import Any
+from typing import Any, SupportsIndex
 
 from vkdispatch.base.context import as_int
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError, VkDispatchError
@@ -15,6 +15,9 @@ from vkdispatch.base.record import record
 from vkdispatch.ir.location import located
 
 Extent = tuple[int, int, int]
+# An `exec_size` or `workgroups`, and a `local_size`.
+Size = SupportsIndex | tuple[SupportsIndex, ...] | str | Callable[[Any], Any]
+GroupSize = SupportsIndex | Sequence[SupportsIndex] | str
 _FORMS = (
     "an int, a tuple of 1 to 3 ints, a text such as 'data.size', "
     "or a callable such as lambda args: args.data.size"

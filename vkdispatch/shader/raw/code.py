@@ -77,12 +77,12 @@ def _find_constant(code: RawCode, interface: Interface, key: object) -> SpecCons
 
 
 def specialize(code: RawCode) -> tuple[RawCode, Interface, Extent]:
-    """Return the code with the workgroup size among its constants, what it declares then, and that size."""
+    """Return the code with its workgroup size among the constants, the resulting interface, and that size."""
     interface = reflect(code.module, code.entry_point, code.specialization, code.argument)
     if code.local_size is None:
         if interface.local_size is None:
             raise ArgumentValueError(
-                f"{code.name}: local_size: the code computes it in an unknown way; say what it is"
+                f"{code.name}: local_size: the code computes it in an unknown way; give it"
             )
         return code, interface, interface.local_size
     if interface.local_size is None:
@@ -95,7 +95,7 @@ def specialize(code: RawCode) -> tuple[RawCode, Interface, Extent]:
             values[number] = wanted
         elif wanted != declared:
             raise ArgumentValueError(
-                f"{code.name}: local_size: {code.local_size} was asked for, the code says "
+                f"{code.name}: local_size: {code.local_size} is given, the code says "
                 f"{interface.local_size}; give its axes ids, as in layout(local_size_x_id = 0) in;"
             )
     code = replace(code, specialization=values)

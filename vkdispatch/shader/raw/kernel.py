@@ -1,7 +1,7 @@
 """Kernels given as GLSL text or as SPIR-V, called and recorded like traced ones."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vkdispatch.base.compilation.compiler import compile_glsl
@@ -11,7 +11,7 @@ from vkdispatch.base.record import replace
 from vkdispatch.base.spirv.module import NEWEST_OF_EXTENSIONS, read_module, validate
 from vkdispatch.base.spirv.reflection import Value, reflect
 from vkdispatch.base.spirv.type_checks import check_types
-from vkdispatch.shader.launch.size import parse_local_size
+from vkdispatch.shader.launch.size import GroupSize, Size, parse_local_size
 from vkdispatch.shader.raw.arguments import read_arguments
 from vkdispatch.shader.raw.code import RawCode, parse_values
 from vkdispatch.shader.raw.program import RawProgram
@@ -73,10 +73,10 @@ class RawKernel(ShaderFunction):
 
 def glsl_kernel(  # noqa: PLR0913 - public
     source: str,
-    arguments: Any = (),
-    exec_size: Any = None,
-    local_size: Any = None,
-    workgroups: Any = None,
+    arguments: "Sequence[Any] | Mapping[str, Any]" = (),
+    exec_size: Size | None = None,
+    local_size: GroupSize | None = None,
+    workgroups: Size | None = None,
     specialization: "Mapping[int | str, Value] | None" = None,
     name: str | None = None,
     untrusted: bool = False,
@@ -153,10 +153,10 @@ def glsl_kernel(  # noqa: PLR0913 - public
 
 def spirv_kernel(  # noqa: PLR0913 - public
     spirv: bytes,
-    arguments: Any = (),
-    exec_size: Any = None,
-    local_size: Any = None,
-    workgroups: Any = None,
+    arguments: "Sequence[Any] | Mapping[str, Any]" = (),
+    exec_size: Size | None = None,
+    local_size: GroupSize | None = None,
+    workgroups: Size | None = None,
     specialization: "Mapping[int | str, Value] | None" = None,
     name: str | None = None,
     entry_point: str = "main",
@@ -203,8 +203,8 @@ def spirv_kernel(  # noqa: PLR0913 - public
 
 def _make_kernel(
     code: RawCode,
-    exec_size: Any,
-    workgroups: Any,
+    exec_size: object,
+    workgroups: object,
     specialization: "Mapping[int | str, Value] | None",
     origin: str,
 ) -> RawKernel:

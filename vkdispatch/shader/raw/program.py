@@ -45,7 +45,7 @@ class RawProgram:
             text = _describe_module(self.code, self.interface, self.local_size)
         self._who = describe_kernel(code.name, origin)
         self._raw = make_description(code.name, text, code.arguments, self.interface, self.local_size)
-        # It has all that launching looks at.
+        # It has all attributes that launching uses.
         self.description = cast(ShaderDescription, self._raw)
 
     def depends_on_workgroups(self) -> bool:
@@ -64,7 +64,7 @@ class RawProgram:
         variant: Variant,
         coarsening: Coarsening,
     ) -> BuiltKernel:
-        """Compile the code; see `Program`. Raises ValueError for the folded variant, which it has not."""
+        """Compile the code; see `Program`. Raises ValueError for the folded variant, which does not exist."""
         who = self._who
         if variant.folded:
             raise ArgumentValueError(
