@@ -22,7 +22,7 @@ from vkdispatch.base.context import get_context, is_context_initialized, queue_w
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.shader.launch.features import SUBGROUP_BITS
-from vkdispatch.shader.launch.launcher import check_features
+from vkdispatch.shader.launch.requirements import check_features
 from vkdispatch.shader.launch.variants import find_lacks
 from vkdispatch.shader.shader_function import ShaderFunction
 

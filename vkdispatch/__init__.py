@@ -51,9 +51,8 @@ _NAMES = {
     "base.images.sampling": "HostSampler",
     "base.synchronization.signal": "Signal",
     "codegen": "ShaderSource",
-    "execution_pipeline.command_graph": (
-        "BufferBindInfo CommandGraph ImageBindInfo default_graph global_graph set_global_graph"
-    ),
+    "execution_pipeline.command_graph": "CommandGraph default_graph global_graph set_global_graph",
+    "execution_pipeline.recordable": "BufferBindInfo ImageBindInfo",
     "matrices.product": "matmul",
     "rearrange": "concatenate flip pad put repeat roll stack take take_along_axis tile transpose where",
     "reduce.functions": "all any argmax argmin count_nonzero max mean min prod std sum var",

@@ -166,13 +166,12 @@ from vkdispatch.base.synchronization.event import Event, ReadFuture, record_even
 from vkdispatch.base.synchronization.signal import Signal
 from vkdispatch.codegen import ShaderSource
 from vkdispatch.execution_pipeline.command_graph import (
-    BufferBindInfo,
     CommandGraph,
-    ImageBindInfo,
     default_graph,
     global_graph,
     set_global_graph,
 )
+from vkdispatch.execution_pipeline.recordable import BufferBindInfo, ImageBindInfo
 from vkdispatch.matrices.product import matmul
 from vkdispatch.rearrange import (
     concatenate,

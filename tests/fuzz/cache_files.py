@@ -117,12 +117,12 @@ class World:
         scale(data, 3.0)
         assert data.read(0).tolist() == [4.0 * i for i in range(100)]
         assert scale.shader_description is not None
-        choice = autotune.recall(context, scale.shader_description, (100, 1, 1))
+        choice = autotune.load_size(context, scale.shader_description, (100, 1, 1))
         assert choice in (None, _SIZE)
         if choice is None:
-            autotune.remember(context, scale.shader_description, (100, 1, 1), _SIZE)
+            autotune.store_size(context, scale.shader_description, (100, 1, 1), _SIZE)
         bandwidth._measured.clear()
-        assert bandwidth.copy_bandwidth(context, 0) == _SPEED
+        assert bandwidth.measure_copy_bandwidth(context, 0) == _SPEED
         if self.orders:
             self._run_order()
         usage = disk_cache.entries()

@@ -15,7 +15,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.analyses.contents import usage
 from vkdispatch.base.dtype import DType
 from vkdispatch.codegen.abbreviations import Buff, Const, c64, f16, f32, f64, i8, i16, i32, i64, iv3, u32, u64
-from vkdispatch.shader.launch.features import atomic_feature, missing_operation
+from vkdispatch.shader.launch.features import find_atomic_feature, find_missing_operation
 
 from .running import Array, buffer_of, close, filled, host, integers, need, same
 
@@ -38,7 +38,7 @@ _GLSL["exchange"] = "atomicExchange"
 def has(operation: str, kind: DType, *, shared: bool) -> bool:
     """Whether the device has an atomic."""
     need(kind)
-    feature = atomic_feature(_GLSL.get(operation, operation), kind, shared=shared)
+    feature = find_atomic_feature(_GLSL.get(operation, operation), kind, shared=shared)
     return feature is None or feature in vd.get_context().device_infos[0].features
 
 
@@ -268,7 +268,7 @@ def test_a_device_without_an_atomic_is_named_before_the_driver_sees_it() -> None
             (buffer,) = context.declare_input_arguments([Buff[kind]])
             target = vc.shared_buffer(kind, 2) if shared else buffer
             getattr(vc, f"atomic_{operation}")(target[0], 1)
-        found = missing_operation(usage(context.get_description().kernel), bare)
+        found = find_missing_operation(usage(context.get_description().kernel), bare)
         if feature is None:
             assert found is None
         else:

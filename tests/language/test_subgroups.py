@@ -32,7 +32,7 @@ from vkdispatch.codegen.abbreviations import (
     uv4,
     v3,
 )
-from vkdispatch.shader.launch.features import missing_operation
+from vkdispatch.shader.launch.features import find_missing_operation
 
 from .running import Array, buffer_of, close, filled, host, need, same
 
@@ -445,7 +445,7 @@ def test_a_device_without_an_operation_is_named_before_the_driver_sees_it() -> N
             (buffer,) = context.declare_input_arguments([Buff[kind]])
             rule(buffer[0]).to_register()
         have: dict[str, Any] = {"supported_operations": 0xFF, "supported_stages": 0x20, "features": every}
-        found = missing_operation(
+        found = find_missing_operation(
             usage(context.get_description().kernel), dataclasses.replace(info, **(have | changes))
         )
         assert (found is None) if message is None else (message in str(found))

@@ -21,7 +21,7 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, int64, is_signed_dtype, uint32, uint64
 from vkdispatch.base.errors import VkDispatchError, describe_place
 from vkdispatch.base.native_module import native
-from vkdispatch.shader.observation import checks_of
+from vkdispatch.shader.observation import parse_check
 
 if TYPE_CHECKING:
     from threading import Thread
@@ -98,7 +98,7 @@ def journal_of(context: Context) -> Buffer[Any]:
 
 def raise_if_checked(context: Context) -> None:
     """Wait for the device and raise errors, if checks are on (VKDISPATCH_CHECK)."""
-    if checks_of(None):
+    if parse_check(None):
         context._native.wait_idle()
 
 

@@ -16,7 +16,8 @@ from vkdispatch.base.spirv.module import Module, read_module, validate
 from vkdispatch.base.spirv.reflection import Interface, Resource, Type, reflect
 from vkdispatch.base.spirv.repeat import MOST, repeated
 from vkdispatch.base.spirv.type_checks import check_types
-from vkdispatch.execution_pipeline.command_graph import BoundPlan, CommandGraph
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.execution_pipeline.recordable import BoundPlan
 from vkdispatch.kompute.constants import DECLARED, parse_constants
 from vkdispatch.kompute.errors import KomputeError
 from vkdispatch.kompute.memory import Image, Memory

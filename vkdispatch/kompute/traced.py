@@ -14,7 +14,7 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.kompute.constants import parse_constants
 from vkdispatch.kompute.errors import KomputeError
 from vkdispatch.kompute.memory import Image, Memory, Tensor
-from vkdispatch.shader.arguments.parameters import BufferSlot, ValueSlot
+from vkdispatch.shader.arguments.slots import BufferSlot, ValueSlot
 from vkdispatch.shader.shader_function import ShaderFunction
 
 Array = np.ndarray[Any, Any]
@@ -67,9 +67,9 @@ class TracedDispatch:
         self.memories = tuple(memories)
         self.images: tuple[Image, ...] = ()
         self.stored_images: tuple[Image, ...] = ()
-        buffers = [index for index, slot in enumerate(kernel._slots) if isinstance(slot, BufferSlot)]
-        values = [slot for slot in kernel._slots if isinstance(slot, ValueSlot)]
-        if len(buffers) + len(values) != len(kernel._parameters):
+        buffers = [index for index, slot in enumerate(kernel._kernel.slots) if isinstance(slot, BufferSlot)]
+        values = [slot for slot in kernel._kernel.slots if isinstance(slot, ValueSlot)]
+        if len(buffers) + len(values) != len(kernel._kernel.parameters):
             raise KomputeError(
                 f"{who}: an algorithm's kernel takes buffers and numbers, no images or dataclasses"
             )

@@ -23,7 +23,7 @@ from vkdispatch.reduce.accumulators.accumulator import (
 )
 from vkdispatch.reduce.lanes import Lanes
 from vkdispatch.reduce.layouts import KernelForm, ReductionParams
-from vkdispatch.shader.arguments.signature import origin_of
+from vkdispatch.shader.arguments.signature import find_origin
 from vkdispatch.shader.shader_function import ShaderFunction
 
 PARAMETERS = tuple(field.name for field in fields(ReductionParams))
@@ -81,7 +81,7 @@ def stage_kernel(form: KernelForm, source: Source, accumulator: Accumulator, sin
         arguments,
         form.group,
         "reduce_segments * reduce_blocks",
-        origin=accumulator.place if plain else origin_of(function),
+        origin=accumulator.place if plain else find_origin(function),
     )
 
 

@@ -29,7 +29,7 @@ from vkdispatch.reduce.kernels import stage_kernel
 from vkdispatch.reduce.layouts import KernelForm, Pass, Shape, find_shape
 from vkdispatch.reduce.planning import Planner
 from vkdispatch.shader.map import MappingFunction, OutputMap
-from vkdispatch.shader.observation import checks_of
+from vkdispatch.shader.observation import parse_check
 from vkdispatch.shader.shader_function import ShaderFunction
 
 _EMPTY_GROUP = 64
@@ -190,7 +190,7 @@ def find_launches(context: Context, key: tuple[Any, ...], plan: Callable[[], Lau
     if state.tuning is not planning.tuning:
         state.launches.clear()
         state.tuning = planning.tuning
-    key = (*key, bool(checks_of(None)))
+    key = (*key, bool(parse_check(None)))
     found = state.launches.get(key)
     if found is None:
         found = plan()

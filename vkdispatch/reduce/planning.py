@@ -22,7 +22,7 @@ from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.reduce.accumulators.accumulator import Accumulator
 from vkdispatch.reduce.layouts import MOST_NARROW, KernelForm, Pass, Plan, ReductionParams, Shape
 from vkdispatch.reduce.tuning import tuning as tuning
-from vkdispatch.shader.observation import checks_of
+from vkdispatch.shader.observation import parse_check
 
 # Most chunks that one workgroup adds up one after the other, which bounds the rounding errors of sums.
 MOST_ROUNDS = 256
@@ -89,7 +89,7 @@ class Planner:
     @property
     def _is_finishing(self) -> bool:
         # checked kernels may end invocations early, which would leave the counters wrong for good
-        return bool(tuning.finishing) and not checks_of(None)
+        return bool(tuning.finishing) and not parse_check(None)
 
     def plan(self, shape: Shape) -> Plan:
         """Return the launches for a shape."""

@@ -32,9 +32,11 @@ from vkdispatch.reduce.launching import Launches, find_launches, launch, plan_la
 from vkdispatch.reduce.layouts import find_shape, read_axes
 from vkdispatch.reduce.operations import ReduceOp, check_identity, check_operation
 from vkdispatch.reduce.planning import Planner
-from vkdispatch.shader.arguments.parameters import WrongBufferError, describe
+from vkdispatch.shader.arguments.annotations import check_elements
+from vkdispatch.shader.arguments.parameters import describe
 from vkdispatch.shader.arguments.references import Home, Referenced
-from vkdispatch.shader.map import MappingFunction, check_elements
+from vkdispatch.shader.arguments.values import WrongBufferError
+from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
 
 

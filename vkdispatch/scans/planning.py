@@ -21,7 +21,7 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.scans.tuning import tuning
-from vkdispatch.shader.observation import checks_of
+from vkdispatch.shader.observation import parse_check
 
 _MOST_NARROW = 0xFFFFFFFF
 _VENDORS_WITH_PROGRESS = {NVIDIA, AMD, INTEL}
@@ -142,7 +142,7 @@ def can_look_back(device: DeviceFacts, lanes: LaneFacts) -> bool:
     if device.is_cpu or not device.vendors <= _VENDORS_WITH_PROGRESS:
         return False
     # an invocation that a check ends early would leave others waiting for ever
-    return not checks_of(None)
+    return not parse_check(None)
 
 
 def needs_tickets(device: DeviceFacts) -> bool:

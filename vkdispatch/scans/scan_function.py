@@ -18,7 +18,7 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.scans.launching import Direction, ScanTask, scan_columns, scan_rows
 from vkdispatch.scans.operations import ScanOp, identity_parts, make_operation
 from vkdispatch.scans.segments import make_flags
-from vkdispatch.shader.arguments.references import Home, Referenced, home_of
+from vkdispatch.shader.arguments.references import Home, Referenced, find_home
 from vkdispatch.shader.arguments.signature import read_return_type
 
 
@@ -161,7 +161,7 @@ class ScanFunction(Referenced):
         return _call(self, x, axis, out, direction, segments, output_map, graph)
 
     def _home(self) -> Home | None:
-        return home_of(self.function)
+        return find_home(self.function)
 
     def _describe(self) -> str:
         return f"scan {self.name!r}"

@@ -11,10 +11,11 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.base.record import record
-from vkdispatch.execution_pipeline.command_graph import BoundVariable
+from vkdispatch.execution_pipeline.argument_bytes import BoundVariable
+from vkdispatch.shader.arguments.annotations import is_value
 from vkdispatch.shader.arguments.parameters import describe
-from vkdispatch.shader.map import MappedArray, is_value
-from vkdispatch.shader.observation import checks_of
+from vkdispatch.shader.map import MappedArray
+from vkdispatch.shader.observation import parse_check
 
 # What functions on arrays take.
 ArrayLike = Buffer[Any] | MappedArray
@@ -83,7 +84,7 @@ def parse_operand(x: object, name: str = "x") -> Operand:
 
 def fit_source(source: Source, size: int) -> Source:
     """Return the source for an array of a size. In checked kernels every view needs an element."""
-    return source.elementwise() if size < source.together and checks_of(None) else source
+    return source.elementwise() if size < source.together and parse_check(None) else source
 
 
 @memoize

@@ -16,8 +16,9 @@ from vkdispatch.arrays.values.elements import wide_type
 from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record, replace
+from vkdispatch.shader.arguments.annotations import is_value
 from vkdispatch.shader.arguments.parameters import describe
-from vkdispatch.shader.map import MappingFunction, OutputMap, is_value, mapped_at
+from vkdispatch.shader.map import MappingFunction, OutputMap, mapped_at
 
 # What functions on arrays take as `output_map`.
 OutputLike = MappingFunction | OutputMap | None

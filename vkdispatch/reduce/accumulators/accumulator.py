@@ -29,7 +29,7 @@ from vkdispatch.reduce.operations import (
     number_of_type,
 )
 from vkdispatch.rewrite.functions import inlined
-from vkdispatch.shader.arguments.signature import origin_of
+from vkdispatch.shader.arguments.signature import find_origin
 
 State = tuple[Any, ...]
 
@@ -284,5 +284,5 @@ def make_accumulator(operation: ReduceOp, kind: DType, features: frozenset[str])
             subgroup=subgroup,
         ),
         brief=brief,
-        place=None if is_ours(operation) else origin_of(operation.reduction),
+        place=None if is_ours(operation) else find_origin(operation.reduction),
     )

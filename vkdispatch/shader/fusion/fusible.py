@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from vkdispatch.analyses.layout import ArgumentLayout
 from vkdispatch.base.record import record
 from vkdispatch.codegen import ShaderDescription
-from vkdispatch.shader.arguments.parameters import BufferSlot, ImageSlot, Slot
+from vkdispatch.shader.arguments.slots import BufferSlot, ImageSlot, Slot
 from vkdispatch.shader.launch.size import Extent
 
 
@@ -34,7 +34,7 @@ class FusibleKernel:
     most_buffers: int
 
 
-def bound_resources(description: ShaderDescription, slots: Sequence[Slot]) -> tuple[int, ...]:
+def find_bound_resources(description: ShaderDescription, slots: Sequence[Slot]) -> tuple[int, ...]:
     """Return the positions among a kernel's resources of the buffers and images in its slots."""
     base = description.resource_binding_base
     return tuple(slot.binding - base for slot in slots if isinstance(slot, (BufferSlot, ImageSlot)))
