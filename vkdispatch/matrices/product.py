@@ -2,13 +2,12 @@
 
 from typing import Any
 
-from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.dtypes import parse_dtype
 from vkdispatch.arrays.facts import device_facts
 from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
-from vkdispatch.arrays.maps.output import Output, OutputLike, parse_output
-from vkdispatch.arrays.results import prepare_result
+from vkdispatch.arrays.maps.output import Output, OutputLike
+from vkdispatch.arrays.results import prepare_output
 from vkdispatch.arrays.values.promotion import promote_dtypes
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, is_complex, is_scalar, uvec4
@@ -82,9 +81,7 @@ def matmul(
         else _parse_number_dtype(dtype)
     )
     check_converts((left.var_type, right.var_type), kind)
-    target = parse_output(output_map, kind, shape)
-    buffer = prepare_result(out, shape, target.out_type, left.context)
-    check_overlap([("out", out)], target, elsewhere=[left, right])
+    target, buffer = prepare_output(out, output_map, shape, kind, left.context, elsewhere=[left, right])
     if sizes.size == 0:
         return buffer
     if max(sizes.rows, sizes.columns, sizes.batches) > _MOST:

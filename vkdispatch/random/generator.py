@@ -3,7 +3,6 @@
 import copy
 from typing import Any, Self
 
-from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.axes import parse_axis, split_shape
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.dtypes import DTypeLike
@@ -11,7 +10,7 @@ from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
 from vkdispatch.arrays.maps.output import Output, OutputLike, parse_output
 from vkdispatch.arrays.memoize import call_memoized
 from vkdispatch.arrays.numbers import is_int, parse_int
-from vkdispatch.arrays.results import prepare_result
+from vkdispatch.arrays.results import prepare_output
 from vkdispatch.arrays.values.elements import integer_limits
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import float32, int32, uint32, uint64
@@ -338,16 +337,12 @@ class Generator:
             kind = parse_known_dtype(dtype, INTEGERS)
             if count > integer_limits(kind)[1] + 1:
                 raise ArgumentValueError(f"dtype: {kind.name} does not hold all numbers below {count}")
-            stored = parse_output(output_map, kind, (count,))
-            buffer = prepare_result(out, (count,), stored.out_type)
-            check_overlap([("out", out)], stored)
+            stored, buffer = prepare_output(out, output_map, (count,), kind)
             self._permute(buffer, count, stored, chosen)
             return buffer
         source = parse_operand(x, "x")
         along = parse_axis(axis, len(source.shape))
-        stored = parse_output(output_map, source.var_type, source.shape)
-        buffer = prepare_result(out, source.shape, stored.out_type)
-        check_overlap([("out", out)], stored, elsewhere=[source])
+        stored, buffer = prepare_output(out, output_map, source.shape, source.var_type, elsewhere=[source])
         if buffer.size:
             self._move(source, along, buffer, stored, chosen)
         return buffer

@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.axes import check_rank, parse_axis, split_shape
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.kernels import trace_kernel
 from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
-from vkdispatch.arrays.maps.output import Output, OutputLike, parse_output
+from vkdispatch.arrays.maps.output import Output, OutputLike
 from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.results import prepare_result
+from vkdispatch.arrays.results import prepare_output
 from vkdispatch.arrays.values.promotion import convert_value, promote_dtypes
 from vkdispatch.arrays.values.words import word_type
 from vkdispatch.base.buffer import Buffer
@@ -144,9 +143,7 @@ def _join(
 ) -> Buffer[Any]:
     """Copy pieces one after the other; `pieces` are the elements of each in each of `outer` rows."""
     kind = promote_dtypes([each.var_type for each in arrays], "arrays")
-    target = parse_output(output_map, kind, shape)
-    buffer = prepare_result(out, shape, target.out_type, arrays[0].context)
-    check_overlap([("out", out)], target, elsewhere=arrays)
+    target, buffer = prepare_output(out, output_map, shape, kind, arrays[0].context, elsewhere=arrays)
     plain = target.sink.mapping is None and all(
         each.source.is_plain and each.var_type is kind for each in arrays
     )

@@ -14,16 +14,15 @@ import math
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.axes import check_rank, parse_axis, split_shape
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.deferred_errors import raise_if_checked
 from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
 from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
-from vkdispatch.arrays.maps.output import Output, OutputLike, parse_output
+from vkdispatch.arrays.maps.output import Output, OutputLike
 from vkdispatch.arrays.maps.source import Source
 from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.results import prepare_result
+from vkdispatch.arrays.results import prepare_output
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentValueError
@@ -201,9 +200,9 @@ def _take(
     array, places, length = call.array, call.places, call.lengths[1]
     mode = parse_mode(mode, graph)
     check_indices(places, length if math.prod(call.shape) else 1)
-    target = parse_output(output_map, array.var_type, call.shape)
-    buffer = prepare_result(out, call.shape, target.out_type, array.context)
-    check_overlap([("out", out)], target, elsewhere=[array, places])
+    target, buffer = prepare_output(
+        out, output_map, call.shape, array.var_type, array.context, elsewhere=[array, places]
+    )
     function = "take_along_axis" if call.along else "take"
     check = (function, places, length, call.what) if mode == "raise" else None
     if buffer.size:

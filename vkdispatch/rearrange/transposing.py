@@ -18,15 +18,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.axes import parse_axes
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.facts import device_facts
 from vkdispatch.arrays.kernels import trace_kernel
 from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
-from vkdispatch.arrays.maps.output import Output, OutputLike, parse_output
+from vkdispatch.arrays.maps.output import Output, OutputLike
 from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.results import prepare_result
+from vkdispatch.arrays.results import prepare_output
 from vkdispatch.arrays.values.words import word_type
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentValueError
@@ -90,9 +89,7 @@ def transpose(
     array = parse_operand(x, "x")
     order = _parse_order(axes, len(array.shape))
     shape = tuple(array.shape[axis] for axis in order)
-    target = parse_output(output_map, array.var_type, shape)
-    buffer = prepare_result(out, shape, target.out_type, array.context)
-    check_overlap([("out", out)], target, elsewhere=[array])
+    target, buffer = prepare_output(out, output_map, shape, array.var_type, array.context, elsewhere=[array])
     if array.size:
         launch_transpose(array, order, target, buffer, graph)
     return buffer

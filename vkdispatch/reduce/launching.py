@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
 from vkdispatch.arrays.maps.operand import Operand
-from vkdispatch.arrays.maps.output import Sink, parse_output
+from vkdispatch.arrays.maps.output import Sink
 from vkdispatch.arrays.maps.source import Source
 from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.results import prepare_result
+from vkdispatch.arrays.results import prepare_output
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, uint32
@@ -162,9 +161,9 @@ def reduce_array(
 ) -> Buffer[Any]:
     """Queue or record the reduction of an array. `numbers` are the parameters of the accumulator."""
     shape = call.shape(x.shape)
-    sink = parse_output(call.output_map, accumulator.out_type, shape)
-    buffer = prepare_result(call.out, shape, sink.out_type, x.context)
-    check_overlap([("out", call.out)], sink, elsewhere=[x])
+    sink, buffer = prepare_output(
+        call.out, call.output_map, shape, accumulator.out_type, x.context, elsewhere=[x]
+    )
     if buffer.size == 0:
         return buffer
     arguments = (*numbers, *sink.arguments)

@@ -7,7 +7,7 @@ from vkdispatch.arrays.aliasing import check_overlap, is_same_memory
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
 from vkdispatch.arrays.maps.output import Output, ResultMap, parse_output
-from vkdispatch.arrays.results import prepare_result
+from vkdispatch.arrays.results import prepare_output, prepare_result
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType
@@ -86,9 +86,9 @@ def sort(
         end. Those in a buffer raise it from a later wait or read.
     """
     keys = parse_keys("sort", x, SortOptions(axis, descending, stable, segments, graph))
-    to = parse_output(output_map, keys.x.var_type, keys.shape)
-    sorted_to = prepare_result(out, keys.shape, to.out_type, keys.x.context)
-    check_overlap([("out", out)], to, before=[keys.x])
+    to, sorted_to = prepare_output(
+        out, output_map, keys.shape, keys.x.var_type, keys.x.context, before=[keys.x]
+    )
     if keys.x.size == 0:
         return sorted_to
     if keys.starts is not None:
@@ -145,9 +145,7 @@ def argsort(
     """
     keys = parse_keys("argsort", x, SortOptions(axis, descending, stable, segments, graph))
     kind = parse_position_type(dtype, out if output_map is None else None, keys.along.length)
-    to = parse_output(output_map, kind, keys.shape)
-    positions_to = prepare_result(out, keys.shape, to.out_type, keys.x.context)
-    check_overlap([("out", out)], to, before=[keys.x])
+    to, positions_to = prepare_output(out, output_map, keys.shape, kind, keys.x.context, before=[keys.x])
     if keys.x.size == 0:
         return positions_to
     stored = position_type(keys.along.length).item_size
