@@ -107,8 +107,9 @@ def sort(
     return sorted_to
 
 
+# NumPy's arguments
 @array_function
-def argsort(
+def argsort(  # noqa: PLR0913
     x: ArrayLike,
     axis: int | None = -1,
     *,
@@ -187,8 +188,9 @@ def sort_by_key(
 ) -> tuple[Buffer[Any], tuple[Buffer[Any], ...]]: ...
 
 
+# NumPy's arguments
 @array_function
-def sort_by_key(
+def sort_by_key(  # noqa: PLR0913
     keys: ArrayLike,
     values: Any,
     axis: int | None = -1,

@@ -20,7 +20,8 @@ from vkdispatch.shader.shader_function import ShaderFunction
 __all__ = ["make_convolution_shader", "make_fft_shader", "make_transpose_shader"]
 
 
-def make_fft_shader(
+# the signature of 0.1.0
+def make_fft_shader(  # noqa: PLR0913
     buffer_shape: Any,
     axis: int | None = None,
     inverse: bool = False,
@@ -80,7 +81,8 @@ def make_fft_shader(
     return get_fft_kernel(_parse_transform(options))
 
 
-def make_convolution_shader(
+# the signature of 0.1.0
+def make_convolution_shader(  # noqa: PLR0913
     buffer_shape: Any,
     kernel_map: MappingFunction | None = None,
     kernel_num: int = 1,

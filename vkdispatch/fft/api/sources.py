@@ -60,7 +60,8 @@ Map = MappingFunction | None
 Sources = tuple[ShaderSource, ...]
 
 
-def fft_src(
+# the signature of 0.1.0
+def fft_src(  # noqa: PLR0913
     buffer_shape: Shape,
     axis: int | None = None,
     inverse: bool = False,
@@ -221,7 +222,8 @@ def _flatten(sources: Iterable[ShaderSource | list[ShaderSource]]) -> Sources:
 # ---- convolutions ----------------------------------------------------------------------------------
 
 
-def convolve_src(
+# the signature of 0.1.0
+def convolve_src(  # noqa: PLR0913
     buffer_shape: Shape,
     kernel_map: Map = None,
     kernel_num: int = 1,

@@ -38,8 +38,9 @@ _P = ParamSpec("_P")
 _MAPS_AND_TYPES = ("input_map", "output_map", "output_type", "input_type", "compute_type")
 
 
+# the signature of 0.1.0
 @array_function
-def fft(
+def fft(  # noqa: PLR0913
     *buffers: Any,
     buffer_shape: Sequence[int] | None = None,
     graph: CommandGraph | None = None,
@@ -114,9 +115,10 @@ def fft(
     transform_axis(buffers, options)
 
 
+# the signature of 0.1.0
 @array_function
 @takes_options("graph", "print_shader", "axis", "name", "normalize", *_MAPS_AND_TYPES)
-def ifft(
+def ifft(  # noqa: PLR0913
     buffer: Any,
     *buffers: Any,
     graph: CommandGraph | None = None,

@@ -48,8 +48,9 @@ _GROUP = 256
 _Runs = tuple[Buffer[Any], Buffer[Any], Buffer[Any], Buffer[Any] | None]
 
 
+# NumPy's arguments
 @array_function
-def unique(
+def unique(  # noqa: PLR0913
     x: ArrayLike,
     return_index: bool = False,
     return_inverse: bool = False,
