@@ -8,7 +8,6 @@ from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.dtypes import DTypeLike
 from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
 from vkdispatch.arrays.maps.output import Output, OutputLike, parse_output
-from vkdispatch.arrays.memoize import call_memoized
 from vkdispatch.arrays.numbers import is_int, parse_int
 from vkdispatch.arrays.results import prepare_output
 from vkdispatch.arrays.values.elements import integer_limits
@@ -191,7 +190,7 @@ class Generator:
         Parameters are those of `raw`, and `dtype`: vd.float32 (the default; NumPy's is float64), vd.float64
         or vd.float16.
         """
-        distribution = call_memoized(find_uniform, 0.0, 1.0, dtype)
+        distribution = find_uniform(0.0, 1.0, dtype)
         return draw(self._at, distribution, size, out, output_map, graph)
 
     @array_function
@@ -217,7 +216,7 @@ class Generator:
         size, dtype, out, output_map, graph
             See `random`.
         """
-        distribution = call_memoized(find_uniform, low, high, dtype)
+        distribution = find_uniform(low, high, dtype)
         return draw(self._at, distribution, size, out, output_map, graph)
 
     @array_function
@@ -244,7 +243,7 @@ class Generator:
         size, dtype, out, output_map, graph
             See `random`.
         """
-        distribution = call_memoized(find_normal, loc, scale, dtype)
+        distribution = find_normal(loc, scale, dtype)
         return draw(self._at, distribution, size, out, output_map, graph)
 
     @array_function
@@ -297,7 +296,7 @@ class Generator:
         TypeError, ValueError
             As of `raw`; or there is no such integer, or the dtype does not hold all.
         """
-        distribution = call_memoized(find_integers, low, high, dtype, int(bool(endpoint)))
+        distribution = find_integers(low, high, dtype, int(bool(endpoint)))
         return draw(self._at, distribution, size, out, output_map, graph)
 
     # -- orders
