@@ -57,7 +57,7 @@ class LineForm:
 
 
 @memoize
-def line_kernel(form: LineForm) -> ShaderFunction:
+def make_line_kernel(form: LineForm) -> ShaderFunction:
     """Trace a kernel; its arguments are those of `form.factors`."""
 
     def body(*variables: Any) -> None:

@@ -48,7 +48,7 @@ class VectorForm:
 
 
 @memoize
-def vector_kernel(form: VectorForm) -> ShaderFunction:
+def make_vector_kernel(form: VectorForm) -> ShaderFunction:
     """Trace a kernel; its arguments are those of `form.factors`."""
 
     def body(*variables: Any) -> None:

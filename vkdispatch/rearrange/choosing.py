@@ -135,7 +135,7 @@ def where(
             number = cast_number(part, kind, name)
             held = form.register_type
             arguments.append(to_word(number, kind, held) if word else to_value(number, kind, held))
-    _kernel(form)(*arguments, *target.arguments, *values, graph=graph)
+    _make_kernel(form)(*arguments, *target.arguments, *values, graph=graph)
     return buffer
 
 
@@ -238,7 +238,7 @@ class _Form:
 
 
 @memoize
-def _kernel(form: _Form) -> ShaderFunction:
+def _make_kernel(form: _Form) -> ShaderFunction:
     arguments: list[tuple[str, Any]] = [("result", buffer[form.word or form.sink.out_type])]
     view = _condition_view(form)
     arguments += [

@@ -180,7 +180,7 @@ def note_bad_index(
         return
     long = is_long(indices, length)
     numbers, values = pack_numbers({"count": indices.size, "length": length})
-    kernel = _check_kernel(indices.source, long, numbers, negative)
+    kernel = _make_check_kernel(indices.source, long, numbers, negative)
     journal, ticket = prepare_notes(function, indices, length, what, name, remedy)
     kernel(journal, *indices.arguments, *values, ticket)
     raise_if_checked(indices.context)
@@ -248,7 +248,7 @@ def note_bad_places(
 
 
 @memoize
-def _check_kernel(source: Source, long: bool, numbers: Numbers, negative: bool) -> ShaderFunction:
+def _make_check_kernel(source: Source, long: bool, numbers: Numbers, negative: bool) -> ShaderFunction:
     own = 1 + len(source.names)
 
     def body(*variables: Any) -> None:

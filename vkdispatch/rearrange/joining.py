@@ -22,7 +22,7 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.rearrange.moves import Move, Numbers, find_largest_word, is_moved_as_words, pack_numbers
-from vkdispatch.rearrange.narrow_planes import narrow_kernel, plan_interleave
+from vkdispatch.rearrange.narrow_planes import make_narrow_kernel, plan_interleave
 from vkdispatch.shader.arguments.parameters import describe
 from vkdispatch.shader.map import MappedArray
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -150,7 +150,7 @@ def _join(
     narrow = plan_interleave(len(arrays), outer, kind.item_size) if plain and set(pieces) == {1} else None
     if narrow is not None:
         form, values = narrow
-        narrow_kernel(form)(buffer, *(each.arguments[0] for each in arrays), *values, graph=graph)
+        make_narrow_kernel(form)(buffer, *(each.arguments[0] for each in arrays), *values, graph=graph)
         return buffer
     offset, row = 0, sum(pieces)
     for each, piece in zip(arrays, pieces, strict=True):
@@ -177,12 +177,12 @@ def _launch(
         piece, row, offset = (length * item // size for length in (piece, row, offset))
     count = outer * piece
     numbers, values = pack_numbers({"count": count, "piece": piece, "row": row, "offset": offset})
-    kernel = _kernel(move, outer > 1, kind, numbers)
+    kernel = _make_kernel(move, outer > 1, kind, numbers)
     kernel(buffer, *x.arguments, *target.arguments, *values, graph=graph)
 
 
 @memoize
-def _kernel(move: Move, rows: bool, kind: DType, numbers: Numbers) -> ShaderFunction:
+def _make_kernel(move: Move, rows: bool, kind: DType, numbers: Numbers) -> ShaderFunction:
     own = len(move.arguments)
 
     def body(*variables: Any) -> None:

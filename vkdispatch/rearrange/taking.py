@@ -45,7 +45,7 @@ from vkdispatch.rearrange.moves import (
     pack_numbers,
     word_type,
 )
-from vkdispatch.rearrange.staging import plan_staging, staged_kernel
+from vkdispatch.rearrange.staging import make_staged_kernel, plan_staging
 from vkdispatch.rearrange.tuning import take_tuning as tuning
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -242,7 +242,7 @@ def _launch(
         check = None
     if staged is not None:
         staged_form, values = staged
-        staged_kernel(staged_form)(buffer, *arguments, *values, graph=graph)
+        make_staged_kernel(staged_form)(buffer, *arguments, *values, graph=graph)
         return
     total = outer * count * inner * run
     numbers, values = pack_numbers({"length": length, "count": count, "inner": inner, "total": total})
@@ -260,7 +260,7 @@ def _launch(
         numbers=numbers,
     )
     notes = () if check is None else prepare_notes(*check)
-    _kernel(form)(buffer, *arguments, *values, *notes, graph=graph)
+    _make_kernel(form)(buffer, *arguments, *values, *notes, graph=graph)
     if check is not None:
         raise_if_checked(places.context)
 
@@ -301,7 +301,7 @@ class _Form:
 
 
 @memoize
-def _kernel(form: _Form) -> ShaderFunction:
+def _make_kernel(form: _Form) -> ShaderFunction:
     move, own = form.move, len(form.move.arguments)
     first = own + len(form.indices.names)
 

@@ -78,7 +78,7 @@ class TileForm:
 
 
 @memoize
-def tile_kernel(form: TileForm) -> ShaderFunction:
+def make_tile_kernel(form: TileForm) -> ShaderFunction:
     """Trace a kernel; its arguments are those of `form.move`, then `form.numbers`."""
 
     def body(*variables: Any) -> None:

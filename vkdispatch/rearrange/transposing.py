@@ -38,8 +38,8 @@ from vkdispatch.rearrange.moves import (
     is_moved_as_words,
     pack_numbers,
 )
-from vkdispatch.rearrange.narrow_planes import NarrowForm, narrow_kernel
-from vkdispatch.rearrange.tiles import TileForm, tile_kernel
+from vkdispatch.rearrange.narrow_planes import NarrowForm, make_narrow_kernel
+from vkdispatch.rearrange.tiles import TileForm, make_tile_kernel
 from vkdispatch.rearrange.tuning import tile_tuning as tuning
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -120,15 +120,15 @@ def launch_transpose(
             narrow = _plan_narrow(shape, item)
             if narrow is not None:
                 form, numbers = narrow
-                narrow_kernel(form)(buffer, *array.arguments, *numbers, graph=graph)
+                make_narrow_kernel(form)(buffer, *array.arguments, *numbers, graph=graph)
                 return
         plane = find_plane(shape, axes)
         if plane.batches == 1 or plane.rows * plane.columns * item > _SMALL_PLANE:
             tiles, numbers = _plan_tiles(Move(None, array.source, target.sink), words, item, plane)
-            tile_kernel(tiles)(buffer, *array.arguments, *target.arguments, *numbers, graph=graph)
+            make_tile_kernel(tiles)(buffer, *array.arguments, *target.arguments, *numbers, graph=graph)
             return
     form_, numbers = _plan_gather(array, target, words, shape, axes, item)
-    gather_kernel(*form_)(buffer, *array.arguments, *target.arguments, *numbers, graph=graph)
+    make_gather_kernel(*form_)(buffer, *array.arguments, *target.arguments, *numbers, graph=graph)
 
 
 def merge_axes(shape: Sequence[int], order: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -317,7 +317,7 @@ def _plan_gather(
 
 
 @memoize
-def gather_kernel(move: Move, count: int, numbers: Numbers) -> ShaderFunction:
+def make_gather_kernel(move: Move, count: int, numbers: Numbers) -> ShaderFunction:
     """Trace the kernel whose invocations move one word each; `count` axes of the result have strides."""
     own = len(move.arguments)
 

@@ -28,7 +28,7 @@ from vkdispatch.reduce.arguments import (
     reduce_from,
 )
 from vkdispatch.reduce.launching import reduce_array
-from vkdispatch.reduce.operations import identity_of_extreme
+from vkdispatch.reduce.operations import find_extreme_identity
 from vkdispatch.reduce.result_types import (
     check_real,
     index_type,
@@ -253,7 +253,7 @@ def _reduce_extreme(  # noqa: PLR0913
                 "has to specify 'initial'"
             )
         check_not_empty(array, call, f"zero-size array to reduction operation {word} which has no identity")
-    worst = identity_of_extreme(kind, largest)
+    worst = find_extreme_identity(kind, largest)
     array = apply_mask(array, x, where, (worst, worst) if is_complex(kind) else worst)
     return reduce_from(array, make_extreme(kind, largest), call, initial, wide_type(kind))
 

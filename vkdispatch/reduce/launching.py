@@ -23,8 +23,8 @@ from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.reduce import planning
 from vkdispatch.reduce.accumulators.accumulator import Accumulator
-from vkdispatch.reduce.cpu_planning import planner_for
-from vkdispatch.reduce.kernels import stage_kernel
+from vkdispatch.reduce.cpu_planning import make_planner
+from vkdispatch.reduce.kernels import make_stage_kernel
 from vkdispatch.reduce.layouts import KernelForm, Pass, Shape, find_shape
 from vkdispatch.reduce.planning import Planner
 from vkdispatch.shader.map import MappingFunction, OutputMap
@@ -168,11 +168,11 @@ def reduce_array(
         return buffer
     arguments = (*numbers, *sink.arguments)
     if x.size == 0:
-        _empty_kernel(accumulator, sink.sink)(buffer, *arguments, graph=call.graph)
+        _make_empty_kernel(accumulator, sink.sink)(buffer, *arguments, graph=call.graph)
         return buffer
 
     def plan() -> Launches:
-        planner = planner_for(x.source, accumulator, x.context, None)
+        planner = make_planner(x.source, accumulator, x.context, None)
         return plan_launches(planner, find_shape(x.shape, call.axes), x.source, accumulator, sink.sink)
 
     key = (x.source, x.shape, accumulator, call.axes, sink.sink)
@@ -206,7 +206,9 @@ def plan_launches(
     plan = planner.plan(shape)
 
     def make_launch(planned: Pass) -> _Launch:
-        return _Launch(stage_kernel(planned.form, source, accumulator, sink), planned.params.as_arguments())
+        return _Launch(
+            make_stage_kernel(planned.form, source, accumulator, sink), planned.params.as_arguments()
+        )
 
     first, second = make_launch(plan.first), None if plan.second is None else make_launch(plan.second)
     counters = plan.first.params.blocks if plan.first.form.is_finishing else 0
@@ -242,7 +244,7 @@ def launch(
 
 
 @memoize
-def _empty_kernel(accumulator: Accumulator, sink: Sink) -> ShaderFunction:
+def _make_empty_kernel(accumulator: Accumulator, sink: Sink) -> ShaderFunction:
     """Return the kernel that stores the results of no elements."""
     count = len(accumulator.parameters)
 

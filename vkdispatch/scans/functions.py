@@ -13,7 +13,7 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, bool_, is_scalar, uint32
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.scans.launching import Direction
-from vkdispatch.scans.operations import ACCUMULATIONS, ScanOp, check_dtype, identity_parts, make_operation
+from vkdispatch.scans.operations import ACCUMULATIONS, ScanOp, check_dtype, make_operation, parse_identity
 from vkdispatch.scans.scan_function import ScanOptions, check_convertible, run_scan
 from vkdispatch.shader.map import MappingFunction
 
@@ -63,7 +63,7 @@ _BOOLEAN_NAMES = {"cumsum": "cummax", "cumprod": "cummin"}
 def _make_operation(name: str, kind: DType) -> ScanOp:
     function, identity = ACCUMULATIONS[name]
     # the identity is that of the dtype, which may be narrower than the one that is combined
-    parts = (int(name == "cummin"),) if kind is bool_ else identity_parts(identity, kind)
+    parts = (int(name == "cummin"),) if kind is bool_ else parse_identity(identity, kind)
     combined = uint32 if kind is bool_ else wide_type(kind)
     # extremes depend on the order of their operands: of 0.0 and -0.0 the first one is returned
     return make_operation(name, function, combined, parts, is_commutative=name in ("cumsum", "cumprod"))

@@ -93,7 +93,7 @@ def make_operation(
     return ScanOp(name, function, kind, identity, is_expression(function, kind, who), is_commutative)
 
 
-def identity_parts(identity: Any, kind: DType) -> tuple[Any, ...] | None:
+def parse_identity(identity: Any, kind: DType) -> tuple[Any, ...] | None:
     """Return the components of an identity of dtype `kind`.
 
     Parameters

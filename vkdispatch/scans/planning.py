@@ -179,7 +179,7 @@ def split_by_rows(device: DeviceFacts, outer: int, length: int, tile: int, toget
     tiles = -(-size // tile)
     enough = tuning.enough_cpu if device.is_cpu else tuning.enough
     if tiles <= (tuning.few_cpu if device.is_cpu else tuning.few):
-        return one_range(outer, length, tile, together)
+        return make_one_range(outer, length, tile, together)
     if outer == 1:
         return None
     # a range begins with a whole vector
@@ -196,7 +196,7 @@ def split_by_rows(device: DeviceFacts, outer: int, length: int, tile: int, toget
     return Ranges(groups, each, size - (groups - 1) * each, -(-each // tile), "inside")
 
 
-def one_range(outer: int, length: int, tile: int, together: int) -> Ranges:
+def make_one_range(outer: int, length: int, tile: int, together: int) -> Ranges:
     """Return one range of all elements."""
     size = outer * length
     return Ranges(1, -(-size // together) * together, size, -(-size // tile), "inside" if outer > 1 else "")

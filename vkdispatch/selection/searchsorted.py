@@ -162,7 +162,7 @@ def searchsorted(
     rounds = max(1, wanted.size // (at_once * tuning.search_groups))
     numbers = (length & 0x7FFFFFFF, length >> 31, rounds, -(-wanted.size // (at_once * rounds)))
     own = () if order is None else order.arguments
-    _search_kernel(form)(
+    _make_search_kernel(form)(
         places, *array.arguments, *wanted.arguments, *own, *sink.arguments, *numbers, graph=graph
     )
     return places
@@ -194,7 +194,7 @@ def _parse_sorter(sorter: ArrayLike, length: int) -> Operand:
 
 
 @memoize
-def _search_kernel(form: _Form) -> ShaderFunction:
+def _make_search_kernel(form: _Form) -> ShaderFunction:
     sources = [form.array, form.values, *([form.sorter] if form.sorter else [])]
     arguments = [("places", buffer[form.sink.out_type])]
     for source in sources:

@@ -26,8 +26,8 @@ from vkdispatch.sorting.launching import is_long, position_type, sort_rows
 from vkdispatch.sorting.rearranging import (
     Along,
     into_rows,
+    make_segment_kernel,
     out_of_rows,
-    segment_kernel,
     store_positions,
     take_at,
 )
@@ -348,7 +348,7 @@ def _sort_positions(keys: SortKeys, positions_to: Buffer[Any] | None = None) -> 
     sort_rows(source, keys.order, along.rows, positions_to=by_key, graph=graph)
     # then by their segments: the sort is stable, so it keeps the order within each
     numbers: Buffer[Any] = function_buffer(along.length, dtype.uint32)
-    segment_kernel(keys.starts.var_type)(numbers, keys.starts, keys.starts.size, graph=graph)
+    make_segment_kernel(keys.starts.var_type)(numbers, keys.starts, keys.starts.size, graph=graph)
     moved: Buffer[Any] = function_buffer(keys.x.size, dtype.uint32)
     plain = parse_output(None, dtype.uint32)
     rows = Along(along.rows.count, along.length, 1)

@@ -98,7 +98,7 @@ class TileOfRow:
 
 
 @memoize
-def count_kernel(form: PassForm, by_votes: bool) -> ShaderFunction:
+def make_count_kernel(form: PassForm, by_votes: bool) -> ShaderFunction:
     """Return the kernel that counts each tile's digits: keys, counts, the numbers of `SHAPE`, the shift.
 
     With `by_votes`, a subgroup counts equal digits at once. This costs more if digits differ, and far less if
@@ -157,7 +157,7 @@ def _count_serially(form: PassForm, here: TileOfRow, keys: Any, counts: Any, til
 
 
 @memoize
-def offsets_kernel(form: TileForm, counter: DType) -> ShaderFunction:
+def make_offsets_kernel(form: TileForm, counter: DType) -> ShaderFunction:
     """Return the kernel that sums up counts along the tiles, a workgroup for each row and digit.
 
     Its arguments are the counts, the totals, and the numbers of rows, digits and tiles.
@@ -195,11 +195,13 @@ def offsets_kernel(form: TileForm, counter: DType) -> ShaderFunction:
         with vc.if_block(tile.index == 0):
             totals[line] = before
 
-    return trace_kernel("sort_offsets", body, _offset_arguments(counter), form.group, "sort_rows * sort_bins")
+    return trace_kernel(
+        "sort_offsets", body, _declare_offset_arguments(counter), form.group, "sort_rows * sort_bins"
+    )
 
 
 @memoize
-def short_offsets_kernel(group: int, counter: DType) -> ShaderFunction:
+def make_short_offsets_kernel(group: int, counter: DType) -> ShaderFunction:
     """Return the kernel that sums up counts along few tiles, an invocation for each row and digit."""
 
     def body(counts: Any, totals: Any, rows: Any, bins: Any, tiles: Any) -> None:
@@ -216,18 +218,18 @@ def short_offsets_kernel(group: int, counter: DType) -> ShaderFunction:
     return trace_kernel(
         "sort_short_offsets",
         body,
-        _offset_arguments(counter),
+        _declare_offset_arguments(counter),
         group,
         f"(sort_rows * sort_bins + {group - 1}) // {group}",
     )
 
 
 @memoize
-def move_kernel(form: PassForm) -> ShaderFunction:
+def make_move_kernel(form: PassForm) -> ShaderFunction:
     """Return the kernel that moves keys and their payload to their places by one digit.
 
-    Its arguments are the keys, the offsets, the totals, those of `moved_arguments`, the numbers of `SHAPE`,
-    the shift.
+    Its arguments are the keys, the offsets, the totals, those of `declare_move_arguments`, the numbers
+    of `SHAPE`, and the shift.
     """
 
     def body(keys: Any, offsets: Any, totals: Any, *others: Any) -> None:
@@ -257,7 +259,7 @@ def move_kernel(form: PassForm) -> ShaderFunction:
         ("sort_keys", buffer[form.order.raw]),
         ("sort_counts", buffer[form.counter]),
         ("sort_totals", buffer[form.counter]),
-        *moved_arguments(form),
+        *declare_move_arguments(form),
         *SHAPE,
         SHIFT,
     ]
@@ -336,7 +338,7 @@ def place_in_row(form: PassForm, base: Any, place: Any) -> Any:
     return base + place.to_dtype(form.counter)
 
 
-def moved_arguments(form: PassForm) -> list[tuple[str, Any]]:
+def declare_move_arguments(form: PassForm) -> list[tuple[str, Any]]:
     """Return the moved keys if they are written, the payload if it is read, and the moved payload."""
     arguments = []
     if form.writes_keys:
@@ -406,7 +408,7 @@ class _MovedTile:
                 buffer[target] = value
 
 
-def _offset_arguments(counter: DType) -> list[tuple[str, Any]]:
+def _declare_offset_arguments(counter: DType) -> list[tuple[str, Any]]:
     return [
         ("sort_counts", buffer[counter]),
         ("sort_totals", buffer[counter]),

@@ -52,7 +52,7 @@ def find_accesses(
 
         kernel(probe, rewrite=True)(*variables)
         description = context.get_description("probe")
-    elsewhere = _used_elsewhere(description.kernel, mapped[0])
+    elsewhere = _find_elsewhere(description.kernel, mapped[0])
     touched = description.binding_access[description.resource_binding_base :]
     return tuple(
         Access(each.storage.index not in elsewhere, touched[each.storage.index][1])
@@ -62,7 +62,7 @@ def find_accesses(
     )
 
 
-def _used_elsewhere(traced: Kernel, mapped: Register) -> set[int]:
+def _find_elsewhere(traced: Kernel, mapped: Register) -> set[int]:
     """Return the indices of the buffers of which a kernel accesses other elements than that at an index."""
     statements = list(walk(traced.body))
     known = definitions_of(statements)

@@ -99,7 +99,7 @@ class Source:
     @property
     def names(self) -> list[str]:
         """Names of the mapping function's arguments."""
-        return argument_names(self.mapping)
+        return list_argument_names(self.mapping)
 
     @property
     def annotations(self) -> list[Any]:
@@ -246,7 +246,7 @@ class MapName(str):
     __slots__ = ()
 
 
-def argument_names(mapping: MappingFunction) -> list[str]:
+def list_argument_names(mapping: MappingFunction) -> list[str]:
     """Return the names of a mapping function's arguments."""
     names = list(inspect.signature(mapping.mapping_function).parameters)
     count = len(mapping.buffer_types)

@@ -112,7 +112,7 @@ def convolve_planes(
     input_map = parse_map(options.input_map, "input_map")
     output_map = parse_map(options.output_map, "output_map")
     buffer = require_buffer(buffer, "buffer")
-    kernels = _kernel_arguments("convolve2D", buffer, kernel, spectra.kernel_map)
+    kernels = _parse_kernel_arguments("convolve2D", buffer, kernel, spectra.kernel_map)
     shape = _parse_planes("convolve2D", buffer.shape, options)
     input_type, output_type = options.input_type, options.output_type
     for kind, mapping, side in ((output_type, output_map, "output"), (input_type, input_map, "input")):
@@ -174,7 +174,7 @@ def convolve_real_planes(buffer: Any, kernel: Any, spectra: Spectra, options: Op
     """Convolve reals along the last two axes; see `vkdispatch.fft.convolve2DR`."""
     buffer = require_rfft_buffer(buffer)
     shape = _parse_planes("convolve2DR", buffer.real_shape, options)
-    kernels = _kernel_arguments("convolve2DR", buffer, kernel, spectra.kernel_map)
+    kernels = _parse_kernel_arguments("convolve2DR", buffer, kernel, spectra.kernel_map)
     real = replace(options, buffer_shape=shape, r2c=True)
     half = (*shape[:-1], shape[-1] // 2 + 1)
     transform_axis((buffer,), replace(real, normalize=True))
@@ -190,7 +190,7 @@ def _parse_planes(name: str, default: Sequence[int], options: Options) -> tuple[
     return shape
 
 
-def _kernel_arguments(
+def _parse_kernel_arguments(
     name: str, buffer: Buffer[Any] | RFFTBuffer, kernel: Any, kernel_map: MappingFunction | None
 ) -> tuple[Any, ...]:
     """Return the arguments of a kernel, checked before anything is done to the buffer."""

@@ -12,7 +12,7 @@ from vkdispatch.fft.convolve.plans import Convolution, plan_convolution, remove_
 from vkdispatch.fft.line.context import IOManager, fft_context
 from vkdispatch.fft.line.iterators import global_reads_iterator, global_trasposed_write_iterator
 from vkdispatch.fft.line.resources import FFTConfig
-from vkdispatch.fft.plan.memory import allocation
+from vkdispatch.fft.plan.memory import count_allocated
 from vkdispatch.fft.plan.transforms import device_limits
 from vkdispatch.fft.trace.line_kernel import buffer_of
 from vkdispatch.fft.trace.ops import tracing_for
@@ -44,7 +44,7 @@ def _build_convolution_kernel(convolution: Convolution, _limits: object) -> Shad
     if plans is None:
         return LongConvolution(convolution)
     plan, inverse = plans
-    least = allocation(inverse.split, inverse.layout) if inverse.layout else 0
+    least = count_allocated(inverse.split, inverse.layout) if inverse.layout else 0
     with fft_context(
         signal.shape,
         signal.axis,

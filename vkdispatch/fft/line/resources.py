@@ -10,7 +10,7 @@ from vkdispatch.base.record import replace
 from vkdispatch.fft.arguments.shapes import parse_axis, parse_shape
 from vkdispatch.fft.arguments.types import require_complex
 from vkdispatch.fft.plan.indices import add, hold, multiply
-from vkdispatch.fft.plan.lengths import prime_factors
+from vkdispatch.fft.plan.lengths import find_prime_factors
 from vkdispatch.fft.plan.passes import Pass, PassChoices, plan_pass
 from vkdispatch.fft.plan.stages import Stage
 from vkdispatch.fft.trace.ops import Line, guard
@@ -86,7 +86,7 @@ class FFTConfig:
     @property
     def max_prime_radix(self) -> int:
         """Largest prime factor of N."""
-        return max(prime_factors(self.N), default=1)
+        return max(find_prime_factors(self.N), default=1)
 
     @property
     def sdata_allocation(self) -> int:

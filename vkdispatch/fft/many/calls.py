@@ -96,7 +96,7 @@ def launch(name: str, transform: Transform, arguments: Sequence[Any], options: O
     if transform.input_map is None and transform.output_map is None and not transform.separate:
         sides = [("buffer", 1)]
     else:
-        sides = _sides_of(transform)
+        sides = _list_sides(transform)
     require_count(name, arguments, sides)
     elements = math.prod(transform.shape)
     if transform.r2c:
@@ -111,7 +111,7 @@ def launch(name: str, transform: Transform, arguments: Sequence[Any], options: O
     kernel(*arguments, graph=options.graph)
 
 
-def _sides_of(maps: Options | Transform) -> list[tuple[str, int]]:
+def _list_sides(maps: Options | Transform) -> list[tuple[str, int]]:
     """Return how many arguments the output and the input have."""
     return [("output", argument_count(maps.output_map)), ("input", argument_count(maps.input_map))]
 
@@ -132,7 +132,7 @@ def transform_last_axes(name: str, buffers: Sequence[Any], count: int, most: int
     input_type, output_type = resolve_types(options, buffers)
     compute_type = resolve_compute_type(options.compute_type, input_type, output_type)
     mapped = options.input_map is not None or options.output_map is not None
-    sides = _sides_of(options) if mapped else [("buffer", 1)]
+    sides = _list_sides(options) if mapped else [("buffer", 1)]
     require_count(name, buffers, sides)
     outputs = buffers[: sides[0][1]]
     inputs = buffers[sides[0][1] :] if mapped else buffers

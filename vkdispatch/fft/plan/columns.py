@@ -6,7 +6,7 @@ from vkdispatch.arrays.facts import DeviceFacts, device_facts
 from vkdispatch.base.dtype import DType, complex64, dvec2, dvec4
 from vkdispatch.base.record import record
 from vkdispatch.fft.plan import tuning
-from vkdispatch.fft.plan.lengths import LARGEST_PRIME, prime_factors
+from vkdispatch.fft.plan.lengths import LARGEST_PRIME, find_prime_factors
 
 VECTORS: dict[int, DType] = {4: dvec4, 2: dvec2}
 
@@ -94,7 +94,7 @@ def plan_columns(
 
 def choose_radices(length: int, inner: int, compute_type: DType) -> tuple[int, ...] | None:
     """Return the radices of the passes over lines, `inner` of them interleaved; None where there are none."""
-    if not suits_columns(device_facts(), compute_type) or prime_factors(length)[-1:] > (LARGEST_PRIME,):
+    if not suits_columns(device_facts(), compute_type) or find_prime_factors(length)[-1:] > (LARGEST_PRIME,):
         return None
     # of equal costs, the largest radix comes first: the rows of later passes are farther apart
     divisors = [

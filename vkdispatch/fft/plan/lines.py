@@ -7,7 +7,7 @@ from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, complex64
 from vkdispatch.base.record import replace
 from vkdispatch.fft.plan import tuning
-from vkdispatch.fft.plan.lengths import LARGEST_PRIME, is_rader_length, padded_length
+from vkdispatch.fft.plan.lengths import LARGEST_PRIME, choose_padded_length, is_rader_length
 from vkdispatch.fft.plan.passes import Pass, PassChoices, plan_pass
 from vkdispatch.fft.plan.stages import Split
 from vkdispatch.fft.plan.transforms import Transform
@@ -40,7 +40,7 @@ def plan_convolved(shape: tuple[int, ...], axis: int, compute_type: DType) -> tu
         plan = plan_pass(shape, axis, compute_type, PassChoices(length=length - 1, whole=True))
         if plan is not None:
             return plan, True
-    plan = plan_pass(shape, axis, compute_type, PassChoices(length=padded_length(length), whole=True))
+    plan = plan_pass(shape, axis, compute_type, PassChoices(length=choose_padded_length(length), whole=True))
     return None if plan is None else (plan, False)
 
 

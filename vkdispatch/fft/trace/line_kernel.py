@@ -7,7 +7,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.fft.plan.indices import add, hold, multiply
-from vkdispatch.fft.plan.memory import allocation
+from vkdispatch.fft.plan.memory import count_allocated
 from vkdispatch.fft.plan.passes import Pass, reverse_radices
 from vkdispatch.fft.plan.stages import Stage
 from vkdispatch.fft.plan.transforms import Transform
@@ -73,7 +73,7 @@ class LineKernel:
         if plan.layout is not None:
             least = 0
             if self._reversed is not None and self._reversed.layout is not None:
-                least = allocation(self._reversed.split, self._reversed.layout)
+                least = count_allocated(self._reversed.split, self._reversed.layout)
             self.shared = SharedLines(plan.layout, plan.split, plan.compute_type, self.place.line, least)
         self.registers = FFTRegisters(plan.split, plan.compute_type)
 

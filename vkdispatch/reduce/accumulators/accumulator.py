@@ -24,9 +24,9 @@ from vkdispatch.reduce.operations import (
     ReduceOp,
     can_combine_in_subgroups,
     can_exchange,
-    identity_of,
-    is_ours,
-    number_of_type,
+    find_identity,
+    is_predefined,
+    make_number,
 )
 from vkdispatch.rewrite.functions import inlined
 from vkdispatch.shader.arguments.signature import origin_of
@@ -111,7 +111,7 @@ class Accumulator:
     def identity_state(self) -> State:
         """Return the identity."""
         return tuple(
-            number_of_type(number, kind) for number, kind in zip(self.identity, self.kinds, strict=True)
+            make_number(number, kind) for number, kind in zip(self.identity, self.kinds, strict=True)
         )
 
     def merge(self, x: State, y: State) -> State:
@@ -271,18 +271,20 @@ def make_accumulator(operation: ReduceOp, kind: DType, features: frozenset[str])
             return register
         return result
 
-    brief = is_ours(operation) or is_expression(operation.reduction, wide, f"reduction {operation.name!r}")
+    brief = is_predefined(operation) or is_expression(
+        operation.reduction, wide, f"reduction {operation.name!r}"
+    )
     subgroup = operation.subgroup_reduction if can_combine_in_subgroups(operation, wide, features) else None
     return make_single(
         operation.name,
         wide,
         kind,
-        identity_of(operation, kind),
+        find_identity(operation, kind),
         combine,
         Steps(
             finish=lambda value, _: value if narrow is wide else value.to_dtype(narrow),
             subgroup=subgroup,
         ),
         brief=brief,
-        place=None if is_ours(operation) else origin_of(operation.reduction),
+        place=None if is_predefined(operation) else origin_of(operation.reduction),
     )

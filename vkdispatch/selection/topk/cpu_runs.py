@@ -61,7 +61,7 @@ def _make_comparison(form: NarrowForm, bound: Any) -> Callable[[Any], Any]:
 
 
 @memoize
-def count_runs_kernel(form: NarrowForm) -> ShaderFunction:
+def make_count_runs_kernel(form: NarrowForm) -> ShaderFunction:
     """Return the kernel that counts elements up to the bound of their row: a sum for each run.
 
     Its arguments are the keys, sums, bounds; and the shape: the number of rows, runs of each, and the length
@@ -83,7 +83,7 @@ def count_runs_kernel(form: NarrowForm) -> ShaderFunction:
 
 
 @memoize
-def collect_runs_kernel(form: NarrowForm) -> ShaderFunction:
+def make_collect_runs_kernel(form: NarrowForm) -> ShaderFunction:
     """Return the kernel that collects candidates.
 
     Its arguments are the keys, the starts; the candidates and their positions; the bounds; k, room, and the
@@ -110,7 +110,7 @@ def collect_runs_kernel(form: NarrowForm) -> ShaderFunction:
 
 
 @memoize
-def count_runs_exactly_kernel(form: NarrowForm) -> ShaderFunction:
+def make_count_runs_exactly_kernel(form: NarrowForm) -> ShaderFunction:
     """Return the kernel that counts elements before the k-th one, and those that equal it.
 
     Its arguments are the keys, the sums, the states; the starts of the sample's candidates; k, room, and the
@@ -137,7 +137,7 @@ def count_runs_exactly_kernel(form: NarrowForm) -> ShaderFunction:
 
 
 @memoize
-def collect_runs_exactly_kernel(form: NarrowForm) -> ShaderFunction:
+def make_collect_runs_exactly_kernel(form: NarrowForm) -> ShaderFunction:
     """Return the kernel that collects exactly k candidates of rows whose sample was not good.
 
     Its arguments are the keys, the exact starts; the candidates and their positions; the states; the starts

@@ -194,13 +194,13 @@ def _take(
     # numbers that the kernel does not use may exceed 32 bits
     numbers = (choice.pitch, choice.candidates, along.length, choice.k, along.after) if has_rows else (1,) * 5
     positions, through = choice.positions, choice.through
-    kernel = _take_kernel(_TakeForm(source, sink, positions.var_type, through is not None, has_rows))
+    kernel = _make_take_kernel(_TakeForm(source, sink, positions.var_type, through is not None, has_rows))
     own = (positions,) if through is None else (positions, through)
     kernel(*results, *own, *x.arguments, *to.arguments, *numbers, graph=graph)
 
 
 @memoize
-def _take_kernel(form: _TakeForm) -> ShaderFunction:
+def _make_take_kernel(form: _TakeForm) -> ShaderFunction:
     sink, source = form.sink, form.source
     arguments = [
         ("top_values", buffer[sink.out_type]),
