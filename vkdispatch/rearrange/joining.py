@@ -1,6 +1,6 @@
 """`vd.concatenate` and `vd.stack`: one launch copies each array into the result.
 
-Arrays whose single elements alternate, like the colours of pixels, take one launch (see `narrow_planes`).
+Arrays whose single elements alternate, like the colours of pixels, take one launch (see `planes.narrow`).
 """
 
 import math
@@ -22,7 +22,7 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.rearrange.moves import Move, Numbers, find_largest_word, is_moved_as_words, pack_numbers
-from vkdispatch.rearrange.narrow_planes import make_narrow_kernel, plan_interleave
+from vkdispatch.rearrange.planes.narrow import make_narrow_kernel, plan_interleave
 from vkdispatch.shader.arguments.parameters import describe
 from vkdispatch.shader.map import MappedArray
 from vkdispatch.shader.shader_function import ShaderFunction

@@ -38,8 +38,8 @@ from vkdispatch.rearrange.moves import (
     is_moved_as_words,
     pack_numbers,
 )
-from vkdispatch.rearrange.narrow_planes import NarrowForm, make_narrow_kernel
-from vkdispatch.rearrange.tiles import TileForm, make_tile_kernel
+from vkdispatch.rearrange.planes.narrow import NarrowForm, make_narrow_kernel
+from vkdispatch.rearrange.planes.tiles import TileForm, make_tile_kernel
 from vkdispatch.rearrange.tuning import tile_tuning as tuning
 from vkdispatch.shader.shader_function import ShaderFunction
 

@@ -11,8 +11,8 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.shader.copying import copyto
-from vkdispatch.sorting.cpu_merge import MergeForm, make_merge_kernel
-from vkdispatch.sorting.cpu_runs import make_count_runs_kernel, make_move_runs_kernel, make_sum_runs_kernel
+from vkdispatch.sorting.cpu.merge import MergeForm, make_merge_kernel
+from vkdispatch.sorting.cpu.runs import make_count_runs_kernel, make_move_runs_kernel, make_sum_runs_kernel
 from vkdispatch.sorting.keys import Digit, Order, raw_type
 from vkdispatch.sorting.onesweep import (
     HistogramForm,
