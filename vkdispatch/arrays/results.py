@@ -69,3 +69,15 @@ def prepare_output(
     buffer = prepare_result(out, shape, target.out_type, context)
     check_overlap([("out", out)], target, elsewhere=elsewhere, alongside=alongside, before=before)
     return target, buffer
+
+
+def parse_pair(out: object, names: str) -> tuple[Any, Any]:
+    """Return the two buffers of `out`; None for new ones. Raises TypeError if it is not a pair.
+
+    `names` says in messages what the buffers are for.
+    """
+    if out is None:
+        return None, None
+    if not isinstance(out, (tuple, list)) or len(out) != 2:
+        raise ArgumentTypeError(f"out: expected a pair, for {names}, got {describe(out)}")
+    return out[0], out[1]

@@ -29,7 +29,8 @@ from vkdispatch.matrices.planning import (
     split_length,
 )
 from vkdispatch.matrices.small import make_small_kernel
-from vkdispatch.matrices.tiles import TileForm, make_tile_kernel
+from vkdispatch.matrices.strips import TileForm
+from vkdispatch.matrices.tiles import make_tile_kernel
 from vkdispatch.matrices.tuning import Tuning
 from vkdispatch.matrices.vectors import VectorForm, make_vector_kernel
 from vkdispatch.shader.shader_function import ShaderFunction

@@ -106,8 +106,8 @@ def resolve_index(index: Any, length: Callable[[DType], Any], *, mode: str, long
     big
         Whether a place may need more than 32 bits.
     """
-    signed = index.var_type in (dtype.int16, dtype.int32, dtype.int64)
-    kind: DType = (dtype.int64 if long else dtype.int32) if signed else dtype.uint64 if long else dtype.uint32
+    kind = _choose_place_type(index.var_type, long)
+    signed = kind in _SIGNED
     place = index.to_dtype(kind).to_register()
     count = length(kind).to_register()
     if mode == "clip":
@@ -199,14 +199,14 @@ def prepare_notes(
     The caller calls `raise_if_checked` after the launch.
     """
     context = indices.context
-    kind = _comparison_type(indices.var_type, is_long(indices, length))
+    kind = _choose_place_type(indices.var_type, is_long(indices, length))
     what = f"{what} of {length} elements"
     check = _IndexCheck(function, name, what, remedy, indices.shape, kind, context.queue_count)
     return journal_of(context), take_ticket(context, check)
 
 
-def _comparison_type(index: DType, long: bool) -> DType:
-    """Return the type in which an index is compared with the length."""
+def _choose_place_type(index: DType, long: bool) -> DType:
+    """Return the type in which the place of an index is computed, and compared with the length."""
     if index in _SIGNED:
         return dtype.int64 if long else dtype.int32
     return dtype.uint64 if long else dtype.uint32
@@ -216,7 +216,7 @@ def find_out_of_bounds(
     index: Any, length: Callable[[DType], Any], *, long: bool, negative: bool = True
 ) -> tuple[Any, Any]:
     """Return an index in a register, and whether it is out of bounds; the rest as of `resolve_index`."""
-    kind = _comparison_type(index.var_type, long)
+    kind = _choose_place_type(index.var_type, long)
     place = index.to_dtype(kind).to_register()
     if kind not in _SIGNED:
         return place, place >= length(kind)

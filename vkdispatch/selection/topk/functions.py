@@ -21,7 +21,7 @@ from vkdispatch.arrays.maps.output import Output, ResultMap, Sink, parse_output
 from vkdispatch.arrays.maps.source import Source
 from vkdispatch.arrays.memoize import memoize
 from vkdispatch.arrays.numbers import parse_int
-from vkdispatch.arrays.results import prepare_result
+from vkdispatch.arrays.results import parse_pair, prepare_result
 from vkdispatch.arrays.values.annotations import buffer, constant
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
@@ -32,7 +32,6 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.selection.topk.narrowing import find_candidates, plan_narrowing
 from vkdispatch.selection.topk.whole_rows import can_take_rows, suits_rows, take_first_of_rows
 from vkdispatch.selection.tuning import tuning
-from vkdispatch.shader.arguments.parameters import describe
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Order, is_sortable
 from vkdispatch.sorting.launching import Rows, position_type, sort_rows
@@ -98,7 +97,7 @@ def topk(
     along = Along(*split_shape(values.shape, axis))
     k = parse_int(k, "k", least=0, most=along.length, note=", the length of the axis")
     shape = (*values.shape[:axis], k, *values.shape[axis + 1 :])
-    values_out, indices_out = _parse_outputs(out)
+    values_out, indices_out = parse_pair(out, "values and indices")
     to = parse_output(output_map, values.var_type, shape)
     top = prepare_result(values_out, shape, to.out_type, values.context, "out[0]")
     indices = prepare_result(indices_out, shape, dtype.int64, values.context, "out[1]")
@@ -126,14 +125,6 @@ def topk(
     choice = _Choice(positions, pitch, through, rows.length, k)
     _take(values, along, choice, (top, indices), to, graph)
     return top, indices
-
-
-def _parse_outputs(out: object) -> tuple[Any, Any]:
-    if out is None:
-        return None, None
-    if not isinstance(out, (tuple, list)) or len(out) != 2:
-        raise ArgumentTypeError(f"out: expected a pair, for values and indices, got {describe(out)}")
-    return out[0], out[1]
 
 
 @record(eq=False)
