@@ -174,9 +174,12 @@ def _find_sizes(
     """Return the sizes of a product, and the shape of its result."""
     for shape, swap, name in ((a, swap_a, "a"), (b, swap_b, "b")):
         if not shape:
-            raise ArgumentValueError(f"{name}: a number is no matrix; multiply by it in a vd.map")
+            raise ArgumentValueError(
+                f"{name}: expected a matrix or a vector, got an array of no dimensions; multiply by it in "
+                "a vd.map"
+            )
         if swap and len(shape) == 1:
-            raise ArgumentValueError(f"transpose_{name}: {name} has one axis, and nothing to swap")
+            raise ArgumentValueError(f"transpose_{name}: {name} has one axis; there are no two axes to swap")
     first = a if len(a) > 1 else (1, *a)
     second = b if len(b) > 1 else (*b, 1)
     rows, length = (first[-1], first[-2]) if swap_a else (first[-2], first[-1])

@@ -109,7 +109,7 @@ class Generator:
     def state(self, state: dict[str, Any]) -> None:
         stream, place, pending, halves = read_state(state)
         if stream.is_wide != self._at.stream.is_wide:
-            raise ArgumentValueError(f"state: it is not that of a {self.bit_generator}")
+            raise ArgumentValueError(f"state: expected the state of a {self.bit_generator}")
         self._at.set_state(stream, place, pending, halves)
 
     def spawn(self, count: int) -> list["Generator"]:

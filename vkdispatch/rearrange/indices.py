@@ -84,7 +84,7 @@ def check_indices(indices: Operand, length: int, name: str = "indices") -> None:
     if indices.var_type not in _INTEGERS:
         raise ArgumentTypeError(f"{name}: expected integers, got {indices.var_type.name}")
     if indices.size and not length:
-        raise BadIndexError(f"{name}: there is no element to be found in an array, or along an axis, of none")
+        raise BadIndexError(f"{name}: an empty array, or an axis of length 0, has no elements to take")
 
 
 def is_long(indices: Operand, length: int) -> bool:

@@ -69,14 +69,16 @@ def concatenate(
     else:
         shapes = [each.shape for each in found]
         if not shapes[0]:
-            raise ArgumentValueError("arrays: those of no axes cannot be joined; axis=None joins them")
+            raise ArgumentValueError(
+                "arrays: arrays of no axes cannot be joined along an axis; axis=None joins them"
+            )
         chosen = parse_axis(axis, len(shapes[0]))
     first = shapes[0]
     for k, shape in enumerate(shapes):
         others = (*shape[:chosen], *shape[chosen + 1 :])
         if len(shape) != len(first) or others != (*first[:chosen], *first[chosen + 1 :]):
             raise ArgumentValueError(
-                f"arrays: along axis {chosen} arrays join whose shapes are otherwise the same; the first has "
+                f"arrays: to join along axis {chosen}, all other axes must have equal lengths; the first has "
                 f"{first}, number {k} has {shape}"
             )
     length = sum(shape[chosen] for shape in shapes)

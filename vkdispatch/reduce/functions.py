@@ -156,7 +156,9 @@ def mean(
 def _parse_ddof(name: str, ddof: float, correction: float | None) -> float:
     if correction is not None:
         if ddof != 0:
-            raise ArgumentValueError(f"{name}: ddof and correction are names of one number; give one of them")
+            raise ArgumentValueError(
+                f"{name}: ddof and correction are two names of one argument; give only one of them"
+            )
         ddof = correction
     if not is_number(ddof):
         raise ArgumentTypeError(f"ddof: expected a number, got {ddof!r}")

@@ -85,7 +85,7 @@ def norm(
     if len(call.axes) == 2:
         return _reduce_matrices(array, call, ord, kind)
     raise ArgumentValueError(
-        f"ord: of {len(call.axes)} axes there is only the norm None; name one axis for norms of "
+        f"ord: over {len(call.axes)} axes only the norm None is defined; name one axis for norms of "
         "vectors, or two for norms of matrices"
     )
 
@@ -216,7 +216,9 @@ def dot(
             f"b: expected a vector, got an array of the shape {second.shape}; vd.matmul multiplies matrices"
         )
     if not first.shape or not second.shape:
-        raise ArgumentValueError("a, b: arrays of no dimensions are factors, not vectors; use a vd.map")
+        raise ArgumentValueError(
+            "a, b: expected vectors, got an array of no dimensions; multiply by it in a vd.map"
+        )
     if first.shape[-1] != second.shape[0]:
         raise ArgumentValueError(
             f"a, b: the last axis of a, of the shape {first.shape}, and b, of the shape {second.shape}, "

@@ -63,8 +63,8 @@ def make_flags(
         return segments
     if around[0] != 1 or around[2] != 1:
         raise ArgumentValueError(
-            "segments: places of first elements go with one row; give flags (a buffer of bool) of the shape "
-            f"{shape}"
+            "segments: positions are for one row only; for several rows, give flags (a buffer of bool) of the "
+            f"shape {shape}"
         )
     if not is_recorded(graph):
         note_bad_starts(function, segments)

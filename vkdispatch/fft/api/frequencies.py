@@ -60,7 +60,7 @@ def _parse_samples(n: object, d: object) -> tuple[int, float]:
     if not is_number(d):
         raise ArgumentTypeError(f"d: expected a number, got {describe(d)}")
     if not d:
-        raise ArgumentValueError("d: samples of no distance have no frequencies, got 0")
+        raise ArgumentValueError("d: expected a number other than 0, got 0")
     return count, float(d)
 
 

@@ -46,7 +46,7 @@ def cosine_transform(family: Family, inverse: bool, buffer: Any, options: Cosine
     buffer = _require_reals(buffer)
     shape = parse_shape(buffer.shape if options.buffer_shape is None else options.buffer_shape)
     if math.prod(shape) != buffer.size:
-        raise ArgumentValueError(f"buffer_shape: {shape} is not what a buffer of {buffer.size} values holds")
+        raise ArgumentValueError(f"buffer_shape: {shape} does not fit a buffer of {buffer.size} values")
     number, norm = _parse_type(options.type), parse_norm(options.norm)
     axes = parse_axes(options.axes, len(shape), options.axis_name)
     if family == "dct" and number == 1:

@@ -140,7 +140,7 @@ class FFTContext:
 
     def _declare_once(self) -> None:
         if self._declared:
-            raise ArgumentValueError("the arguments of this transform are declared already")
+            raise ArgumentValueError("the arguments of this transform are already declared")
         self._declared = True
 
     # -- steps

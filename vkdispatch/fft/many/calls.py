@@ -85,7 +85,7 @@ def parse_shape_and_axis(buffers: Sequence[Any], options: Options) -> tuple[tupl
     if shape is None:
         first = next((each for each in buffers if isinstance(each, Buffer)), None)
         if first is None:
-            raise ArgumentValueError("buffer_shape: none of the arguments is a buffer that tells it; give it")
+            raise ArgumentValueError("buffer_shape: required, because no argument is a buffer")
         shape = first.real_shape if options.r2c and isinstance(first, RFFTBuffer) else first.shape
     shape = parse_shape(shape)
     return shape, parse_axis(options.axis, len(shape))

@@ -229,9 +229,7 @@ def _return_nothing(
     values, sink = _parse(x, size, output_map)
     count = size or 0
     if count and fill_value is None:
-        raise ArgumentValueError(
-            "fill_value: needed, for an array of no elements has none to fill a size with"
-        )
+        raise ArgumentValueError("fill_value: required, because x has no elements to fill the result with")
     results = _make_results(values, requested, sink.out_type, count)
     if count:
         none = asbuffer(np.zeros(1, np.uint32), context=x.context)
