@@ -155,7 +155,7 @@ def _parse_flag(value: object, name: str) -> bool:
     return value
 
 
-def _parse_number_dtype(kind: Any) -> DType:
+def _parse_number_dtype(kind: object) -> DType:
     found = parse_dtype(kind)
     if not (is_scalar(found) or is_complex(found)):
         raise ArgumentTypeError(f"dtype: expected a dtype of numbers such as vd.float32, got {found.name}")

@@ -197,7 +197,7 @@ class Strip:
             else:
                 self._keep_slot(i, place + offset, kind)
 
-    def _keep_slot(self, i: int, place: Any, kind: Any) -> None:
+    def _keep_slot(self, i: int, place: Any, kind: DType) -> None:
         source = self._source
         if source.together > 1:
             words = self._words[i] if isinstance(self._words[i], list) else [self._words[i]]

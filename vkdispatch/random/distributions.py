@@ -2,7 +2,6 @@
 
 import math
 import sys
-from typing import Any
 
 from vkdispatch.arrays.memoize import memoize_numbers
 from vkdispatch.arrays.numbers import parse_int, parse_number
@@ -37,7 +36,7 @@ _LARGEST: dict[DType, float] = {
 
 
 @memoize_numbers
-def find_uniform(low: Any, high: Any, dtype: Any) -> Distribution:
+def find_uniform(low: object, high: object, dtype: object) -> Distribution:
     """Return the distribution of `Generator.uniform`."""
     first, last = parse_number(low, "low"), parse_number(high, "high")
     kind = parse_known_dtype(dtype, _FLOATS)
@@ -50,7 +49,7 @@ def find_uniform(low: Any, high: Any, dtype: Any) -> Distribution:
 
 
 @memoize_numbers
-def find_normal(loc: Any, scale: Any, dtype: Any) -> Distribution:
+def find_normal(loc: object, scale: object, dtype: object) -> Distribution:
     """Return the distribution of `Generator.normal`."""
     kind = parse_known_dtype(dtype, _FLOATS)
     loc, scale = parse_number(loc, "loc"), parse_number(scale, "scale")
@@ -63,7 +62,7 @@ def find_normal(loc: Any, scale: Any, dtype: Any) -> Distribution:
 
 
 @memoize_numbers
-def find_integers(low: Any, high: Any, dtype: Any, endpoint: int) -> Distribution:
+def find_integers(low: object, high: object, dtype: object, endpoint: int) -> Distribution:
     """Return the distribution of `Generator.integers`."""
     kind = parse_known_dtype(dtype, INTEGERS)
     first, last = (0, low) if high is None else (low, high)

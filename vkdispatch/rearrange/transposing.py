@@ -95,7 +95,7 @@ def transpose(
     return buffer
 
 
-def _parse_order(axes: Any, dimensions: int) -> tuple[int, ...]:
+def _parse_order(axes: object, dimensions: int) -> tuple[int, ...]:
     if axes is None:
         return tuple(reversed(range(dimensions)))
     order = parse_axes(axes, dimensions, "axes")

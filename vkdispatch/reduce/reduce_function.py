@@ -73,7 +73,7 @@ class ReduceFunction(Referenced):
         self,
         reduction: ReduceOp,
         group_size: int | None = None,
-        axes: Any = None,
+        axes: int | Sequence[int] | None = None,
         mapping_function: MappingFunction | None = None,
         *,
         name: str | None = None,

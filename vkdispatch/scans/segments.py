@@ -63,8 +63,8 @@ def make_flags(
         return segments
     if around[0] != 1 or around[2] != 1:
         raise ArgumentValueError(
-            "segments: positions are for one row only; for several rows, give flags (a buffer of bool) of the "
-            f"shape {shape}"
+            "segments: positions are for one row only; for several rows, give flags (a buffer of bool) of "
+            f"the shape {shape}"
         )
     if not is_recorded(graph):
         note_bad_starts(function, segments)

@@ -140,7 +140,9 @@ def ifftshift(
     return _shift(x, axes, out, graph, inverse=True)
 
 
-def _shift(x: Any, axes: Any, out: Any, graph: CommandGraph | None, *, inverse: bool) -> Any:
+def _shift(
+    x: Any, axes: Sequence[int] | int | None, out: object, graph: CommandGraph | None, *, inverse: bool
+) -> Any:
     if not isinstance(x, Buffer):
         for name, value in (("out", out), ("graph", graph)):
             if value is not None:

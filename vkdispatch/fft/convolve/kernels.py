@@ -4,9 +4,8 @@ import functools
 from typing import Any
 
 from vkdispatch.base.dtype import DType, complex64
-from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import replace
-from vkdispatch.fft.arguments.types import ensure_supported_complex_precision
+from vkdispatch.fft.arguments.types import ensure_supported_complex_precision, require_no_type
 from vkdispatch.fft.convolve.long import LongConvolution, make_plain_copy, multiply_by_conjugate
 from vkdispatch.fft.convolve.plans import Convolution, plan_convolution, remove_outer_axes
 from vkdispatch.fft.line.context import IOManager, fft_context
@@ -24,8 +23,7 @@ from vkdispatch.shader.shader_function import ShaderFunction
 def resolve_kernel_type(kernel_map: MappingFunction | None, kernel_type: DType | None) -> DType | None:
     """Return the type of a kernel's buffer; None for a kernel map. Raises ValueError for a wrong type."""
     if kernel_map is not None:
-        if kernel_type is not None:
-            raise ArgumentValueError("kernel_type: kernel_map decides what is read; leave it out")
+        require_no_type("kernel", kernel_type, kernel_map)
         return None
     kernel_type = complex64 if kernel_type is None else kernel_type
     ensure_supported_complex_precision(kernel_type, role="kernel_type")

@@ -1,7 +1,7 @@
 """Convolutions, and the plans of their transforms."""
 
 import math
-from typing import Any
+from collections.abc import Sequence
 
 from vkdispatch.base.dtype import DType, complex64
 from vkdispatch.base.record import record, replace
@@ -117,7 +117,9 @@ def get_transposed_layout(convolution: Convolution) -> object:
     return (inverse.split, plan.grid, convolution.spectra.inner_only)
 
 
-def get_transposed_size(buffer_shape: Any, axis: int | None = None, compute_type: DType = complex64) -> int:
+def get_transposed_size(
+    buffer_shape: int | Sequence[int], axis: int | None = None, compute_type: DType = complex64
+) -> int:
     """Return how many elements `transpose` writes for convolutions of a shape along an axis.
 
     Raises

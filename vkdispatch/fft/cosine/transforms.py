@@ -41,7 +41,7 @@ class CosineOptions:
     axis_name: str = "axes"
 
 
-def cosine_transform(family: Family, inverse: bool, buffer: Any, options: CosineOptions) -> Buffer[Any]:
+def cosine_transform(family: Family, inverse: bool, buffer: object, options: CosineOptions) -> Buffer[Any]:
     """Transform along some axes and return the result; see `vkdispatch.fft.dct`."""
     buffer = _require_reals(buffer)
     shape = parse_shape(buffer.shape if options.buffer_shape is None else options.buffer_shape)
@@ -95,7 +95,7 @@ def cosine_transform(family: Family, inverse: bool, buffer: Any, options: Cosine
     return target
 
 
-def _require_reals(buffer: Any) -> Buffer[Any]:
+def _require_reals(buffer: object) -> Buffer[Any]:
     reals = require_buffer(buffer, "buffer")
     if reals.var_type not in (float16, float32, float64):
         raise ArgumentValueError(
@@ -105,7 +105,7 @@ def _require_reals(buffer: Any) -> Buffer[Any]:
     return reals
 
 
-def _parse_type(type: Any) -> int:
+def _parse_type(type: object) -> int:
     number = parse_int(type, "type", wanted="1, 2, 3 or 4")
     if number not in _INVERSE_TYPE:
         raise ArgumentValueError(f"type: expected 1, 2, 3 or 4, got {number}")

@@ -267,7 +267,7 @@ class IOManager:
 
 @contextmanager
 def fft_context(
-    buffer_shape: Any,
+    buffer_shape: int | Sequence[int],
     axis: int | None = None,
     max_register_count: int | None = None,
     compute_type: DType = complex64,

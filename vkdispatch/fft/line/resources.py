@@ -1,6 +1,7 @@
 """The resources of a kernel of one pass while it is traced: plan, place, workgroup memory, registers."""
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
@@ -44,7 +45,7 @@ class FFTConfig:
 
     def __init__(
         self,
-        buffer_shape: Any,
+        buffer_shape: int | Sequence[int],
         axis: int | None = None,
         max_register_count: int | None = None,
         compute_type: DType = complex64,
