@@ -148,7 +148,8 @@ def accesses_of(source: Source) -> tuple[Access, ...]:
 
 @record(eq=False)
 class _Part:
-    """A buffer of a call: its name in messages, the buffer, its use, and what it is an argument of."""
+    """A buffer of a call: its name in messages, the buffer, how it is used, and the object that has it as an
+    argument."""
 
     name: str
     buffer: Any

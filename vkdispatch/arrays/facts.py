@@ -15,7 +15,7 @@ NVIDIA, AMD, INTEL = 0x10DE, 0x1002, 0x8086
 _WHOLE_SUBGROUPS = (NVIDIA, AMD)
 
 
-# A key of plans, of which each context has one; so it is compared and hashed by identity.
+# Plans are memoized by these facts. Each context has one object, so it is compared and hashed by identity.
 @record(eq=False)
 class DeviceFacts:
     """What all devices of a context can do.

@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 _P = ParamSpec("_P")
 _Result = TypeVar("_Result")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-# Results kept of each function. Those of maps that a program makes again and again are dropped at last.
+# The maximum number of results stored for each function, so that those of short-lived maps are dropped.
 _MOST = 1024
 
 

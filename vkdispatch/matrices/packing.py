@@ -74,7 +74,7 @@ def queue_words(
         A buffer for at least `count` words.
     """
     if count > _MOST_WORDS:
-        raise ArgumentValueError("matmul: an operand that is to be copied has more than 2^35 elements")
+        raise ArgumentValueError("matmul: an operand that must be copied has more than 2**35 elements")
     kernel = make_words_kernel(array.source.elementwise(), kind)
     kernel(target, count, width, words_across(width), *array.arguments, graph=graph)
 

@@ -179,7 +179,7 @@ class Strip:
         return position.to_register("position")
 
     def _load(self, i: int, position: Any) -> None:
-        """Load the words of a slot; where a map is to be request, that is done later."""
+        """Load the words of a slot. Values of maps are computed later."""
         self._positions[i] = position
         if self._source.together > 1:
             self._words[i] = self._source.load(self._views, position)

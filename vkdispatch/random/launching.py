@@ -52,7 +52,7 @@ class Distribution:
 
 @record(eq=False)
 class Draw:
-    """What is drawn, and of which words.
+    """What a call draws, and from which words.
 
     Attributes
     ----------

@@ -44,7 +44,7 @@ _MOST_TOGETHER = 16
 
 
 class _Missing:
-    """The default of an argument that has to be given."""
+    """The default of a required argument."""
 
     def __repr__(self) -> str:
         return "..."

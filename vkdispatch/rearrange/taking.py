@@ -181,7 +181,7 @@ class _Call:
     lengths
         Elements before the axis, along it, indices along it, and elements after it.
     what
-        What error messages call that of which the indices are places.
+        What the indices refer to, in error messages.
     along
         Whether every element of the result has its own index.
     """

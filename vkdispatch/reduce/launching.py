@@ -136,7 +136,7 @@ class Call:
     keepdims
         Whether the reduced axes stay, with one element.
     out, output_map, graph
-        As given.
+        The arguments of the call.
     """
 
     axes: tuple[int, ...]

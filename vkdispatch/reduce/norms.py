@@ -227,7 +227,7 @@ def dot(
     kind = common_type(first.var_type, second.var_type)
     several = len(first.shape) > 1
     if several and not isinstance(b, Buffer):
-        raise ArgumentTypeError("b: expected a vd.Buffer beside an array of several axes, got a map")
+        raise ArgumentTypeError("b: expected a vd.Buffer if a has several axes, got a map")
     array = parse_operand(_make_products(first.var_type, second.var_type, kind, several)(a, b), "dot")
     call = Call((len(first.shape) - 1,), False, out, output_map, graph)
     if kind is dtypes.bool_:

@@ -35,7 +35,7 @@ _WORD = 4
 
 
 def _choose_unroll(loads: int, most: int) -> int:
-    """Return how many of its loads an invocation has in flight, so that few are left for the rest."""
+    """Return the number of loads that an invocation has in flight, chosen so that few loads remain."""
     rounds = -(-loads // most) if loads < 4 * most else 1
     return min(most, floor_power_of_two(loads // max(rounds, 1)))
 

@@ -111,7 +111,7 @@ def choose_lanes(device: DeviceFacts, kind: DType) -> LaneFacts:
 def choose_group(
     device: DeviceFacts, kind: DType, subgroup: int, *, is_looking: bool = False, is_alone: bool = False
 ) -> int:
-    """Return how many invocations a workgroup has.
+    """Return the number of invocations of a workgroup.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def choose_vectors(
     is_alone: bool = False,
     is_brief: bool = True,
 ) -> int:
-    """Return how many vectors of a tile an invocation has. See `choose_group`.
+    """Return the number of vectors of a tile that an invocation scans. See `choose_group`.
 
     `is_brief`: one expression combines two values. Otherwise each vector makes the kernel longer, which CPU
     drivers compile slowly.

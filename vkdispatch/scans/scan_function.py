@@ -259,7 +259,7 @@ def scan(function: Any = None, identity: Any = None) -> Any:
         return lambda decorated: ScanFunction(decorated, identity)
     if isinstance(function, type) or not callable(function):
         raise ArgumentTypeError(
-            f"vd.scan: expected a function of two values, got {function!r}; the identity goes by name: "
+            f"vd.scan: expected a function of two values, got {function!r}; pass the identity by name: "
             "@vd.scan(identity=0)"
         )
     return ScanFunction(function, identity)

@@ -60,7 +60,7 @@ def sort(
     descending
         Whether the largest key comes first. Equal keys keep their order as well.
     stable
-        As in NumPy. All sorts here are stable, whatever its value.
+        Accepted for compatibility with NumPy and ignored: all sorts are stable.
     segments
         Where segments of the axis begin, as ints in ascending order; each segment is sorted separately. An
         example is the row pointer of a CSR matrix; the last one, which is the end, may be left out. Keys

@@ -12,7 +12,7 @@ Invariants: a pass is stable (see `tile`). Rows do not mix, because each has cou
 sums of integers, so they do not depend on the order of execution.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
@@ -85,7 +85,7 @@ class TileOfRow:
         return self.load_inside(buffer, [vc.select(place < self.count, place, 0) for place in places])
 
     def load_inside(self, buffer: Any, places: list[Any]) -> list[Any]:
-        """Return the elements at some places of the tile, none of which is beyond its end."""
+        """Return the elements at some places of the tile, which all lie within it."""
         return [buffer[self.base + place].to_register() for place in places]
 
     def digits(self, order: Order, digit: Digit, keys: list[Any], places: list[Any], shift: Any) -> list[Any]:
@@ -129,13 +129,18 @@ def make_count_kernel(form: PassForm, by_votes: bool) -> ShaderFunction:
     arguments = [
         ("sort_keys", buffer[form.order.raw]),
         ("sort_counts", buffer[form.counter]),
-        *SHAPE,
-        SHIFT,
     ]
+    return _trace_pass("count", form, body, arguments)
+
+
+def _trace_pass(
+    name: str, form: PassForm, body: Callable[..., None], arguments: Sequence[tuple[str, Any]]
+) -> ShaderFunction:
+    """Return a kernel over tiles, whose arguments end with the numbers of `SHAPE` and the shift."""
     return trace_kernel(
-        f"sort_count_{form.order.kind.name}",
+        f"sort_{name}_{form.order.kind.name}",
         body,
-        arguments,
+        [*arguments, *SHAPE, SHIFT],
         form.tile.group,
         WORKGROUPS,
         unsigned=form.counter is dtype.uint32,
@@ -260,17 +265,8 @@ def make_move_kernel(form: PassForm) -> ShaderFunction:
         ("sort_counts", buffer[form.counter]),
         ("sort_totals", buffer[form.counter]),
         *declare_move_arguments(form),
-        *SHAPE,
-        SHIFT,
     ]
-    return trace_kernel(
-        f"sort_move_{form.order.kind.name}",
-        body,
-        arguments,
-        form.tile.group,
-        WORKGROUPS,
-        unsigned=form.counter is dtype.uint32,
-    )
+    return _trace_pass("move", form, body, arguments)
 
 
 def _move_serially(form: PassForm, here: TileOfRow, buffers: Sequence[Any], tiles: Any, shift: Any) -> None:

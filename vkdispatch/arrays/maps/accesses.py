@@ -63,7 +63,7 @@ def find_accesses(
 
 
 def _find_elsewhere(traced: Kernel, mapped: Register) -> set[int]:
-    """Return the indices of the buffers of which a kernel accesses other elements than that at an index."""
+    """Return the indices of the buffers that a kernel accesses elsewhere than at the mapped index."""
     statements = list(walk(traced.body))
     known = definitions_of(statements)
 

@@ -86,7 +86,7 @@ def require_rfft_buffer(buffer: object) -> RFFTBuffer:
 
 
 def argument_count(mapping: MappingFunction | None) -> int:
-    """Return how many arguments one side of a transform has: one buffer, or those of the map."""
+    """Return the number of arguments of one side of a transform: one buffer, or the arguments of the map."""
     return 1 if mapping is None else len(mapping.buffer_types)
 
 

@@ -60,7 +60,7 @@ def choose_compute_type(*io_types: DType | None) -> DType:
 def resolve_output_type(
     buffers: Sequence[Any], output_map: MappingFunction | None, output_type: DType | None
 ) -> DType | None:
-    """Return the type of the output buffer; None where a map writes."""
+    """Return the type of the output buffer, or None if a map writes."""
     if output_map is not None:
         require_no_type("output", output_type, output_map)
         return None
@@ -79,7 +79,7 @@ def resolve_input_type(
     output_precision: DType | None,
     check: Callable[..., None] = ensure_supported_complex_precision,
 ) -> DType | None:
-    """Return the type of the input buffer; None where a map reads.
+    """Return the type of the input buffer, or None if a map reads.
 
     `check(kind, role=...)` raises for a wrong type.
     """

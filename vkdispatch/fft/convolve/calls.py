@@ -145,7 +145,7 @@ def convolve_planes(
 def _get_plane_kernel(
     shape: tuple[int, ...], buffer: Buffer[Any], kernel: Any, spectra: Spectra, options: Options
 ) -> ShaderFunction | None:
-    """Return the kernel that convolves whole planes; None where there is none, or an argument is wrong."""
+    """Return the kernel that convolves whole planes, or None if there is none, or an argument is wrong."""
     if not isinstance(kernel, Buffer) or not (is_complex(buffer.var_type) and is_complex(kernel.var_type)):
         return None
     compute_type = resolve_compute_type(options.compute_type, buffer.var_type, kernel.var_type)

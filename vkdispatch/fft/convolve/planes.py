@@ -45,7 +45,7 @@ class PlaneConvolution:
 
 
 def get_plane_convolution(planes: PlaneConvolution) -> ShaderFunction | None:
-    """Return the kernel, whose arguments are the signal and the kernel; None where there is none.
+    """Return the kernel, whose arguments are the signal and the kernel, or None if there is none.
 
     There is none where a workgroup cannot hold a plane, and on a CPU.
     """

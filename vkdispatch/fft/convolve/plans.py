@@ -92,7 +92,7 @@ def plan_inverse(plan: Pass) -> Pass:
 
 
 def plan_convolution(transform: Transform) -> tuple[Pass, Pass] | None:
-    """Return the plans of the forward and the inverse transform; None where no workgroup holds a line."""
+    """Return the plans of the forward and the inverse transform, or None if no workgroup holds a line."""
     plan = plan_pass(transform.shape, transform.axis, transform.compute_type)
     return None if plan is None else (plan, plan_inverse(plan))
 

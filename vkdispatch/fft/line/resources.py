@@ -157,7 +157,7 @@ class FFTSDataManager:
     Attributes
     ----------
     lines
-        Lines in workgroup memory; None where the transform needs none.
+        Lines in workgroup memory, or None if the transform needs none.
     """
 
     def __init__(self, config: FFTConfig, grid: FFTGridManager, least: int = 0) -> None:

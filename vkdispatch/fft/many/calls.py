@@ -38,7 +38,7 @@ Types = tuple[DType | None, DType | None]
 
 
 def resolve_types(options: Options, buffers: Sequence[Any]) -> Types:
-    """Return the complex types of the input and of the output; None where a map reads or writes.
+    """Return the complex types of the input and of the output, or None if a map reads or writes.
 
     Raises
     ------

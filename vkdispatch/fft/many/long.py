@@ -52,7 +52,7 @@ def make_long_fft(transform: Transform) -> Any:
 
 
 def make_column_fft(transform: Transform) -> Program | None:
-    """Make the kernels of a transform in passes of columns; None where there are none."""
+    """Make the kernels of a transform in passes of columns, or None if there are none."""
     if math.prod(transform.shape) < tuning.COLUMN_LEAST_VALUES:
         return None
     ends = ends_of(transform)

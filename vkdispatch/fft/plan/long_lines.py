@@ -9,7 +9,7 @@ from vkdispatch.fft.plan.lengths import LARGEST_PRIME, find_prime_factors
 
 
 def choose_factors(length: int, compute_type: DType) -> tuple[int, ...] | None:
-    """Return the lengths of the passes, as few as possible; None where a prime factor is too large."""
+    """Return the lengths of the passes, as few as possible, or None if a prime factor is too large."""
     if find_prime_factors(length)[-1:] > (LARGEST_PRIME,):
         return None
     longest = (

@@ -64,7 +64,7 @@ def plan_layout(
     parts: int | None = None,
     whole: bool = False,
 ) -> SharedLayout | None:
-    """Choose a layout that fits into `most` bytes; None where there is none.
+    """Choose a layout that fits into `most` bytes, or None if there is none.
 
     With `interleaved` lines, neighbouring invocations work on neighbouring lines.
     A `whole` layout has one chunk, and room for rows of one more value.

@@ -29,7 +29,7 @@ class PlanePlan:
     planes
         Planes of a workgroup.
     row_layout, column_layout
-        Workgroup memory of the two transforms; None where it is not needed.
+        Workgroup memory of the two transforms, or None if it is not needed.
     pitch
         Distance of two rows in workgroup memory between the transforms.
     parts, chunks
@@ -86,7 +86,7 @@ class PlanePlan:
 
 @record
 class PlaneChoices:
-    """What is chosen before planes are planned; see `PlanePlan`. None where the plan chooses."""
+    """What is chosen before planes are planned; see `PlanePlan`. None if the plan chooses."""
 
     rows: Split | None = None
     columns: Split | None = None
@@ -101,7 +101,7 @@ _FREE = PlaneChoices()
 def plan_planes(
     count: int, height: int, width: int, compute_type: DType, choices: PlaneChoices = _FREE
 ) -> PlanePlan | None:
-    """Plan transforms of `count` planes; None where a workgroup cannot hold one.
+    """Plan transforms of `count` planes, or None if a workgroup cannot hold one.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def _find_cheapest(length: int, registers: int, most: int) -> dict[int, tuple[fl
 
 
 def _plan_memory(shape: tuple[int, int, int], compute_type: DType, choices: PlaneChoices) -> PlanePlan | None:
-    """Choose workgroup memory for chosen splits, planes and parts; None where there is not enough."""
+    """Choose workgroup memory for chosen splits, planes and parts, or None if there is not enough."""
     rows, columns, planes, parts = choices.rows, choices.columns, choices.planes, choices.parts
     assert rows is not None and columns is not None and planes is not None and parts is not None
     _, height, width = shape

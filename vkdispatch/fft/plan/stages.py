@@ -136,7 +136,7 @@ class Split:
 
 @functools.cache
 def choose_split(length: int, registers: int, most_threads: int, room: int | None = None) -> Split | None:
-    """Choose the radices and invocations of a line; None where no split is within the limits.
+    """Choose the radices and invocations of a line, or None if no split is within the limits.
 
     Parameters
     ----------

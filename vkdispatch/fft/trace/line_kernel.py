@@ -58,7 +58,7 @@ class LineKernel:
     registers
         The values that it holds.
     shared
-        Workgroup memory; None where the plan has none.
+        Workgroup memory, or None if the plan has none.
     """
 
     def __init__(self, plan: Pass, returns: bool = False) -> None:
@@ -93,25 +93,23 @@ class LineKernel:
 
     def read(self, load: Callable[[Entry], Any], limit: int | None = None) -> None:
         """Read the input of the first stage; positions from `limit` on are zero."""
-        stage = self.split.stages[0]
-        for turn, start, _ in self.butterflies_of(stage):
-            for i in range(stage.radix):
-                entry = entry_of(stage, turn, i, start)
-                if limit is not None and entry.bounds[0] >= limit:
-                    continue
-                with guard([True if limit is None or entry.bounds[1] < limit else entry.index < limit]):
-                    self.registers[entry.register] = load(entry)
+        for entry in self._each_entry(self.split.stages[0], limit):
+            self.registers[entry.register] = load(entry)
 
     def write(self, store: Callable[[Entry, Any], None], limit: int | None = None) -> None:
         """Write the output of the last stage at positions below `limit`."""
-        stage = self.split.stages[-1]
+        for entry in self._each_entry(self.split.stages[-1], limit):
+            store(entry, self.registers[entry.register])
+
+    def _each_entry(self, stage: Stage, limit: int | None) -> Iterator[Entry]:
+        """Yield each value of a stage at a position below `limit`, within its guards."""
         for turn, start, _ in self.butterflies_of(stage):
             for i in range(stage.radix):
                 entry = entry_of(stage, turn, i, start)
                 if limit is not None and entry.bounds[0] >= limit:
                     continue
                 with guard([True if limit is None or entry.bounds[1] < limit else entry.index < limit]):
-                    store(entry, self.registers[entry.register])
+                    yield entry
 
     def entries(self, stage: Stage) -> list[tuple[Entry, tuple[Any, ...]]]:
         """Return the values of an invocation at a stage, each with the conditions under which it exists."""

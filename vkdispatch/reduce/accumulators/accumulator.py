@@ -73,14 +73,14 @@ class Accumulator:
     parameters
         Names and types of the numbers that `finish` gets at each launch.
     subgroup
-        Combines a state over the subgroup; None where that takes exchanges.
+        Combines a state over the subgroup; None to exchange states instead.
     brief
         Whether `combine` returns single expressions.
     origin
         Whether `gather` needs the first element of the result.
     most_columns
-        The most neighbouring results of which an invocation has states where a load has elements of each;
-        None for the usual number.
+        The maximum number of neighbouring results that an invocation reduces if one load has elements of
+        each; None for the usual number.
     place
         Where the user's function that combines two values is defined; None if there is none.
     """
@@ -202,7 +202,7 @@ class Steps:
     parameters
         Names and types of the numbers that `finish` gets at each launch.
     subgroup
-        Combines a value over the subgroup; None where that takes exchanges.
+        Combines a value over the subgroup; None to exchange values instead.
     """
 
     prepare: Callable[[Any], Any] | None = None

@@ -40,7 +40,7 @@ from vkdispatch.reduce.accumulators.values import (
     split_parts,
 )
 
-# Integers of which 32 bits hold the sum of squares of a chunk.
+# Integer types for which 32 bits hold the sum of squares of a chunk.
 _TINY = (dtype.bool_, dtype.int8, dtype.uint8)
 _LARGEST: dict[DType, float] = {dtype.float32: 0xFFFFFF * 2.0**104, dtype.float64: sys.float_info.max}
 

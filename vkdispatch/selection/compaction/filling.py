@@ -1,4 +1,4 @@
-"""Places of a result of given size that no element was written to are filled."""
+"""Filling: the places of a result of a fixed size after its last element get a value."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
 """The second pass of a compaction: elements that are kept are written, in their order.
 
-The pass sums up the counts of the tiles before its tile by itself if tiles are few. Tiles that keep much are
+If tiles are few, the pass itself sums up the counts of the tiles before its own. Tiles that keep much are
 written element by element, so neighbours write to neighbours; tiles that keep little are written bit by bit.
 """
 

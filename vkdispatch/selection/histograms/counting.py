@@ -83,7 +83,7 @@ class _Form:
 
 
 def shared_words(bins: int, item_size: int = 4) -> int:
-    """Return how many items of workgroup memory a kernel for so many bins has; 0 if they do not fit."""
+    """Return the number of items of workgroup memory for a number of bins; 0 if they do not fit."""
     most = device_facts().shared_memory // item_size
     return next((words for words in _WORDS if bins <= words <= most), 0)
 

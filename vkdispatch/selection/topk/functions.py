@@ -70,7 +70,8 @@ def topk(
     largest
         Whether to find the largest elements; otherwise the smallest.
     sorted
-        As in torch. Results are always sorted here, whatever its value: the largest (or smallest) first.
+        Accepted for compatibility with torch and ignored: results are always sorted, the largest (or
+        smallest) first.
     out
         A pair of buffers to write to, for values and indices; either may be None.
     output_map
