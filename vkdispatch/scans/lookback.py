@@ -253,7 +253,7 @@ class _Slots:
         self._board = board
         self._slot = slot.to_register()
         self._words = board.new_words()
-        # a lane that wants nothing does not wait
+        # a lane without an item does not wait
         self._tag = vc.select(wanted, 0, 1).to_dtype(uint32).to_register()
 
     def look(self) -> None:

@@ -78,7 +78,7 @@ def _find_elsewhere(traced: Kernel, mapped: Register) -> set[int]:
             else:
                 return False
 
-    # of raw GLSL only the buffers are known, not the elements
+    # raw GLSL: its buffers are known, but not which elements it accesses
     used = set(traced.reads | traced.writes)
     for expr in nodes(expr for statement in statements for expr in expressions_of(statement)):
         if expr.op is Op.ELEMENT and isinstance(expr.value, Storage) and not is_mapped(expr.args[0]):

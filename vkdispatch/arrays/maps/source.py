@@ -153,7 +153,7 @@ class Source:
                 stored[:] = result
                 result = stored.to_dtype(wide)
             register[:] = result
-            # wrap around as a stored value would
+            # the value wraps around as a stored one would
             register[:] = wrap_integer(register, self.out_type)
         return register
 

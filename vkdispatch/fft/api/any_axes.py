@@ -133,7 +133,8 @@ def _transform_hermitian(
     print_shader: bool = False,
     compute_type: DType | None = None,
 ) -> None:
-    # the transform of the other direction, of the conjugate or conjugated, with the factor of this one
+    # hfft is the inverse transform of the conjugate, ihfft the conjugate of the forward transform; each has
+    # the factor of its own direction
     kind = require_rfft_buffer(buffer).var_type
     options = Options(
         graph,

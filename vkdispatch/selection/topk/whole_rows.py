@@ -72,7 +72,7 @@ def can_take_rows(order: Order, k: int) -> bool:
 
 
 def _choose_group(length: int, k: int) -> int:
-    # few invocations would take long for a long row
+    # a long row needs many invocations
     wanted = max(tuning.row_least_group, 2 * k, length // tuning.row_each)
     return choose_group(min(tuning.row_most_group, 1 << (wanted - 1).bit_length()))
 
