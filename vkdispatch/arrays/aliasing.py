@@ -148,8 +148,7 @@ def accesses_of(source: Source) -> tuple[Access, ...]:
 
 @record(eq=False)
 class _Part:
-    """A buffer of a call: its name in messages, the buffer, how it is used, and the object that has it as an
-    argument."""
+    """A buffer of a call: its name in messages, the buffer, how it is used, and what it is an argument of."""
 
     name: str
     buffer: Any
