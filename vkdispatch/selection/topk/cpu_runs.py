@@ -18,7 +18,14 @@ from vkdispatch.arrays.kernels import trace_kernel
 from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base import dtype
 from vkdispatch.base.record import record
-from vkdispatch.selection.topk.form import NarrowForm, declare_arguments, is_before, is_equal, is_good
+from vkdispatch.selection.topk.form import (
+    NarrowForm,
+    declare_arguments,
+    is_before,
+    is_equal,
+    is_good,
+    load_bound,
+)
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # Elements of a run; invocations of a workgroup.
@@ -121,7 +128,7 @@ def make_count_runs_exactly_kernel(form: NarrowForm) -> ShaderFunction:
         k, room, rows, runs, length = others
         own = _own_run(rows, runs, length)
         has_good = is_good(starts, own.row, runs, k, room)
-        bound = _load_bound(form, states, own)
+        bound = load_bound(form, states, own.row)
         less, equal = vc.new_uint_register(0), vc.new_uint_register(0)
         with vc.for_block(0, vc.select(has_good, 0, own.count)) as place:
             code = form.code(keys[own.base + (own.begin + place)].to_register())
@@ -148,7 +155,7 @@ def make_collect_runs_exactly_kernel(form: NarrowForm) -> ShaderFunction:
         sample_starts, k, room, rows, runs, length = others
         own = _own_run(rows, runs, length)
         has_good = is_good(sample_starts, own.row, runs, k, room)
-        bound = _load_bound(form, states, own)
+        bound = load_bound(form, states, own.row)
         ties = states[own.row * (form.parts + 1) + form.parts].to_register("top_ties")
         half = (rows * runs).to_register("top_half")
         # sums over all rows may wrap around, but their differences in 32 bits are right
@@ -171,8 +178,3 @@ def make_collect_runs_exactly_kernel(form: NarrowForm) -> ShaderFunction:
     buffers = "keys starts candidates positions states sample_starts"
     arguments = declare_arguments(form.order.raw, buffers, "k room rows runs length")
     return trace_kernel("topk_collect_runs_exactly", body, arguments, GROUP, _WORKGROUPS)
-
-
-def _load_bound(form: NarrowForm, states: Any, own: _Run) -> list[Any]:
-    state = (own.row * (form.parts + 1)).to_register("top_state")
-    return [states[state + part].to_register() for part in range(form.parts)]

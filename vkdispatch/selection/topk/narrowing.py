@@ -86,67 +86,56 @@ def plan_narrowing(length: int, k: int) -> Plan | None:
 def find_candidates(
     keys: Buffer[Any], order: Order, rows: Rows, k: int, plan: Plan, graph: CommandGraph | None
 ) -> tuple[Buffer[Any], Buffer[Any]]:
-    """Return `plan.room` candidates for the first k elements of each row, and their positions."""
+    """Return `plan.room` candidates for the first k elements of each row, and their positions.
+
+    GPUs flag the candidates of tiles. CPU drivers, where workgroups that return at once are expensive, count
+    those of runs.
+    """
     context = keys.context
     together = choose_together(order, rows.count, rows.length)
     form = NarrowForm(order, choose_group(tuning.sample_group), together, tuning.sample_loads)
-    if device_facts(context).is_cpu:
-        return _find_by_runs(keys, form, rows, k, plan, graph)
-    tiles = -(-rows.length // form.tile)
-    shape = (rows.count, tiles, rows.length)
+    has_runs = device_facts(context).is_cpu
+    parts = -(-rows.length // (RUN if has_runs else form.tile))
+    shape = (rows.count, parts, rows.length)
     limits = (k, plan.room)
 
     def words(count: int) -> Buffer[Any]:
         return function_buffer(count, dtype.uint32, context=context)
 
     bounds = _find_bounds(keys, order, rows, plan, graph)
-    bits, sums = words(rows.count * tiles * form.group), words(rows.count * tiles)
-    make_flag_kernel(form)(keys, keys, bits, sums, bounds, *shape, graph=graph)
+    bits = () if has_runs else (words(rows.count * parts * form.group),)
+    sums = words(rows.count * parts)
+    if has_runs:
+        make_count_runs_kernel(form)(keys, sums, bounds, *shape, graph=graph)
+    else:
+        make_flag_kernel(form)(keys, keys, *bits, sums, bounds, *shape, graph=graph)
     starts = exclusive_sum(sums, graph=graph)
     candidates: Buffer[Any] = function_buffer(rows.count * plan.room, order.raw, context=context)
     positions = words(rows.count * plan.room)
-    make_pad_kernel(form, _last_words(order))(candidates, positions, starts, *limits, tiles, graph=graph)
-    make_collect_kernel(form)(keys, bits, starts, candidates, positions, *limits, *shape, graph=graph)
-    # the following launches return at once in rows whose sample was good, so they have few workgroups
+    make_pad_kernel(form, _last_words(order))(candidates, positions, starts, *limits, parts, graph=graph)
+    found = (candidates, positions)
+    if has_runs:
+        make_collect_runs_kernel(form)(keys, starts, *found, bounds, *limits, *shape, graph=graph)
+    else:
+        make_collect_kernel(form)(keys, *bits, starts, *found, *limits, *shape, graph=graph)
+    # the following launches do nothing in rows whose sample was good, so on GPUs they have few workgroups
     states = _select_code(keys, form, starts, limits, shape, context, graph)
+    if has_runs:
+        sums = words(2 * rows.count * parts)
+        make_count_runs_exactly_kernel(form)(keys, sums, states, starts, *limits, *shape, graph=graph)
+        own = exclusive_sum(sums, graph=graph)
+        collect = make_collect_runs_exactly_kernel(form)
+        collect(keys, own, *found, states, starts, *limits, *shape, graph=graph)
+        return found
     exact = NarrowForm(order, choose_group(tuning.sample_exact_group), together, tuning.sample_loads)
-    exact_tiles = -(-rows.length // exact.tile)
-    exact_shape = (rows.count, exact_tiles, rows.length)
-    bits, sums = words(2 * rows.count * exact_tiles * exact.group), words(2 * rows.count * exact_tiles)
-    make_exact_kernel(exact)(
-        keys, keys, bits, sums, states, starts, tiles, *limits, *exact_shape, graph=graph
-    )
+    tiles = -(-rows.length // exact.tile)
+    shape = (rows.count, tiles, rows.length)
+    flags, sums = words(2 * rows.count * tiles * exact.group), words(2 * rows.count * tiles)
+    make_exact_kernel(exact)(keys, keys, flags, sums, states, starts, parts, *limits, *shape, graph=graph)
     own = exclusive_sum(sums, graph=graph)
     collect = make_collect_exactly_kernel(exact)
-    collect(keys, bits, own, candidates, positions, states, starts, tiles, *limits, *exact_shape, graph=graph)
-    return candidates, positions
-
-
-def _find_by_runs(
-    keys: Buffer[Any], form: NarrowForm, rows: Rows, k: int, plan: Plan, graph: CommandGraph | None
-) -> tuple[Buffer[Any], Buffer[Any]]:
-    """Return the same on CPUs, where workgroups that return at once are expensive."""
-    context, order = keys.context, form.order
-    runs = -(-rows.length // RUN)
-    shape = (rows.count, runs, rows.length)
-    limits = (k, plan.room)
-    lines = rows.count * runs
-    bounds = _find_bounds(keys, order, rows, plan, graph)
-    sums: Buffer[Any] = function_buffer(lines, dtype.uint32, context=context)
-    make_count_runs_kernel(form)(keys, sums, bounds, *shape, graph=graph)
-    starts = exclusive_sum(sums, graph=graph)
-    candidates: Buffer[Any] = function_buffer(rows.count * plan.room, order.raw, context=context)
-    positions: Buffer[Any] = function_buffer(rows.count * plan.room, dtype.uint32, context=context)
-    make_pad_kernel(form, _last_words(order))(candidates, positions, starts, *limits, runs, graph=graph)
-    make_collect_runs_kernel(form)(keys, starts, candidates, positions, bounds, *limits, *shape, graph=graph)
-    # the following launches do nothing in rows whose sample was good
-    states = _select_code(keys, form, starts, limits, shape, context, graph)
-    sums = function_buffer(2 * lines, dtype.uint32, context=context)
-    make_count_runs_exactly_kernel(form)(keys, sums, states, starts, *limits, *shape, graph=graph)
-    own = exclusive_sum(sums, graph=graph)
-    collect = make_collect_runs_exactly_kernel(form)
-    collect(keys, own, candidates, positions, states, starts, *limits, *shape, graph=graph)
-    return candidates, positions
+    collect(keys, flags, own, *found, states, starts, parts, *limits, *shape, graph=graph)
+    return found
 
 
 def _find_bounds(

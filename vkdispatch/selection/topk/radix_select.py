@@ -15,7 +15,15 @@ import vkdispatch.codegen as vc
 from vkdispatch.arrays.kernels import trace_kernel
 from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base import dtype
-from vkdispatch.selection.topk.form import BINS, NarrowForm, declare_arguments, is_before, is_equal, is_good
+from vkdispatch.selection.topk.form import (
+    BINS,
+    NarrowForm,
+    declare_arguments,
+    is_before,
+    is_equal,
+    is_good,
+    load_bound,
+)
 from vkdispatch.selection.topk.tiles import Target, collect_tile, flag_tile, store_flags
 from vkdispatch.selection.workgroup_sums import sum_before
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -127,8 +135,7 @@ def make_exact_kernel(form: NarrowForm) -> ShaderFunction:
             sums[tile] = 0
             sums[half + tile] = 0
         with vc.else_block():
-            state = (row * (form.parts + 1)).to_register("top_state")
-            bound = [states[state + part].to_register() for part in range(form.parts)]
+            bound = load_bound(form, states, row)
 
             def flags_of(raw: Any) -> list[Any]:
                 code = form.code(raw)
