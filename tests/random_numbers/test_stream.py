@@ -273,7 +273,7 @@ def test_unseeded_generators_differ() -> None:
         ({"seed": 1.5}, TypeError, "seed: expected"),
         ({"bit_generator": "pcg64"}, ValueError, "bit_generator: expected one of"),
         ({"seed": np.random.default_rng(1)}, TypeError, "only Philox"),
-        ({"seed": Philox(1), "key": 1}, ValueError, "has its key"),
+        ({"seed": Philox(1), "key": 1}, ValueError, "already has a key"),
         ({"seed": 1, "key": 1}, ValueError, "seed, key: give one"),
         ({"key": 2**64}, ValueError, "key: expected"),
         ({"key": (1, 2, 3)}, ValueError, "key: expected"),

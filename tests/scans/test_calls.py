@@ -76,7 +76,7 @@ def test_unsupported_dtypes() -> None:
         vd.cummax(numbers)
     with pytest.raises(ValueError, match="x: vec2 has no order"):
         vd.cummin(vd.Buffer(3, vd.vec2))
-    with pytest.raises(ValueError, match="x: of mat2"):
+    with pytest.raises(ValueError, match="x: the product of mat2"):
         vd.cumprod(vd.Buffer(3, vd.mat2))
     with pytest.raises(ValueError, match="complex64"):
         vd.cumsum(numbers, dtype=np.float32)

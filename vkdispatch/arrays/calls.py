@@ -3,6 +3,7 @@
 import functools
 import inspect
 from collections.abc import Callable, Iterator
+from types import FunctionType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from vkdispatch.arrays.repeated_calls import call_repeatedly
@@ -80,11 +81,17 @@ def bind_variant(
     template: Callable[Concatenate[_Variant, _P], _R], variant: _Variant, name: str, doc: str
 ) -> Callable[_P, _R]:
     """Return the callable that `define_variant` decorates, a partial object."""
-    bound: Any = functools.partial(template, variant)
+    # a copy with the name of the function, which Python's own messages about arguments tell
+    named: Any = FunctionType(
+        template.__code__, template.__globals__, name, template.__defaults__, template.__closure__
+    )
+    named.__kwdefaults__ = template.__kwdefaults__
+    bound: Any = functools.partial(named, variant)
     first, *_ = template.__code__.co_varnames
     bound.__module__ = template.__module__
-    bound.__name__ = bound.__qualname__ = name
+    bound.__name__ = bound.__qualname__ = named.__qualname__ = name
     bound.__doc__ = doc
+    named.__annotations__ = template.__annotations__
     bound.__annotations__ = {key: kind for key, kind in template.__annotations__.items() if key != first}
     result: Callable[_P, _R] = bound
     return result
