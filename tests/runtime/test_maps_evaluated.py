@@ -210,9 +210,9 @@ def test_one_kernel_for_all_arrays_of_a_map() -> None:
         vd.asbuffer(scaled(vd.asbuffer(np.ones(size, np.float32)), 2))
 
     evaluate(5)
-    before = evaluation._store_kernel.cache_info()  # type: ignore[attr-defined]
+    before = evaluation._make_store_kernel.cache_info()  # type: ignore[attr-defined]
     evaluate(1021)
-    after = evaluation._store_kernel.cache_info()  # type: ignore[attr-defined]
+    after = evaluation._make_store_kernel.cache_info()  # type: ignore[attr-defined]
     assert (after.misses, after.hits) == (before.misses, before.hits + 1)
 
 

@@ -75,7 +75,7 @@ def take_ticket(context: Context, check: Check) -> int:
     A ticket belongs to one call; repeated calls take their own. The kernel has to be launched at once, with
     `journal_of` as another argument.
     """
-    engine, findings = context._native, _state_of(context).findings
+    engine, findings = context._native, _find_state(context).findings
 
     def take() -> int:
         frame = sys._getframe(1)
@@ -93,7 +93,7 @@ def take_ticket(context: Context, check: Check) -> int:
 
 def journal_of(context: Context) -> Buffer[Any]:
     """Return the buffer of uint32 in which kernels note errors."""
-    return _state_of(context).journal
+    return _find_state(context).journal
 
 
 def raise_if_checked(context: Context) -> None:
@@ -149,7 +149,7 @@ class _ContextState:
 _states_lock = RLock()
 
 
-def _state_of(context: Context) -> _ContextState:
+def _find_state(context: Context) -> _ContextState:
     found: _ContextState | None = context.kept.get(_STATE_KEY)
     if found is None:
         with _states_lock:

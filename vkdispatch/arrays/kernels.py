@@ -58,11 +58,11 @@ def trace_kernel(
         variables = context.declare_input_arguments([kind for _, kind in arguments], names)
         kernel(body, rewrite=True)(*variables)
     # buffers of any dtype are moved as words; maps check the buffers that they are called with
-    description = context.get_description(_identifier(name)).reinterpreting()
+    description = context.get_description(_make_identifier(name)).reinterpreting()
     if unsigned:
         description = description.counting_unsigned()
     return ShaderFunction(description, extent, workgroups, exec_size, origin=origin)
 
 
-def _identifier(text: str) -> str:
+def _make_identifier(text: str) -> str:
     return "".join(letter if letter.isalnum() and letter.isascii() else "_" for letter in text)

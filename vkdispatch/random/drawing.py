@@ -73,7 +73,7 @@ def draw(
     whole = Draw(distribution, stream, place)
     fill(whole, buffer, stored, chosen)
     if word is not None:
-        # the word of the first element is another than the kernel took
+        # the first element uses another word than the kernel took
         fill(replace(whole, word=word), buffer, stored, chosen)
     return buffer
 

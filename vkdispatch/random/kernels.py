@@ -42,7 +42,7 @@ _OTHER_KEY = (0x5851F42D, 0x14057B7E)
 
 
 @memoize
-def fill_kernel(form: Form) -> ShaderFunction:
+def make_fill_kernel(form: Form) -> ShaderFunction:
     """Return the kernel of a form.
 
     Its arguments are the result; the result again as `form.view`, if that is not None; the buffer of the

@@ -13,7 +13,7 @@ from vkdispatch.base.dtype import DType, uint32
 from vkdispatch.base.record import record, replace
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.random.forms import Form
-from vkdispatch.random.kernels import MOST_BLOCKS, fill_kernel
+from vkdispatch.random.kernels import MOST_BLOCKS, make_fill_kernel
 from vkdispatch.random.stream import Stream
 from vkdispatch.random.tuning import tuning
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -52,7 +52,7 @@ class Distribution:
 
 @record(eq=False)
 class Draw:
-    """What is drawn, and of which words.
+    """What a call draws, and from which words.
 
     Attributes
     ----------
@@ -226,16 +226,16 @@ def _choose_form(
         long_products=bool(long_products) and "shaderInt64" in facts.features,
         has_exchange=has_exchange,
     )
-    return form, fill_kernel(form)
+    return form, make_fill_kernel(form)
 
 
 def advance(position: Buffer[Any], blocks: int, graph: CommandGraph) -> None:
     """Add blocks to a count on the device, after the draw that took them."""
-    _advance_kernel()(position, blocks & 0xFFFFFFFF, blocks >> 32, graph=graph)
+    _make_advance_kernel()(position, blocks & 0xFFFFFFFF, blocks >> 32, graph=graph)
 
 
 @memoize
-def _advance_kernel() -> ShaderFunction:
+def _make_advance_kernel() -> ShaderFunction:
     def body(position: Any, low: Any, high: Any) -> None:
         total, carry = vc.uadd_carry(position[0].to_register(), low)
         position[1] = position[1] + high + carry

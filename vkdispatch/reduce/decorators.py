@@ -1,6 +1,6 @@
 """`@vd.reduce.reduce` and `@vd.reduce.map_reduce`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from vkdispatch.arrays.maps.source import identity_map
@@ -14,7 +14,7 @@ from vkdispatch.shader.map import MappingFunction, map
 
 def reduce(
     identity: Any,
-    axes: Any = None,
+    axes: int | Sequence[int] | None = None,
     group_size: int | None = None,
     mapping_function: MappingFunction | None = None,
 ) -> Callable[[Callable[..., Any]], ReduceFunction]:
@@ -74,7 +74,7 @@ def reduce(
 
 
 def map_reduce(
-    reduction: ReduceOp, axes: Any = None, group_size: int | None = None
+    reduction: ReduceOp, axes: int | Sequence[int] | None = None, group_size: int | None = None
 ) -> Callable[[Callable[..., Any] | MappingFunction], ReduceFunction]:
     """Turn the decorated function, which maps an element to a value, into a reduction of these values.
 

@@ -52,7 +52,7 @@ def find_accesses(
 
         kernel(probe, rewrite=True)(*variables)
         description = context.get_description("probe")
-    elsewhere = _used_elsewhere(description.kernel, mapped[0])
+    elsewhere = _find_elsewhere(description.kernel, mapped[0])
     touched = description.binding_access[description.resource_binding_base :]
     return tuple(
         Access(each.storage.index not in elsewhere, touched[each.storage.index][1])
@@ -62,8 +62,8 @@ def find_accesses(
     )
 
 
-def _used_elsewhere(traced: Kernel, mapped: Register) -> set[int]:
-    """Return the indices of the buffers of which a kernel accesses other elements than that at an index."""
+def _find_elsewhere(traced: Kernel, mapped: Register) -> set[int]:
+    """Return the indices of the buffers that a kernel accesses elsewhere than at the mapped index."""
     statements = list(walk(traced.body))
     known = definitions_of(statements)
 
@@ -78,7 +78,7 @@ def _used_elsewhere(traced: Kernel, mapped: Register) -> set[int]:
             else:
                 return False
 
-    # of raw GLSL only the buffers are known, not the elements
+    # raw GLSL: its buffers are known, but not which elements it accesses
     used = set(traced.reads | traced.writes)
     for expr in nodes(expr for statement in statements for expr in expressions_of(statement)):
         if expr.op is Op.ELEMENT and isinstance(expr.value, Storage) and not is_mapped(expr.args[0]):

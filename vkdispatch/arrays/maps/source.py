@@ -99,7 +99,7 @@ class Source:
     @property
     def names(self) -> list[str]:
         """Names of the mapping function's arguments."""
-        return argument_names(self.mapping)
+        return list_argument_names(self.mapping)
 
     @property
     def annotations(self) -> list[Any]:
@@ -153,7 +153,7 @@ class Source:
                 stored[:] = result
                 result = stored.to_dtype(wide)
             register[:] = result
-            # wrap around as a stored value would
+            # the value wraps around as a stored one would
             register[:] = wrap_integer(register, self.out_type)
         return register
 
@@ -246,7 +246,7 @@ class MapName(str):
     __slots__ = ()
 
 
-def argument_names(mapping: MappingFunction) -> list[str]:
+def list_argument_names(mapping: MappingFunction) -> list[str]:
     """Return the names of a mapping function's arguments."""
     names = list(inspect.signature(mapping.mapping_function).parameters)
     count = len(mapping.buffer_types)

@@ -20,7 +20,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, complex64, float32
 from vkdispatch.fft.plan import tuning
 from vkdispatch.fft.plan.indices import add, hold
-from vkdispatch.fft.plan.lengths import primitive_root
+from vkdispatch.fft.plan.lengths import find_primitive_root
 from vkdispatch.fft.plan.transforms import Transform
 from vkdispatch.fft.trace.butterflies import dft
 from vkdispatch.fft.trace.line_kernel import buffer_types
@@ -170,7 +170,7 @@ class _SumsOrDifferences(Sequence[Any]):
 
 def _half_order(prime: int) -> list[int]:
     """Return the powers h^q, modulo the prime."""
-    step = primitive_root(prime) ** 2 % prime
+    step = find_primitive_root(prime) ** 2 % prime
     return [pow(step, q, prime) for q in range(prime // 2)]
 
 

@@ -15,7 +15,7 @@ from vkdispatch.fft.many.program import Program
 from vkdispatch.fft.plan import tuning
 from vkdispatch.fft.plan.columns import choose_radices
 from vkdispatch.fft.plan.indices import add, hold, multiply
-from vkdispatch.fft.plan.lengths import padded_length
+from vkdispatch.fft.plan.lengths import choose_padded_length
 from vkdispatch.fft.plan.lines import plan_convolved, suits_pairs
 from vkdispatch.fft.plan.long_lines import choose_factors
 from vkdispatch.fft.plan.passes import Pass
@@ -52,7 +52,7 @@ def make_long_fft(transform: Transform) -> Any:
 
 
 def make_column_fft(transform: Transform) -> Program | None:
-    """Make the kernels of a transform in passes of columns; None where there are none."""
+    """Make the kernels of a transform in passes of columns, or None if there are none."""
     if math.prod(transform.shape) < tuning.COLUMN_LEAST_VALUES:
         return None
     ends = ends_of(transform)
@@ -102,7 +102,7 @@ def _reads_whole_lines(transform: Transform) -> bool:
 def _make_long_convolution(transform: Transform, ends: Ends) -> Program:
     """Make the kernels of Bluestein's algorithm over transforms of several passes."""
     name, lines, inverse = transform.name, _lines_of(transform), transform.inverse
-    length, padded, kind = transform.length, padded_length(transform.length), transform.compute_type
+    length, padded, kind = transform.length, choose_padded_length(transform.length), transform.compute_type
     factors = choose_factors(padded, kind)
     if factors is None:
         raise ArgumentValueError(f"buffer_shape: lines of {length} values are too long to transform")

@@ -6,7 +6,7 @@ from vkdispatch.arrays.facts import DeviceFacts, device_facts
 from vkdispatch.base.dtype import DType, complex64, dvec2, dvec4
 from vkdispatch.base.record import record
 from vkdispatch.fft.plan import tuning
-from vkdispatch.fft.plan.lengths import LARGEST_PRIME, prime_factors
+from vkdispatch.fft.plan.lengths import LARGEST_PRIME, find_prime_factors
 
 VECTORS: dict[int, DType] = {4: dvec4, 2: dvec2}
 
@@ -70,7 +70,7 @@ class Columns:
 def plan_columns(
     outer: int, radix: int, rest: int, stride: int, ends: tuple[bool, bool], compute_type: DType
 ) -> Columns | None:
-    """Plan a pass; None where columns do not form vectors, or kernels do not run on a CPU."""
+    """Plan a pass, or None if columns do not form vectors, or kernels do not run on a CPU."""
     facts = device_facts()
     if not suits_columns(facts, compute_type):
         return None
@@ -93,8 +93,8 @@ def plan_columns(
 
 
 def choose_radices(length: int, inner: int, compute_type: DType) -> tuple[int, ...] | None:
-    """Return the radices of the passes over lines, `inner` of them interleaved; None where there are none."""
-    if not suits_columns(device_facts(), compute_type) or prime_factors(length)[-1:] > (LARGEST_PRIME,):
+    """Return the radices of the passes over lines, `inner` of them interleaved, or None if there are none."""
+    if not suits_columns(device_facts(), compute_type) or find_prime_factors(length)[-1:] > (LARGEST_PRIME,):
         return None
     # of equal costs, the largest radix comes first: the rows of later passes are farther apart
     divisors = [

@@ -7,7 +7,7 @@ from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, complex64
 from vkdispatch.base.record import replace
 from vkdispatch.fft.plan import tuning
-from vkdispatch.fft.plan.lengths import LARGEST_PRIME, is_rader_length, padded_length
+from vkdispatch.fft.plan.lengths import LARGEST_PRIME, choose_padded_length, is_rader_length
 from vkdispatch.fft.plan.passes import Pass, PassChoices, plan_pass
 from vkdispatch.fft.plan.stages import Split
 from vkdispatch.fft.plan.transforms import Transform
@@ -34,13 +34,13 @@ def plan_long_line(transform: Transform) -> Pass | None:
 
 
 def plan_convolved(shape: tuple[int, ...], axis: int, compute_type: DType) -> tuple[Pass, bool] | None:
-    """Plan Rader's (True) or Bluestein's algorithm in one pass; None where no workgroup holds a line."""
+    """Plan Rader's (True) or Bluestein's algorithm in one pass, or None if no workgroup holds a line."""
     length = shape[axis]
     if is_rader_length(length):
         plan = plan_pass(shape, axis, compute_type, PassChoices(length=length - 1, whole=True))
         if plan is not None:
             return plan, True
-    plan = plan_pass(shape, axis, compute_type, PassChoices(length=padded_length(length), whole=True))
+    plan = plan_pass(shape, axis, compute_type, PassChoices(length=choose_padded_length(length), whole=True))
     return None if plan is None else (plan, False)
 
 
@@ -62,7 +62,7 @@ def plan_staged(shape: tuple[int, ...], axis: int, compute_type: DType) -> Pass 
 
 
 def _plan_of_few(shape: tuple[int, ...], axis: int, compute_type: DType) -> Pass | None:
-    """Plan a kernel of a few invocations for each line; None where each has one butterfly in each stage."""
+    """Plan a kernel of a few invocations for each line, or None if each has one butterfly in each stage."""
     plan = plan_pass(shape, axis, compute_type)
     length = shape[axis]
     if plan is None or plan.split.threads > tuning.FEW_THREADS or length & (length - 1) == 0:

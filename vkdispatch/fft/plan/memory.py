@@ -64,7 +64,7 @@ def plan_layout(
     parts: int | None = None,
     whole: bool = False,
 ) -> SharedLayout | None:
-    """Choose a layout that fits into `most` bytes; None where there is none.
+    """Choose a layout that fits into `most` bytes, or None if there is none.
 
     With `interleaved` lines, neighbouring invocations work on neighbouring lines.
     A `whole` layout has one chunk, and room for rows of one more value.
@@ -86,7 +86,7 @@ def plan_layout(
                 # an odd distance uses all banks in turn, if there are lines for all of them
                 row = row | 1 if lines >= banks else row + (banks // lines - row) % banks
             layout = SharedLayout(length, lines, padding, row, count, chunks)
-            if allocation(split, layout) * item_size // count <= most:
+            if count_allocated(split, layout) * item_size // count <= most:
                 return layout
     return None
 
@@ -103,12 +103,12 @@ def _can_cut(split: Split, chunks: int) -> bool:
     ) and all((stage.radix % chunks == 0 and stage.butterflies % split.threads == 0) for stage in stages[1:])
 
 
-def _overrun(split: Split, layout: SharedLayout) -> int:
+def _count_overrun(split: Split, layout: SharedLayout) -> int:
     """Return the elements behind the last line that idle invocations may read."""
     most = max(stage.rounds * stage.threads - stage.butterflies for stage in split.stages)
     return layout.step(most) + (1 if most else 0)
 
 
-def allocation(split: Split, layout: SharedLayout) -> int:
+def count_allocated(split: Split, layout: SharedLayout) -> int:
     """Return the elements of workgroup memory that a transform needs."""
-    return layout.elements + _overrun(split, layout)
+    return layout.elements + _count_overrun(split, layout)

@@ -21,7 +21,7 @@ class Pass:
     grid
         The lines of a workgroup.
     layout
-        Workgroup memory; None where it is not needed.
+        Workgroup memory, or None if it is not needed.
     compute_type
         Complex type of the registers.
     """
@@ -34,7 +34,7 @@ class Pass:
 
 @record
 class PassChoices:
-    """What is chosen before a pass is planned; None where the plan chooses.
+    """What is chosen before a pass is planned, or None if the plan chooses.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ def choose_registers(length: int, strided: bool, on_cpu: bool = False) -> int:
 def plan_pass(
     shape: tuple[int, ...], axis: int, compute_type: DType, choices: PassChoices = _FREE
 ) -> Pass | None:
-    """Plan one pass along an axis; None where one workgroup cannot hold a line.
+    """Plan one pass along an axis, or None if one workgroup cannot hold a line.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def plan_pass(
 
 
 def reverse_radices(plan: Pass, whole: bool = False) -> Pass | None:
-    """Return a pass with the radices in reverse order; None where workgroup memory has no room for it.
+    """Return a pass with the radices in reverse order, or None if workgroup memory has no room for it.
 
     `whole` is that of `plan_layout`.
     """

@@ -8,7 +8,7 @@ from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.fft.plan import tuning
-from vkdispatch.fft.plan.memory import SharedLayout, allocation, plan_layout
+from vkdispatch.fft.plan.memory import SharedLayout, count_allocated, plan_layout
 from vkdispatch.fft.plan.passes import choose_registers
 from vkdispatch.fft.plan.stages import Split, list_splits
 
@@ -29,7 +29,7 @@ class PlanePlan:
     planes
         Planes of a workgroup.
     row_layout, column_layout
-        Workgroup memory of the two transforms; None where it is not needed.
+        Workgroup memory of the two transforms, or None if it is not needed.
     pitch
         Distance of two rows in workgroup memory between the transforms.
     parts, chunks
@@ -75,7 +75,7 @@ class PlanePlan:
         sizes = [self.planes * self.height // self.chunks * self.pitch]
         for split, layout in ((self.rows, self.row_layout), (self.columns, self.column_layout)):
             if layout is not None:
-                sizes.append(allocation(split, layout))
+                sizes.append(count_allocated(split, layout))
         return max(sizes)
 
     @property
@@ -86,7 +86,7 @@ class PlanePlan:
 
 @record
 class PlaneChoices:
-    """What is chosen before planes are planned; see `PlanePlan`. None where the plan chooses."""
+    """What is chosen before planes are planned; see `PlanePlan`. None if the plan chooses."""
 
     rows: Split | None = None
     columns: Split | None = None
@@ -101,7 +101,7 @@ _FREE = PlaneChoices()
 def plan_planes(
     count: int, height: int, width: int, compute_type: DType, choices: PlaneChoices = _FREE
 ) -> PlanePlan | None:
-    """Plan transforms of `count` planes; None where a workgroup cannot hold one.
+    """Plan transforms of `count` planes, or None if a workgroup cannot hold one.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def _list_splits(
 
 def _pair_splits(height: int, width: int, limit: int, most: int) -> list[tuple[Split, Split]]:
     """Return pairs of splits whose invocations hold up to `limit` values or a prime."""
-    of_rows, of_columns = _cheapest_by_threads(width, limit, most), _cheapest_by_threads(height, limit, most)
+    of_rows, of_columns = _find_cheapest(width, limit, most), _find_cheapest(height, limit, most)
     found: list[tuple[float, int, Split, Split]] = []
     for row_threads, (row_cost, row_split) in of_rows.items():
         for column_threads, (column_cost, column_split) in of_columns.items():
@@ -175,7 +175,7 @@ def _pair_splits(height: int, width: int, limit: int, most: int) -> list[tuple[S
 
 
 @functools.cache
-def _cheapest_by_threads(length: int, registers: int, most: int) -> dict[int, tuple[float, Split]]:
+def _find_cheapest(length: int, registers: int, most: int) -> dict[int, tuple[float, Split]]:
     """Return the cheapest split for each number of invocations of a line, with its cost."""
     best: dict[int, tuple[float, Split]] = {}
     for cost, split in list_splits(length, registers, most):
@@ -185,7 +185,7 @@ def _cheapest_by_threads(length: int, registers: int, most: int) -> dict[int, tu
 
 
 def _plan_memory(shape: tuple[int, int, int], compute_type: DType, choices: PlaneChoices) -> PlanePlan | None:
-    """Choose workgroup memory for chosen splits, planes and parts; None where there is not enough."""
+    """Choose workgroup memory for chosen splits, planes and parts, or None if there is not enough."""
     rows, columns, planes, parts = choices.rows, choices.columns, choices.planes, choices.parts
     assert rows is not None and columns is not None and planes is not None and parts is not None
     _, height, width = shape

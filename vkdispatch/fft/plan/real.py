@@ -37,7 +37,7 @@ class RealPlan:
 
     @property
     def layout(self) -> SharedLayout | None:
-        """Layout of the lines in workgroup memory; None where it is not used."""
+        """Layout of the lines in workgroup memory, or None if it is not used."""
         grid = self.half.grid
         if self.half.layout is None and (self.staged or self.linear):
             return SharedLayout(grid.length, grid.lines, 0, self.row)

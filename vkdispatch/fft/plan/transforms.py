@@ -25,7 +25,7 @@ class Transform:
     input_map, output_map
         Maps that read and write, or None.
     input_type, output_type
-        Complex types of the buffers; None where there is a map.
+        Complex types of the buffers, or None if there is a map.
     signal_range
         Start and end of the values that are read, or None.
     separate

@@ -11,7 +11,7 @@ from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base.dtype import DType, complex64, complex128, to_numpy_dtype
 from vkdispatch.fft.plan import tuning
 from vkdispatch.fft.plan.indices import add, hold
-from vkdispatch.fft.plan.lengths import first_factor
+from vkdispatch.fft.plan.lengths import find_first_factor
 from vkdispatch.fft.plan.stages import Split
 
 
@@ -36,7 +36,7 @@ def roots_of_unity(count: int, denominator: int, step: int = 1) -> Any:
 
 def second_power(radix: int) -> int:
     """Return the power of a twiddle factor that the table of `twiddles` holds besides the first power."""
-    step = radix // first_factor(radix)
+    step = radix // find_first_factor(radix)
     return step if step > 1 else min(2, radix - 1)
 
 

@@ -1,6 +1,6 @@
 """The second pass of a compaction: elements that are kept are written, in their order.
 
-The pass sums up the counts of the tiles before its tile by itself if tiles are few. Tiles that keep much are
+If tiles are few, the pass itself sums up the counts of the tiles before its own. Tiles that keep much are
 written element by element, so neighbours write to neighbours; tiles that keep little are written bit by bit.
 """
 
@@ -44,19 +44,19 @@ class Writer:
         """Handle an element, kept or not; `rank` elements are kept up to it, including itself."""
 
 
-def write_kept(
+def write_elements(
     flags: Flags, writer: Writer, arguments: Sequence[Any], size: int, graph: CommandGraph | None
 ) -> None:
     """Write the first `size` elements that are kept."""
     group = flags.group
-    kernel = _write_kernel(writer, group, flags.has_sums)
+    kernel = _make_write_kernel(writer, group, flags.has_sums)
     low, high = size & 0x7FFFFFFF, size >> 31
     whole, rest = divmod(flags.size, group * WORD)
     kernel(flags.bits, flags.starts, *arguments, low, high, whole, rest, flags.tiles, graph=graph)
 
 
 @memoize
-def _write_kernel(writer: Writer, group: int, has_sums: bool) -> ShaderFunction:
+def _make_write_kernel(writer: Writer, group: int, has_sums: bool) -> ShaderFunction:
     names = ("size_low", "size_high", "write_whole", "write_rest", "write_tiles")
     arguments = [
         ("flag_bits", buffer[dtype.uint32]),

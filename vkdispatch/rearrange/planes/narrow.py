@@ -67,7 +67,7 @@ def plan_interleave(planes: int, length: int, item: int) -> tuple[NarrowForm, tu
 
 
 @memoize
-def narrow_kernel(form: NarrowForm) -> ShaderFunction:
+def make_narrow_kernel(form: NarrowForm) -> ShaderFunction:
     """Trace a kernel; its arguments are the result, the array (or arrays), and `form.numbers`."""
     move = Move(word_type(form.word))
     planes, group = form.planes, form.group

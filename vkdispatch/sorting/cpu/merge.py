@@ -39,7 +39,7 @@ class MergeForm:
 
 
 @memoize
-def merge_kernel(form: MergeForm) -> ShaderFunction:
+def make_merge_kernel(form: MergeForm) -> ShaderFunction:
     """Return the kernel that merges rows.
 
     Its arguments are the keys; scratch memory for twice as many keys, and for twice as many positions

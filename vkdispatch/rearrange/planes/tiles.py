@@ -78,7 +78,7 @@ class TileForm:
 
 
 @memoize
-def tile_kernel(form: TileForm) -> ShaderFunction:
+def make_tile_kernel(form: TileForm) -> ShaderFunction:
     """Trace a kernel; its arguments are those of `form.move`, then `form.numbers`."""
 
     def body(*variables: Any) -> None:
@@ -179,7 +179,7 @@ class _Tracing:
         loaded: list[tuple[Any, Any, list[Any]]] = []
         for q, p_first, step in self._spread(form.columns, form.rows):
             p = p_first + step
-            # invocations outside load the last block inside, and nobody stores it
+            # invocations outside load the last block inside, which they do not store
             column = vc.min(self._column + q, number["columns"] - 1).to_register()
             row = vc.min(self._row + p, number["rows"] - 1).to_register()
             starts = self._below(

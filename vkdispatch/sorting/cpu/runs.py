@@ -23,7 +23,7 @@ from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.outputs import widen
-from vkdispatch.sorting.passes import SHIFT, PassForm, moved_arguments
+from vkdispatch.sorting.passes import SHIFT, PassForm, declare_move_arguments
 
 _U32 = constant[dtype.uint32]
 # The number of rows, runs of each row, keys of a run, and keys of the last run of a row.
@@ -71,7 +71,7 @@ class _Run:
 
 
 @memoize
-def count_runs_kernel(form: PassForm) -> ShaderFunction:
+def make_count_runs_kernel(form: PassForm) -> ShaderFunction:
     """Return the kernel that counts the digits of each run: keys, counters, `_SHAPE`, the shift."""
 
     def body(keys: Any, counters: Any, rows: Any, runs: Any, run: Any, last: Any, shift: Any) -> None:
@@ -94,7 +94,7 @@ def count_runs_kernel(form: PassForm) -> ShaderFunction:
 
 
 @memoize
-def sum_runs_kernel(group: int, bins: int, counter: DType) -> ShaderFunction:
+def make_sum_runs_kernel(group: int, bins: int, counter: DType) -> ShaderFunction:
     """Return the kernel that sums up counters along a row's runs, an invocation for each row and digit.
 
     Its arguments are the counters, the totals, the number of rows, and the runs of each.
@@ -125,10 +125,11 @@ def sum_runs_kernel(group: int, bins: int, counter: DType) -> ShaderFunction:
 
 
 @memoize
-def move_runs_kernel(form: PassForm) -> ShaderFunction:
+def make_move_runs_kernel(form: PassForm) -> ShaderFunction:
     """Return the kernel that moves keys and their payload to their places by one digit.
 
-    Its arguments are the keys, the counters, the totals, those of `moved_arguments`, `_SHAPE`, the shift.
+    Its arguments are the keys, the counters, the totals, those of `declare_move_arguments`, `_SHAPE`, and
+    the shift.
     """
     bins = 1 << form.digit.bits
 
@@ -158,7 +159,7 @@ def move_runs_kernel(form: PassForm) -> ShaderFunction:
         ("sort_keys", buffer[form.order.raw]),
         ("sort_counters", buffer[form.counter]),
         ("sort_totals", buffer[form.counter]),
-        *moved_arguments(form),
+        *declare_move_arguments(form),
         *_SHAPE,
         SHIFT,
     ]
