@@ -11,8 +11,8 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import bool_, component_type, int32, is_float_dtype, is_integer_dtype, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.host_numpy import np
+from vkdispatch.codegen.execution.ranges import GpuRange
 from vkdispatch.codegen.functions import common, elementwise, trigonometry
-from vkdispatch.codegen.functions.ranges import GpuRange
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Assert, Expr, Op
 from vkdispatch.ir import expressions as ex

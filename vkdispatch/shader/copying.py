@@ -14,7 +14,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.structures import is_structure
 from vkdispatch.codegen.abbreviations import Buff
 from vkdispatch.codegen.builder import shader_context
-from vkdispatch.codegen.functions.invocation import global_invocation_id
+from vkdispatch.codegen.execution.invocation import global_invocation_id
 from vkdispatch.codegen.trace.recording import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.shader.shader_function import ShaderFunction
