@@ -31,6 +31,21 @@ from vkdispatch.ir import Argument, Expr, ImageBinding, Op
 from vkdispatch.ir.expressions import condition
 from vkdispatch.ir.location import here, located
 
+__all__ = [
+    "Buffer",
+    "Constant",
+    "Image1D",
+    "Image2D",
+    "Image2DArray",
+    "Image3D",
+    "StorageImage1D",
+    "StorageImage2D",
+    "StorageImage2DArray",
+    "StorageImage3D",
+    "Variable",
+    "_ArgType",
+]
+
 _ArgType = TypeVar("_ArgType")
 
 

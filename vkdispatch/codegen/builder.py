@@ -44,6 +44,8 @@ from vkdispatch.ir.location import here, located
 from vkdispatch.passes.reads import settle_reads
 from vkdispatch.passes.unfold import unfold_conditionals
 
+__all__ = ["ShaderBuilder", "ShaderContext", "get_builder", "set_builder", "shader_context"]
+
 _EXEC_COUNT = "exec_count"
 
 

@@ -49,6 +49,8 @@ from vkdispatch.ir.attributes import COMPONENTS, is_swizzle, unknown_attribute
 from vkdispatch.ir.location import here, located
 from vkdispatch.passes.messages import BRACES, FormatError, check_format
 
+__all__ = ["BoundVariable", "ShaderVariable"]
+
 if TYPE_CHECKING:
     from vkdispatch.codegen.any_dtype import OfAnyDtype
 else:

@@ -28,6 +28,37 @@ from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
 from vkdispatch.ir.numbers import fits
 
+__all__ = [
+    "all",
+    "any",
+    "break_statement",
+    "case_block",
+    "continue_statement",
+    "default_block",
+    "else_block",
+    "else_if_all",
+    "else_if_any",
+    "else_if_block",
+    "else_if_statement",
+    "else_statement",
+    "end",
+    "for_block",
+    "for_statement",
+    "if_all",
+    "if_any",
+    "if_block",
+    "if_statement",
+    "logical_and",
+    "logical_or",
+    "new_scope",
+    "return_statement",
+    "scope_block",
+    "select",
+    "switch_block",
+    "while_block",
+    "while_statement",
+]
+
 Condition = Value | bool | np.bool_
 
 

@@ -9,6 +9,25 @@ from vkdispatch.ir import Builtin, Expr, Op
 from vkdispatch.ir.expressions import literal
 from vkdispatch.ir.location import here
 
+__all__ = [
+    "global_invocation_id",
+    "inf_f16",
+    "inf_f32",
+    "inf_f64",
+    "local_invocation_id",
+    "local_invocation_index",
+    "ninf_f16",
+    "ninf_f32",
+    "ninf_f64",
+    "num_subgroups",
+    "num_workgroups",
+    "subgroup_id",
+    "subgroup_invocation_id",
+    "subgroup_size",
+    "workgroup_id",
+    "workgroup_size",
+]
+
 
 def _builtin(which: Builtin, kind: DType) -> ShaderVariable:
     current()  # outside of a kernel there is no invocation

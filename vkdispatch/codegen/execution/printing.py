@@ -15,6 +15,8 @@ from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
 from vkdispatch.passes.messages import BRACES, FormatError, check_format, parse_format
 
+__all__ = ["print", "printf"]
+
 _RAW_TYPES: dict[str, DType] = {"d": int32, "i": int32, "c": int32, "u": uint32, "o": uint32}
 _RAW_TYPES.update(x=uint32, X=uint32)
 

@@ -16,6 +16,51 @@ from vkdispatch.codegen.variables import ShaderVariable, check_dtype, construct_
 from vkdispatch.ir import Expr
 from vkdispatch.ir import expressions as ex
 
+__all__ = [
+    "constant_array",
+    "local_array",
+    "new_complex32_register",
+    "new_complex64_register",
+    "new_complex128_register",
+    "new_complex_register",
+    "new_dvec2_register",
+    "new_dvec3_register",
+    "new_dvec4_register",
+    "new_float16_register",
+    "new_float64_register",
+    "new_float_register",
+    "new_hvec2_register",
+    "new_hvec3_register",
+    "new_hvec4_register",
+    "new_ihvec2_register",
+    "new_ihvec3_register",
+    "new_ihvec4_register",
+    "new_int16_register",
+    "new_int64_register",
+    "new_int_register",
+    "new_ivec2_register",
+    "new_ivec3_register",
+    "new_ivec4_register",
+    "new_mat2_register",
+    "new_mat3_register",
+    "new_mat4_register",
+    "new_register",
+    "new_uhvec2_register",
+    "new_uhvec3_register",
+    "new_uhvec4_register",
+    "new_uint16_register",
+    "new_uint64_register",
+    "new_uint_register",
+    "new_uvec2_register",
+    "new_uvec3_register",
+    "new_uvec4_register",
+    "new_vec2_register",
+    "new_vec3_register",
+    "new_vec4_register",
+    "precise",
+    "shared_buffer",
+]
+
 
 class RegisterMaker(Protocol):
     """Declares a register of one type."""

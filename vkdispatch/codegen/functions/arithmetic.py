@@ -29,6 +29,17 @@ from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import located
 from vkdispatch.ir.own_functions import UMUL_HIGH
 
+__all__ = [
+    "floor_divide",
+    "floor_mod",
+    "frexp",
+    "imul_extended",
+    "ldexp",
+    "uadd_carry",
+    "umul_extended",
+    "usub_borrow",
+]
+
 
 @gives_value
 def floor_divide(a: Any, b: Any) -> Any:
@@ -208,15 +219,3 @@ def _parts(x: Expr) -> tuple[Expr, Expr]:
 
 def _exponent(bits: Expr, fraction: int, largest: int) -> Expr:
     return ex.bitwise("&", ex.bitwise(">>", bits, fraction), largest)
-
-
-__all__ = [
-    "floor_divide",
-    "floor_mod",
-    "frexp",
-    "imul_extended",
-    "ldexp",
-    "uadd_carry",
-    "umul_extended",
-    "usub_borrow",
-]

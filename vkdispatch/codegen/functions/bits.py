@@ -30,6 +30,16 @@ from vkdispatch.ir import Expr
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import located
 
+__all__ = [
+    "bit_count",
+    "bitfield_extract",
+    "bitfield_insert",
+    "bitfield_reverse",
+    "find_lsb",
+    "find_msb",
+    "reinterpret",
+]
+
 _UNSIGNED: dict[int, DType] = {2: uint16, 4: uint32, 8: uint64}
 _LETTERS: dict[DType, str] = {
     int16: "h",

@@ -34,6 +34,35 @@ from vkdispatch.ir import Comment, Expr
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
 
+__all__ = [
+    "abs",
+    "ceil",
+    "clamp",
+    "clip",
+    "comment",
+    "float_bits_to_int",
+    "float_bits_to_uint",
+    "floor",
+    "fma",
+    "fract",
+    "int_bits_to_float",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "max",
+    "min",
+    "mix",
+    "mod",
+    "modf",
+    "round",
+    "round_even",
+    "sign",
+    "smoothstep",
+    "step",
+    "trunc",
+    "uint_bits_to_float",
+]
+
 
 def _check_max(x: ex.Operand, y: ex.Operand) -> None:
     check_limit("max", x, y)
@@ -217,33 +246,3 @@ def comment(comment: str, preceding_new_line: bool = True) -> None:
     if not isinstance(comment, str):
         raise located(ArgumentTypeError, f"comment: expected a str, got {comment!r}")
     current().emit(Comment(comment, preceding_new_line, here()))
-
-
-__all__ = [
-    "abs",
-    "ceil",
-    "clamp",
-    "clip",
-    "comment",
-    "float_bits_to_int",
-    "float_bits_to_uint",
-    "floor",
-    "fma",
-    "fract",
-    "int_bits_to_float",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "max",
-    "min",
-    "mix",
-    "mod",
-    "modf",
-    "round",
-    "round_even",
-    "sign",
-    "smoothstep",
-    "step",
-    "trunc",
-    "uint_bits_to_float",
-]

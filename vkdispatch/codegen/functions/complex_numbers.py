@@ -19,6 +19,8 @@ from vkdispatch.ir import Expr, Op, ShaderFlags
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
 
+__all__ = ["complex_from_euler_angle", "mult_complex", "to_complex"]
+
 
 def complex_from_euler_angle(angle: Any) -> ShaderVariable:
     """(cos(angle), sin(angle)) as a complex number of the angle's width.
@@ -76,6 +78,3 @@ def to_complex(*args: Any) -> ShaderVariable:
         raise located(ArgumentValueError, f"to_complex: expected one or two values, got {len(args)}")
     parts = construct_args(args, "to_complex")
     return ShaderVariable(ex.construct(complex_type(parts, "to_complex"), parts))
-
-
-__all__ = ["complex_from_euler_angle", "complex_type", "mult_complex", "to_complex"]

@@ -11,6 +11,47 @@ from vkdispatch.ir import Expr, Op, RawText
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
 
+__all__ = [
+    "str_to_dtype",
+    "to_complex32",
+    "to_complex64",
+    "to_complex128",
+    "to_dtype",
+    "to_dvec2",
+    "to_dvec3",
+    "to_dvec4",
+    "to_float",
+    "to_float16",
+    "to_float64",
+    "to_hvec2",
+    "to_hvec3",
+    "to_hvec4",
+    "to_ihvec2",
+    "to_ihvec3",
+    "to_ihvec4",
+    "to_int",
+    "to_int16",
+    "to_int64",
+    "to_ivec2",
+    "to_ivec3",
+    "to_ivec4",
+    "to_mat2",
+    "to_mat3",
+    "to_mat4",
+    "to_uhvec2",
+    "to_uhvec3",
+    "to_uhvec4",
+    "to_uint",
+    "to_uint16",
+    "to_uint64",
+    "to_uvec2",
+    "to_uvec3",
+    "to_uvec4",
+    "to_vec2",
+    "to_vec3",
+    "to_vec4",
+]
+
 Conversion = Callable[..., ShaderVariable]
 
 

@@ -20,6 +20,22 @@ from vkdispatch.ir import Expr
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import located
 
+__all__ = [
+    "cross",
+    "determinant",
+    "distance",
+    "dot",
+    "faceforward",
+    "inverse",
+    "length",
+    "matrix_comp_mult",
+    "normalize",
+    "outer_product",
+    "reflect",
+    "refract",
+    "transpose",
+]
+
 
 def _scalar_result(name: str, values: tuple[Any, ...]) -> ShaderVariable:
     kind, parts = ex.meet(operands(name, values), name, floating=True)

@@ -24,6 +24,29 @@ from vkdispatch.ir import Expr
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import located
 
+__all__ = [
+    "pack_double2x32",
+    "pack_half2x16",
+    "pack_int4x8",
+    "pack_snorm2x16",
+    "pack_snorm4x8",
+    "pack_uint2x32",
+    "pack_uint4x8",
+    "pack_uint8x8",
+    "pack_unorm2x16",
+    "pack_unorm4x8",
+    "unpack_double2x32",
+    "unpack_half2x16",
+    "unpack_int4x8",
+    "unpack_snorm2x16",
+    "unpack_snorm4x8",
+    "unpack_uint2x32",
+    "unpack_uint4x8",
+    "unpack_uint8x8",
+    "unpack_unorm2x16",
+    "unpack_unorm4x8",
+]
+
 
 def _packing(name: str, glsl: str, source: DType, target: DType, doc: str) -> Callable[[Any], ShaderVariable]:
     def function(x: Any) -> ShaderVariable:

@@ -5,6 +5,8 @@ from typing import Any
 from vkdispatch.codegen import host_functions as host
 from vkdispatch.codegen.functions.elementwise import binary, gives_value, unary
 
+__all__ = ["cbrt", "erf", "erfc", "expm1", "gamma", "hypot", "lgamma", "log1p", "log10"]
+
 log10 = unary(
     "log10",
     host.log10,
@@ -80,6 +82,3 @@ def hypot(x: Any, y: Any) -> Any:
     Within 2 units in the last place. Numbers give a float.
     """
     return _hypot(x, y)
-
-
-__all__ = ["cbrt", "erf", "erfc", "expm1", "gamma", "hypot", "lgamma", "log1p", "log10"]

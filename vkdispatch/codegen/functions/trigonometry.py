@@ -23,6 +23,31 @@ from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import ShaderFlags
 from vkdispatch.ir import expressions as ex
 
+__all__ = [
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "cos",
+    "cosh",
+    "degrees",
+    "exp",
+    "exp2",
+    "inversesqrt",
+    "log",
+    "log2",
+    "pow",
+    "radians",
+    "sin",
+    "sinh",
+    "sqrt",
+    "tan",
+    "tanh",
+]
+
 sin = unary("sin", host.sin, "Sine of radians.", own=True)
 cos = unary("cos", host.cos, "Cosine of radians.", own=True)
 tan = unary("tan", host.tan, "Tangent of radians.", own=True)

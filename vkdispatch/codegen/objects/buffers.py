@@ -22,6 +22,8 @@ from vkdispatch.ir import Builtin, Expr, Op, SharedArray, Storage, is_constant
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
 
+__all__ = ["BufferVariable"]
+
 
 class BufferVariable(BoundVariable):
     """A storage buffer, a constant array, or an array in workgroup memory.

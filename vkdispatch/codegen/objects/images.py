@@ -20,6 +20,8 @@ from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.attributes import COMPONENTS
 from vkdispatch.ir.location import here, located
 
+__all__ = ["ImageVariable", "StorageImageVariable"]
+
 _AXES = {1: "x", 2: "(x, y)", 3: "(x, y, z)"}
 
 

@@ -11,6 +11,8 @@ from vkdispatch.ir import Expr, Op
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
 
+__all__ = ["LocalArray"]
+
 # Beyond, filling an array is a loop of the GPU.
 _MOST_STORES = 16
 _MOST_ELEMENTS = 1 << 16

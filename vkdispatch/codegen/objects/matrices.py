@@ -30,6 +30,8 @@ from vkdispatch.ir import Expr, MatrixLoad, MatrixStore, Op
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
 
+__all__ = ["CooperativeMatrix", "cooperative_matrix", "matrix_multiply_add"]
+
 _USES = ("a", "b", "accumulator")
 _SCOPES = ("subgroup", "workgroup")
 
