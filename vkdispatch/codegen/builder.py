@@ -23,8 +23,10 @@ from vkdispatch.codegen.description import (
     binding_type,
 )
 from vkdispatch.codegen.objects.buffers import BufferVariable
+from vkdispatch.codegen.trace.current import current, set_current
 from vkdispatch.codegen.trace.kernel_warnings import warn
-from vkdispatch.codegen.trace.recording import Recorder, current, refuse_placeholders, set_current
+from vkdispatch.codegen.trace.placeholders import check_printed, refuse_placeholders
+from vkdispatch.codegen.trace.recording import Recorder
 from vkdispatch.codegen.variables import check_dtype
 from vkdispatch.glsl.writer import statements_text
 from vkdispatch.ir import (
@@ -205,7 +207,7 @@ class ShaderBuilder(Recorder):
             frozenset(self.marked_writes),
         )
         check_scopes(kernel)
-        self.check_placeholders()
+        check_printed(self.placeholders)
         _check_texts(kernel)
         _warn_of_returns(kernel)
         kernel = unfold_conditionals(kernel, self.new_name)

@@ -31,8 +31,9 @@ from vkdispatch.base.errors import (
 )
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.structures import is_structure
+from vkdispatch.codegen.trace.current import current, is_tracing
 from vkdispatch.codegen.trace.operators import Operators
-from vkdispatch.codegen.trace.recording import current, is_tracing
+from vkdispatch.codegen.trace.placeholders import add_placeholder
 from vkdispatch.glsl.expressions import expression_text
 from vkdispatch.ir import (
     Expr,
@@ -199,7 +200,7 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
             check_format(f"{{:{spec}}}", BRACES, (value.dtype,))
         except FormatError as error:
             raise located(ArgumentValueError, f"f-string: {error}") from None
-        return current().placeholder(value, spec, repr(self))
+        return add_placeholder(current().placeholders, value, spec, repr(self))
 
     def __setattr__(self, attribute: str, value: object) -> None:
         if hasattr(type(self), attribute):

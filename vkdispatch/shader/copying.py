@@ -15,7 +15,7 @@ from vkdispatch.base.structures import is_structure
 from vkdispatch.codegen.abbreviations import Buff
 from vkdispatch.codegen.builder import shader_context
 from vkdispatch.codegen.execution.invocation import global_invocation_id
-from vkdispatch.codegen.trace.recording import is_tracing
+from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.shader.shader_function import ShaderFunction
 

@@ -21,7 +21,8 @@ from vkdispatch.base.dtype import (
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen.functions.elementwise import Value, gives_value
-from vkdispatch.codegen.trace.recording import Recorder, current
+from vkdispatch.codegen.trace.current import current
+from vkdispatch.codegen.trace.recording import Recorder
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr, If, RawStatement, Return
 from vkdispatch.ir import expressions as ex

@@ -3,7 +3,7 @@
 import math
 
 from vkdispatch.base.dtype import DType, float16, float32, float64, uint32, uvec3
-from vkdispatch.codegen.trace.recording import current
+from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Builtin, Expr, Op
 from vkdispatch.ir.expressions import literal

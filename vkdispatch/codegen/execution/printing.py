@@ -8,7 +8,8 @@ from typing import Any
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType, float32, int32, uint32
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen.trace.recording import current
+from vkdispatch.codegen.trace.current import current
+from vkdispatch.codegen.trace.placeholders import split_text, take_placeholders
 from vkdispatch.codegen.variables import ShaderVariable, scalar_parts
 from vkdispatch.ir import Expr, Op, Print, RawText, ShaderFlags
 from vkdispatch.ir import expressions as ex
@@ -78,7 +79,7 @@ def _escaped(text: str) -> str:
 def _resolved(text: str, values: list[Expr]) -> str:
     """Make a format of a text that may hold values by way of an f-string."""
     parts: list[str] = []
-    for piece in current().resolve_placeholders(text):
+    for piece in take_placeholders(current().placeholders, text):
         if isinstance(piece, str):
             if _repr_of_value().search(piece):
                 raise located(
@@ -88,9 +89,8 @@ def _resolved(text: str, values: list[Expr]) -> str:
                 )
             parts.append(_escaped(piece))
         else:
-            value, spec = piece
-            parts.append(f"{{:{spec}}}" if spec else "{}")
-            values.append(value)
+            parts.append(f"{{:{piece.spec}}}" if piece.spec else "{}")
+            values.append(piece.value)
     return "".join(parts)
 
 
@@ -119,7 +119,7 @@ def printf(format: str, *args: Any) -> None:
     for arg in args:
         if not isinstance(arg, (str, ShaderVariable)) and not ex.is_number(arg):
             raise located(ArgumentTypeError, f"printf: expected GPU values, numbers or text, got {arg!r}")
-    if any(not isinstance(piece, str) for piece in current().split_placeholders(format)):
+    if any(not isinstance(piece, str) for piece in split_text(current().placeholders, format)):
         if args:
             raise located(ArgumentValueError, "printf: an f-string with GPU values takes no further values")
         values: list[Expr] = []

@@ -11,7 +11,7 @@ from vkdispatch.codegen.functions.complex_numbers import complex_type
 from vkdispatch.codegen.functions.elementwise import gives_value, operands
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.objects.local_arrays import LocalArray, checked_count
-from vkdispatch.codegen.trace.recording import current
+from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.variables import ShaderVariable, check_dtype, construct_args
 from vkdispatch.ir import Expr
 from vkdispatch.ir import expressions as ex

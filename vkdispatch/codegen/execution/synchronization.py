@@ -1,6 +1,6 @@
 """Barriers of workgroups and subgroups."""
 
-from vkdispatch.codegen.trace.recording import current
+from vkdispatch.codegen.trace.current import current
 from vkdispatch.ir import Effect
 from vkdispatch.ir.location import here
 

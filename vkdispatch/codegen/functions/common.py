@@ -27,8 +27,8 @@ from vkdispatch.codegen.functions.elementwise import (
     operands,
     unary,
 )
+from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.trace.range_checks import check_difference, check_limit
-from vkdispatch.codegen.trace.recording import current
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Comment, Expr
 from vkdispatch.ir import expressions as ex

@@ -13,7 +13,7 @@ from vkdispatch.base.dtype import (
     make_floating_dtype,
 )
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen.trace.recording import has_flag
+from vkdispatch.codegen.trace.current import has_flag
 from vkdispatch.codegen.variables import ShaderVariable, construct_args
 from vkdispatch.ir import Expr, Op, ShaderFlags
 from vkdispatch.ir import expressions as ex

@@ -5,7 +5,7 @@ from typing import Any, ParamSpec, Protocol, cast, overload
 
 from vkdispatch.base.dtype import DType, dtype, is_complex, is_matrix, is_scalar
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.codegen.trace.recording import has_flag
+from vkdispatch.codegen.trace.current import has_flag
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr, ShaderFlags
 from vkdispatch.ir import expressions as ex

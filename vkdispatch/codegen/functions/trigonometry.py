@@ -18,7 +18,7 @@ from vkdispatch.codegen.functions.elementwise import (
     operands,
     unary,
 )
-from vkdispatch.codegen.trace.recording import has_flag
+from vkdispatch.codegen.trace.current import has_flag
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import ShaderFlags
 from vkdispatch.ir import expressions as ex

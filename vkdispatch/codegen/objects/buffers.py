@@ -15,8 +15,8 @@ from vkdispatch.base.errors import (
     ArgumentValueError,
 )
 from vkdispatch.codegen.objects.indexing import flat_index
+from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.trace.kernel_warnings import warn
-from vkdispatch.codegen.trace.recording import current
 from vkdispatch.codegen.variables import BoundVariable, ShaderVariable, integer_index
 from vkdispatch.ir import Builtin, Expr, Op, SharedArray, Storage, is_constant
 from vkdispatch.ir import expressions as ex
@@ -146,7 +146,7 @@ class BufferVariable(BoundVariable):
             whole = self.shape._value()
             sizes = [ex.component(whole, axis) for axis in range(count)]
             if count == 2 and isinstance(self.storage, Storage):
-                current().need_planar(self.storage)
+                current().require_planar(self.storage)
         for axis, (entry, limit) in enumerate(zip(entries, limits, strict=True)):
             if isinstance(entry, int) and (entry < 0 or (limit is not None and entry >= limit)):
                 size = "" if limit is None else f" of {limit} elements"

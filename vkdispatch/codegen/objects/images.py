@@ -13,7 +13,7 @@ from vkdispatch.base.dtype import (
     to_vector,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen.trace.recording import current
+from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.variables import BoundVariable, ShaderVariable, operand_expr, value_to_store
 from vkdispatch.ir import Expr, ImageBinding, ImageStore, Op
 from vkdispatch.ir import expressions as ex

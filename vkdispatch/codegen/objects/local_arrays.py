@@ -5,7 +5,7 @@ from typing import Any
 from vkdispatch.base.dtype import DType, array_type, int32
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
-from vkdispatch.codegen.trace.recording import current
+from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.variables import ShaderVariable, assign, integer_index, value_to_store
 from vkdispatch.ir import Expr, Op
 from vkdispatch.ir import expressions as ex

@@ -24,7 +24,7 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen.objects.buffers import BufferVariable
-from vkdispatch.codegen.trace.recording import current
+from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.variables import ShaderVariable, integer_index, value_to_store
 from vkdispatch.ir import Expr, MatrixLoad, MatrixStore, Op
 from vkdispatch.ir import expressions as ex

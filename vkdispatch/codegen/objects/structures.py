@@ -11,7 +11,7 @@ from vkdispatch.base.record import replace
 from vkdispatch.base.structures import Structure, field_types, is_structure
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.objects.place_reads import is_place_in
-from vkdispatch.codegen.trace.recording import current
+from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.variables import ShaderVariable, value_to_store
 from vkdispatch.ir import Expr, Storage
 from vkdispatch.ir.location import here, located

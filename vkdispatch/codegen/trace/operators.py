@@ -11,9 +11,9 @@ from typing import Any, NoReturn, Self
 from vkdispatch.base.dtype import is_complex, is_integer_dtype
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
+from vkdispatch.codegen.trace.current import current, has_flag, is_tracing
 from vkdispatch.codegen.trace.division import floor_quotient, floor_remainder
 from vkdispatch.codegen.trace.range_checks import check_comparison, check_difference
-from vkdispatch.codegen.trace.recording import current, has_flag, is_tracing
 from vkdispatch.ir import Expr, ShaderFlags
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located

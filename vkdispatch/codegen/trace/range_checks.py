@@ -8,8 +8,8 @@ from vkdispatch.base.dtype import (
     is_scalar,
     is_signed_dtype,
 )
+from vkdispatch.codegen.trace.current import current, is_tracing
 from vkdispatch.codegen.trace.kernel_warnings import warn
-from vkdispatch.codegen.trace.recording import current, is_tracing
 from vkdispatch.ir import Expr, Op, Register
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import within_library
