@@ -38,7 +38,7 @@ class Declarations:
         return name
 
     def claim_name(self, wanted: str | None, *, member: bool = False) -> str:
-        """Return `wanted` made legal and unique, or a new name for None. Raises TypeError if it is not a str."""
+        """Return `wanted`, made legal and unique, or a new name. Raises TypeError if it is not a str."""
         if wanted is None:
             return self.new_name()
         if not wanted or not isinstance(wanted, str):

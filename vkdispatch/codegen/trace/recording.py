@@ -39,7 +39,7 @@ _MEMORY = (Op.ELEMENT, Op.IMAGE_LOAD, Op.REGISTER)
 
 @record
 class Mark:
-    """A point of a recording to go back to: sizes of lists and dicts, other values, and the innermost block."""
+    """A point of a recording to go back to: sizes of what grows, other values, the innermost block."""
 
     sizes: dict[str, int]
     values: dict[str, Any]
@@ -60,7 +60,7 @@ class Recorder(Declarations):
         self._frames = [Frame("body")]
         self.placeholders: list[Placeholder] = []
         self._fixed: dict[Register, Expr] = {}
-        # whether a value read from a place goes on to mean the place, as in kernels without the source rewrite
+        # whether what is read from a place goes on to mean the place: kernels without the source rewrite
         self.aliasing = False
         self._updates: list[tuple[Expr, Loc | None]] = []
         self._localized: list[tuple[Any, Expr]] = []
@@ -100,7 +100,7 @@ class Recorder(Declarations):
         return Expr(Op.REGISTER, kind, (), register, loc)
 
     def declare_around(self, kind: DType, value: Expr, name: str | None = None) -> Expr:
-        """Declare a register for a local variable outside the plain scopes that are open, and assign to it."""
+        """Declare a register for a local variable outside the open plain scopes, and assign to it."""
         frame = next(frame for frame in reversed(self._frames) if frame.kind != "scope")
         loc = here()
         register = Register(self.claim_name(name), kind, local=True)
@@ -114,7 +114,7 @@ class Recorder(Declarations):
         return place
 
     def declare_array(self, kind: DType, value: Expr, name: str | None = None) -> Expr:
-        """Declare an array of one invocation, outside the plain scopes that are open."""
+        """Declare an array of one invocation outside the open plain scopes."""
         frame = next(frame for frame in reversed(self._frames) if frame.kind != "scope")
         loc = here()
         register = Register(self.claim_name(name), kind)
@@ -163,7 +163,7 @@ class Recorder(Declarations):
                 frame.reads.pop(id(register), None)
 
     def declare_local(self, value: Expr, name: str | None) -> Expr:
-        """Make a register for a local variable. It is declared only if one of its components is assigned to."""
+        """Make a register for a local variable, which is declared if a component of it is assigned to."""
         if self._frames[-1].kind in ("scope", "switch"):
             return self.declare_around(value.dtype, value, name)
         register = Register(self.claim_name(name), value.dtype, local=True)
