@@ -11,6 +11,7 @@ from vkdispatch.analyses.layout import GROUP_COUNT
 from vkdispatch.base.dtype import DType, uvec3
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.record import replace
+from vkdispatch.codegen.annotations import Annotation
 from vkdispatch.codegen.arguments import declare_argument
 from vkdispatch.codegen.backends import get_codegen_backend
 from vkdispatch.codegen.constants import ConstantArray
@@ -25,9 +26,9 @@ from vkdispatch.codegen.description import (
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.trace.current import current, set_current
 from vkdispatch.codegen.trace.kernel_warnings import warn
+from vkdispatch.codegen.trace.operands import check_dtype
 from vkdispatch.codegen.trace.placeholders import check_printed, refuse_placeholders
 from vkdispatch.codegen.trace.recording import Recorder
-from vkdispatch.codegen.variables import check_dtype
 from vkdispatch.glsl.writer import statements_text
 from vkdispatch.ir import (
     Argument,
@@ -99,7 +100,7 @@ class ShaderBuilder(Recorder):
 
     def declare_shader_arguments(
         self,
-        type_annotations: Sequence[Any],
+        type_annotations: Sequence[Annotation],
         names: Sequence[str] | None = None,
         defaults: Sequence[Any] | None = None,
     ) -> list[Any]:
@@ -274,7 +275,7 @@ class ShaderContext:
 
     def declare_input_arguments(
         self,
-        type_annotations: Sequence[Any],
+        type_annotations: Sequence[Annotation],
         names: Sequence[str] | None = None,
         defaults: Sequence[Any] | None = None,
     ) -> list[Any]:

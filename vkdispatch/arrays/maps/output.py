@@ -16,6 +16,7 @@ from vkdispatch.arrays.values.elements import wide_type
 from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record, replace
+from vkdispatch.codegen.annotations import Annotation
 from vkdispatch.shader.arguments.parameters import describe
 from vkdispatch.shader.map import MappingFunction, OutputMap, is_value, mapped_at
 
@@ -36,7 +37,7 @@ class Sink:
     is_writing: bool = False
 
     @property
-    def annotations(self) -> list[Any]:
+    def annotations(self) -> list[Annotation]:
         """Annotations of the arguments of the map behind the value."""
         return self.mapping.buffer_types if self.mapping else []
 
@@ -46,7 +47,7 @@ class Sink:
         return argument_names(self.mapping) if self.mapping else []
 
     @property
-    def parameters(self) -> list[tuple[str, Any]]:
+    def parameters(self) -> list[tuple[str, Annotation]]:
         """Names and annotations of the arguments, as `trace_kernel` takes them."""
         return list(zip(self.names, self.annotations, strict=True))
 
@@ -83,7 +84,7 @@ class Output:
         return self.sink.out_type
 
     @property
-    def annotations(self) -> list[Any]:
+    def annotations(self) -> list[Annotation]:
         """Annotations of the arguments."""
         return self.sink.annotations
 

@@ -8,9 +8,10 @@ from typing import Any
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType, float32, int32, uint32
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.codegen.trace.components import split_components
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.trace.placeholders import split_text, take_placeholders
-from vkdispatch.codegen.variables import ShaderVariable, scalar_parts
+from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr, Op, Print, RawText, ShaderFlags
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
@@ -144,7 +145,7 @@ def _paired(text: str, args: Sequence[Any], conversions: Sequence[str]) -> list[
         return [_value(arg, _RAW_TYPES.get(letter, float32)) for arg, letter in pairs]
     parts: list[Any] = []
     for arg in args:
-        parts += scalar_parts(arg._value()) if isinstance(arg, ShaderVariable) else [arg]
+        parts += split_components(arg._value()) if isinstance(arg, ShaderVariable) else [arg]
     if len(parts) != len(conversions):
         components = f" ({len(parts)} components)" if len(parts) != len(args) else ""
         raise located(

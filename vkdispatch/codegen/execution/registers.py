@@ -12,7 +12,8 @@ from vkdispatch.codegen.functions.elementwise import gives_value, operands
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.objects.local_arrays import LocalArray, checked_count
 from vkdispatch.codegen.trace.current import current
-from vkdispatch.codegen.variables import ShaderVariable, check_dtype, construct_args
+from vkdispatch.codegen.trace.operands import check_dtype, parse_components
+from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr
 from vkdispatch.ir import expressions as ex
 
@@ -76,13 +77,13 @@ def new_register(var_type: DType, *args: Any, var_name: str | None = None) -> Sh
     Raises TypeError or ValueError for arguments that do not make one, RuntimeError outside tracing.
     """
     check_dtype(var_type, "new_register")
-    value = ex.construct(var_type, construct_args(args, f"new_register({var_type.name})"))
+    value = ex.construct(var_type, parse_components(args, f"new_register({var_type.name})"))
     return ShaderVariable(current().declare(var_type, value, var_name))
 
 
 def new_complex_register(*args: Any, var_name: str | None = None) -> ShaderVariable:
     """Declare a complex register as wide as its arguments; complex64 zero by default."""
-    kind = complex_type(construct_args(args, "new_complex_register"), "new_complex_register")
+    kind = complex_type(parse_components(args, "new_complex_register"), "new_complex_register")
     return new_register(kind, *args, var_name=var_name)
 
 

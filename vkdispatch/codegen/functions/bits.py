@@ -25,7 +25,9 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen.functions.elementwise import gives_value
-from vkdispatch.codegen.variables import ShaderVariable, check_dtype, scalar_parts
+from vkdispatch.codegen.trace.components import split_components
+from vkdispatch.codegen.trace.operands import check_dtype
+from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import located
@@ -294,7 +296,7 @@ def reinterpret(var_type: DType, x: Any) -> Any:
     plain = (is_scalar(kind) and is_scalar(var_type)) or (is_vector(kind) and is_vector(var_type))
     if plain and source.item_size == target.item_size and (is_scalar(kind) or source.item_size < 8):
         return ShaderVariable(_from_word(_word(value), var_type))
-    words = [_word(part) for part in scalar_parts(value)]
+    words = [_word(part) for part in split_components(value)]
     parts = [_from_word(word, target) for word in _regrouped(words, target.item_size)]
     return ShaderVariable(ex.construct(var_type, parts))
 

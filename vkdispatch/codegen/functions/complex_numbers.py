@@ -14,7 +14,8 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen.trace.current import has_flag
-from vkdispatch.codegen.variables import ShaderVariable, construct_args
+from vkdispatch.codegen.trace.operands import parse_components
+from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr, Op, ShaderFlags
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
@@ -49,7 +50,7 @@ def mult_complex(arg1: Any, arg2: Any) -> ShaderVariable:
                 )
             kind = cross_type(kind, value.var_type) if kind else value.var_type
     left, right = (
-        ex.as_complex(value, kind or complex64) for value in construct_args((arg1, arg2), "mult_complex")
+        ex.as_complex(value, kind or complex64) for value in parse_components((arg1, arg2), "mult_complex")
     )
     return ShaderVariable(ex.complex_product(left, right))
 
@@ -76,5 +77,5 @@ def to_complex(*args: Any) -> ShaderVariable:
         raise located(ArgumentIndexError, "to_complex: expected a value, or a real and an imaginary part")
     if len(args) > 2:
         raise located(ArgumentValueError, f"to_complex: expected one or two values, got {len(args)}")
-    parts = construct_args(args, "to_complex")
+    parts = parse_components(args, "to_complex")
     return ShaderVariable(ex.construct(complex_type(parts, "to_complex"), parts))

@@ -6,7 +6,8 @@ from typing import Any
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError
-from vkdispatch.codegen.variables import ShaderVariable, check_dtype, construct_args
+from vkdispatch.codegen.trace.operands import check_dtype, parse_components
+from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr, Op, RawText
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
@@ -61,7 +62,7 @@ def to_dtype(var_type: DType, *args: Any) -> ShaderVariable:
     Raises TypeError for arguments that are neither, ValueError for a wrong count of components.
     """
     check_dtype(var_type, "to_dtype")
-    return ShaderVariable(ex.construct(var_type, construct_args(args, f"to_dtype({var_type.name})")))
+    return ShaderVariable(ex.construct(var_type, parse_components(args, f"to_dtype({var_type.name})")))
 
 
 def str_to_dtype(

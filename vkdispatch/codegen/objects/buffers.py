@@ -17,7 +17,8 @@ from vkdispatch.base.errors import (
 from vkdispatch.codegen.objects.indexing import flat_index
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.trace.kernel_warnings import warn
-from vkdispatch.codegen.variables import BoundVariable, ShaderVariable, integer_index
+from vkdispatch.codegen.trace.operands import parse_index
+from vkdispatch.codegen.variables import BoundVariable, ShaderVariable
 from vkdispatch.ir import Builtin, Expr, Op, SharedArray, Storage, is_constant
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
@@ -219,4 +220,4 @@ def _entries(index: Any) -> list[int | Expr]:
 def _entry(index: Any) -> int | Expr:
     if isinstance(index, ShaderVariable) and index._extremes():
         return index._as_index()
-    return integer_index(index, "a buffer", ArgumentTypeError)
+    return parse_index(index, "a buffer", ArgumentTypeError)

@@ -14,7 +14,8 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen.trace.current import current
-from vkdispatch.codegen.variables import BoundVariable, ShaderVariable, operand_expr, value_to_store
+from vkdispatch.codegen.trace.operands import parse_operand, parse_stored_value
+from vkdispatch.codegen.variables import BoundVariable, ShaderVariable
 from vkdispatch.ir import Expr, ImageBinding, ImageStore, Op
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.attributes import COMPONENTS
@@ -49,7 +50,7 @@ class BoundImage(BoundVariable):
         count = self.image.coordinates
         axes = "(x, y, layer)" if self.image.arrayed else _AXES[count]
         if isinstance(given, (tuple, list)):
-            parts = [operand_expr(part, what) for part in given]
+            parts = [parse_operand(part, what) for part in given]
             if not parts or sum(component_count(part.dtype) for part in parts) != count:
                 raise located(ArgumentValueError, f"{what}: expected {axes}, got {len(parts)} values")
             for part in parts:
@@ -58,7 +59,7 @@ class BoundImage(BoundVariable):
             if len(scalars) == 1:
                 return ex.cast(scalars[0], to_vector(kind, count))
             return Expr(Op.CONSTRUCT, to_vector(kind, count), tuple(scalars), None, here())
-        position = operand_expr(given, what)
+        position = parse_operand(given, what)
         size = position.dtype.child_count if is_vector(position.dtype) else 1
         if component_count(position.dtype) != size or size < count:
             raise located(
@@ -113,7 +114,7 @@ class ImageVariable(BoundImage):
             The coordinates have another shape.
         """
         position = self._coordinate(coord, "sample", float32)
-        level = operand_expr(0 if lod is None else lod, "sample")
+        level = parse_operand(0 if lod is None else lod, "sample")
         args = (position, ex.cast(level, float32))
         return ShaderVariable(Expr(Op.SAMPLE, self.image.texel, args, self.image, here()))
 
@@ -189,7 +190,8 @@ class StorageImageVariable(BoundImage):
             The coordinates have another shape or are no integers, or the value does not convert.
         """
         coordinate = self._coordinate(texel, "store", int32)
-        current().emit(ImageStore(self.image, coordinate, value_to_store(value, self.image.dtype), here()))
+        texels = parse_stored_value(value, self.image.dtype)
+        current().emit(ImageStore(self.image, coordinate, texels, here()))
 
     def size(self) -> ShaderVariable:
         """Return the size in texels, width first; of an array the count of layers last."""
@@ -211,7 +213,7 @@ def _check_kind(value: Expr, what: str, kind: DType) -> None:
 
 
 def _level(lod: Any, what: str) -> Expr:
-    level = operand_expr(lod, what)
+    level = parse_operand(lod, what)
     if component_count(level.dtype) != 1 or not is_integer_dtype(level.dtype):
         raise located(ArgumentValueError, f"{what}: lod must be an integer, got {level.dtype.name}")
     return ex.cast(level, int32)
