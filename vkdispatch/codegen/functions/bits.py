@@ -24,7 +24,7 @@ from vkdispatch.base.dtype import (
     uint64,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen.functions.elementwise import gives_value
+from vkdispatch.codegen.functions.elementwise import Operand, gives_value
 from vkdispatch.codegen.trace.components import split_components
 from vkdispatch.codegen.trace.operands import check_dtype
 from vkdispatch.codegen.variables import ShaderVariable
@@ -67,7 +67,7 @@ _FROM_BITS: dict[DType, str] = {
 }
 
 
-def _integer(name: str, x: Any) -> Expr | int:
+def _integer(name: str, x: Operand) -> Expr | int:
     if isinstance(x, ShaderVariable):
         value = x._value()
         if is_integer_dtype(value.dtype):
@@ -108,7 +108,7 @@ def joined(low: Expr, high: Expr) -> Expr:
 
 
 @gives_value
-def bit_count(x: Any) -> Any:
+def bit_count(x: Operand) -> Any:
     """Count of bits that are set: int32 or ivecN.
 
     A Python int gives an int; a negative one has 32 bits, or 64 if it needs them.
@@ -125,7 +125,7 @@ def bit_count(x: Any) -> Any:
 
 
 @gives_value
-def bitfield_reverse(x: Any) -> Any:
+def bitfield_reverse(x: Operand) -> Any:
     """Bits in reverse order, in the type of x. A Python int has 32 bits, or 64 if it needs them."""
     value = _integer("bitfield_reverse", x)
     if isinstance(value, int):
@@ -141,7 +141,7 @@ def bitfield_reverse(x: Any) -> Any:
 
 
 @gives_value
-def find_lsb(x: Any) -> Any:
+def find_lsb(x: Operand) -> Any:
     """Position of the lowest bit that is set, -1 for zero: int32 or ivecN. A Python int gives an int."""
     value = _integer("find_lsb", x)
     if isinstance(value, int):
@@ -155,7 +155,7 @@ def find_lsb(x: Any) -> Any:
 
 
 @gives_value
-def find_msb(x: Any) -> Any:
+def find_msb(x: Operand) -> Any:
     """Position of the highest bit that is set, or of a negative value the highest that is not; -1 for none.
 
     int32 or ivecN; a Python int gives an int.
@@ -175,7 +175,7 @@ def find_msb(x: Any) -> Any:
     return ShaderVariable(ex.select(ex.compare("!=", high, 0), upper, ex.call("findMSB", int32, low)))
 
 
-def _field(name: str, offset: Any, bits: Any, width: int) -> tuple[Expr, Expr]:
+def _field(name: str, offset: Operand, bits: Operand, width: int) -> tuple[Expr, Expr]:
     """Check offset and length of a bit field; both as int32."""
     found: list[Expr] = []
     for label, value in (("offset", offset), ("bits", bits)):
@@ -196,7 +196,7 @@ def _field(name: str, offset: Any, bits: Any, width: int) -> tuple[Expr, Expr]:
 
 
 @gives_value
-def bitfield_extract(x: Any, offset: Any, bits: Any) -> Any:
+def bitfield_extract(x: Operand, offset: Operand, bits: Operand) -> Any:
     """Take `bits` bits from position `offset` on, in the type of x; of signed types with the field's sign.
 
     Python ints give an int: without sign, unless x is negative. Raises ValueError for a field that x does
@@ -224,7 +224,7 @@ def bitfield_extract(x: Any, offset: Any, bits: Any) -> Any:
 
 
 @gives_value
-def bitfield_insert(base: Any, insert: Any, offset: Any, bits: Any) -> Any:
+def bitfield_insert(base: Operand, insert: Operand, offset: Operand, bits: Operand) -> Any:
     """Replace `bits` bits of base from position `offset` on by the lowest bits of insert, in base's type.
 
     `insert` is a Python int or a GPU value of base's type. Python ints give an int. Raises ValueError for a
@@ -264,7 +264,7 @@ def bitfield_insert(base: Any, insert: Any, offset: Any, bits: Any) -> Any:
 
 
 @gives_value
-def reinterpret(var_type: DType, x: Any) -> Any:
+def reinterpret(var_type: DType, x: Operand) -> Any:
     """See the bits of a value as another type of the same size: `vc.reinterpret(vd.uint32, a_float)`.
 
     Any scalar, complex, vector or matrix type will do; the lowest bits are the first component. A Python
@@ -301,7 +301,7 @@ def reinterpret(var_type: DType, x: Any) -> Any:
     return ShaderVariable(ex.construct(var_type, parts))
 
 
-def _folded(kind: DType, x: Any) -> int | float:
+def _folded(kind: DType, x: Operand) -> int | float:
     if not ex.is_number(x):
         raise located(
             ArgumentTypeError,

@@ -19,6 +19,7 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.codegen.functions.bits import halves, joined
+from vkdispatch.codegen.functions.elementwise import Operand
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr
 from vkdispatch.ir import expressions as ex
@@ -49,7 +50,7 @@ __all__ = [
 
 
 def _packing(name: str, glsl: str, source: DType, target: DType, doc: str) -> Callable[[Any], ShaderVariable]:
-    def function(x: Any) -> ShaderVariable:
+    def function(x: Operand) -> ShaderVariable:
         return ShaderVariable(ex.call(glsl, target, _wanted(name, x, source)))
 
     function.__name__ = function.__qualname__ = name
@@ -57,7 +58,7 @@ def _packing(name: str, glsl: str, source: DType, target: DType, doc: str) -> Ca
     return function
 
 
-def _wanted(name: str, x: Any, kind: DType) -> Expr:
+def _wanted(name: str, x: Operand, kind: DType) -> Expr:
     """Return x as a value of `kind`. Raises TypeError for another shape, or a float instead of an integer."""
     if isinstance(x, ShaderVariable):
         value = x._value()
@@ -121,13 +122,13 @@ unpack_double2x32 = _packing(
 )
 
 
-def pack_uint2x32(x: Any) -> ShaderVariable:
+def pack_uint2x32(x: Operand) -> ShaderVariable:
     """Make a uint64 of a uvec2, low half first."""
     value = _wanted("pack_uint2x32", x, _UVEC2)
     return ShaderVariable(joined(ex.component(value, 0), ex.component(value, 1)))
 
 
-def unpack_uint2x32(x: Any) -> ShaderVariable:
+def unpack_uint2x32(x: Operand) -> ShaderVariable:
     """Halves of a uint64 as a uvec2, low half first."""
     return ShaderVariable(ex.construct(_UVEC2, halves(_wanted("unpack_uint2x32", x, uint64))))
 
@@ -147,35 +148,35 @@ def _cut_bytes(word: Expr) -> Expr:
     return ex.construct(_UVEC4, parts)
 
 
-def pack_uint4x8(x: Any) -> ShaderVariable:
+def pack_uint4x8(x: Operand) -> ShaderVariable:
     """Lowest bytes of a uvec4 in a uint32, the first component lowest."""
     return ShaderVariable(_bytes_of(_wanted("pack_uint4x8", x, _UVEC4)))
 
 
-def unpack_uint4x8(x: Any) -> ShaderVariable:
+def unpack_uint4x8(x: Operand) -> ShaderVariable:
     """Bytes of a uint32 as a uvec4, the lowest first."""
     return ShaderVariable(_cut_bytes(_wanted("unpack_uint4x8", x, uint32)))
 
 
-def pack_int4x8(x: Any) -> ShaderVariable:
+def pack_int4x8(x: Operand) -> ShaderVariable:
     """Lowest bytes of an ivec4 in a uint32, the first component lowest."""
     return ShaderVariable(_bytes_of(_wanted("pack_int4x8", x, _IVEC4)))
 
 
-def unpack_int4x8(x: Any) -> ShaderVariable:
+def unpack_int4x8(x: Operand) -> ShaderVariable:
     """Bytes of a uint32, with their signs, as an ivec4, the lowest first."""
     word = ex.cast(_wanted("unpack_int4x8", x, uint32), int32)
     parts = [ex.bitwise(">>", ex.bitwise("<<", word, 24 - 8 * i), 24) for i in range(4)]
     return ShaderVariable(ex.construct(_IVEC4, parts))
 
 
-def pack_uint8x8(low: Any, high: Any) -> ShaderVariable:
+def pack_uint8x8(low: Operand, high: Operand) -> ShaderVariable:
     """Lowest bytes of two uvec4 in a uint64, the first component of `low` lowest."""
     words = [_bytes_of(_wanted("pack_uint8x8", value, _UVEC4)) for value in (low, high)]
     return ShaderVariable(joined(*words))
 
 
-def unpack_uint8x8(x: Any) -> tuple[ShaderVariable, ShaderVariable]:
+def unpack_uint8x8(x: Operand) -> tuple[ShaderVariable, ShaderVariable]:
     """Bytes of a uint64 as two uvec4, the lowest first."""
     low, high = halves(_wanted("unpack_uint8x8", x, uint64))
     return ShaderVariable(_cut_bytes(low)), ShaderVariable(_cut_bytes(high))

@@ -10,6 +10,7 @@ from typing import Any
 from vkdispatch.base.dtype import component_type, float64, is_scalar, is_vector, make_floating_dtype
 from vkdispatch.codegen import host_functions as host
 from vkdispatch.codegen.functions.elementwise import (
+    Operand,
     UnaryFunction,
     all_numbers,
     binary,
@@ -71,7 +72,7 @@ _degrees = unary("degrees", math.degrees, "Radians to degrees.")
 _atan2 = binary("atan2", host.atan2, "", glsl="atan", own=True)
 
 
-def _scaled(function: UnaryFunction, factor: float, x: Any) -> Any:
+def _scaled(function: UnaryFunction, factor: float, x: Operand) -> Any:
     """Call a function that is a product; of doubles GLSL has none."""
     if isinstance(x, ShaderVariable):
         kind = make_floating_dtype(x.var_type)
@@ -81,25 +82,25 @@ def _scaled(function: UnaryFunction, factor: float, x: Any) -> Any:
 
 
 @gives_value
-def radians(var: Any) -> Any:
+def radians(var: Operand) -> Any:
     """Degrees to radians."""
     return _scaled(_radians, math.pi / 180, var)
 
 
 @gives_value
-def degrees(var: Any) -> Any:
+def degrees(var: Operand) -> Any:
     """Radians to degrees."""
     return _scaled(_degrees, 180 / math.pi, var)
 
 
 @gives_value
-def atan2(y: Any, x: Any) -> Any:
+def atan2(y: Operand, x: Operand) -> Any:
     """Angle of the point (x, y) in radians. Numbers give a float."""
     return _atan2(y, x)
 
 
 @gives_value
-def pow(x: Any, y: Any) -> Any:
+def pow(x: Operand, y: Operand) -> Any:
     """X to the power of y, in floating point; as `x ** y`. Numbers give a float."""
     base, exponent = operands("pow", (x, y))
     if all_numbers((x, y)):

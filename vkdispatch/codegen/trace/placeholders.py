@@ -9,7 +9,7 @@ from vkdispatch.ir.location import Loc, here, located
 
 # Text can hold no value, so it holds the number of the placeholder and a description between marks, which are
 # characters of Unicode's private use area.
-_PLACEHOLDER = re.compile("\ue000([0-9]+)\ue001[^\ue002]*\ue002")
+_PLACEHOLDER = "\ue000([0-9]+)\ue001[^\ue002]*\ue002"
 _MARKS = "\ue000\ue001\ue002"
 
 
@@ -32,7 +32,7 @@ def add_placeholder(placeholders: list[Placeholder], value: Expr, spec: str, tex
 def split_text(placeholders: list[Placeholder], text: str) -> list[str | Placeholder]:
     """Split a text into plain text and placeholders. Raises RuntimeError for one of another kernel."""
     found: list[str | Placeholder] = []
-    for position, piece in enumerate(_PLACEHOLDER.split(text)):
+    for position, piece in enumerate(re.split(_PLACEHOLDER, text)):
         if position % 2 == 0:
             refuse_placeholders(piece, "print")
             found += [piece] if piece else []
