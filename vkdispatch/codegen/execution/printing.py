@@ -69,15 +69,15 @@ def print(*args: Any, sep: str = " ", end: str = "\n", separator: str | None = N
             pieces.append("{}")
             values.append(arg._value())
         else:
-            pieces.append(_resolved(str(arg), values))
-    _emit(_escaped(between).join(pieces) + _resolved(end, values), BRACES, values)
+            pieces.append(_make_format(str(arg), values))
+    _emit(_escape(between).join(pieces) + _make_format(end, values), BRACES, values)
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def _resolved(text: str, values: list[Expr]) -> str:
+def _make_format(text: str, values: list[Expr]) -> str:
     """Make a format of a text that may hold values by way of an f-string."""
     parts: list[str] = []
     for piece in take_placeholders(current().placeholders, text):
@@ -88,7 +88,7 @@ def _resolved(text: str, values: list[Expr]) -> str:
                     "print: {x=} and {x!r} in an f-string give the repr of a GPU value, not what it will be; "
                     'write f"x={x}"',
                 )
-            parts.append(_escaped(piece))
+            parts.append(_escape(piece))
         else:
             parts.append(f"{{:{piece.spec}}}" if piece.spec else "{}")
             values.append(piece.value)
@@ -124,25 +124,25 @@ def printf(format: str, *args: Any) -> None:
         if args:
             raise located(ArgumentValueError, "printf: an f-string with GPU values takes no further values")
         values: list[Expr] = []
-        _emit(_line(_resolved(format, values)), BRACES, values)
+        _emit(_end_line(_make_format(format, values)), BRACES, values)
         return
     try:
         text, style, conversions = parse_format(format)
     except FormatError as error:
         raise located(ArgumentValueError, f"printf: {error}") from None
-    plain = [_value(arg, float32) for arg in args] if style == BRACES else []
-    _emit(_line(text), style, plain or _paired(text, args, conversions), "printf")
+    plain = [_parse_value(arg, float32) for arg in args] if style == BRACES else []
+    _emit(_end_line(text), style, plain or _pair_values(text, args, conversions), "printf")
 
 
-def _line(text: str) -> str:
+def _end_line(text: str) -> str:
     return text if text.endswith("\n") else text + "\n"
 
 
-def _paired(text: str, args: Sequence[Any], conversions: Sequence[str]) -> list[Expr]:
+def _pair_values(text: str, args: Sequence[Any], conversions: Sequence[str]) -> list[Expr]:
     """One value for each conversion: the arguments, or their components where that is what comes out even."""
     if len(args) == len(conversions):
         pairs = zip(args, conversions, strict=True)
-        return [_value(arg, _RAW_TYPES.get(letter, float32)) for arg, letter in pairs]
+        return [_parse_value(arg, _RAW_TYPES.get(letter, float32)) for arg, letter in pairs]
     parts: list[Any] = []
     for arg in args:
         parts += split_components(arg._value()) if isinstance(arg, ShaderVariable) else [arg]
@@ -153,12 +153,12 @@ def _paired(text: str, args: Sequence[Any], conversions: Sequence[str]) -> list[
             f"printf: {text!r} has {len(conversions)} conversions, got {len(args)} values{components}",
         )
     return [
-        part if isinstance(part, Expr) else _value(part, _RAW_TYPES.get(letter, float32))
+        part if isinstance(part, Expr) else _parse_value(part, _RAW_TYPES.get(letter, float32))
         for part, letter in zip(parts, conversions, strict=True)
     ]
 
 
-def _value(arg: Any, raw_type: DType) -> Expr:
+def _parse_value(arg: Any, raw_type: DType) -> Expr:
     if isinstance(arg, ShaderVariable):
         return arg._value()
     if isinstance(arg, str):

@@ -48,7 +48,7 @@ def floor_divide(a: Operand, b: Operand) -> Any:
     The operator `//` truncates instead, as GLSL does, unless the kernel has `ShaderFlags.PYTHON_DIVISION`.
     Numbers give a number. Raises TypeError for complex values and matrices.
     """
-    return _divided("floor_divide", floor_quotient, lambda x, y: x // y, a, b)
+    return _divide("floor_divide", floor_quotient, lambda x, y: x // y, a, b)
 
 
 @gives_value
@@ -58,10 +58,10 @@ def floor_mod(a: Operand, b: Operand) -> Any:
     The operator `%` leaves it undefined for negative integers, as GLSL does, unless the kernel has
     `ShaderFlags.PYTHON_DIVISION`. Numbers give a number. Raises TypeError for complex values and matrices.
     """
-    return _divided("floor_mod", floor_remainder, lambda x, y: x % y, a, b)
+    return _divide("floor_mod", floor_remainder, lambda x, y: x % y, a, b)
 
 
-def _divided(
+def _divide(
     name: str,
     rule: Callable[[ex.Operand, ex.Operand], Expr],
     fold: Callable[[Any, Any], Any],

@@ -96,13 +96,13 @@ def _as_uint(value: Expr) -> Expr:
     return ex.cast(_as_unsigned(value), _like(uint32, value.dtype))
 
 
-def halves(value: Expr) -> tuple[Expr, Expr]:
+def split_halves(value: Expr) -> tuple[Expr, Expr]:
     """Lower and upper 32 bits of a 64-bit integer."""
     bits = _as_unsigned(value)
     return ex.cast(bits, uint32), ex.cast(ex.bitwise(">>", bits, 32), uint32)
 
 
-def joined(low: Expr, high: Expr) -> Expr:
+def join_halves(low: Expr, high: Expr) -> Expr:
     """Make a uint64 of its lower and upper 32 bits."""
     return ex.bitwise("|", ex.bitwise("<<", ex.cast(high, uint64), 32), ex.cast(low, uint64))
 
@@ -118,7 +118,7 @@ def bit_count(x: Operand) -> Any:
         return (value % (1 << _width(value))).bit_count()
     kind = _like(int32, value.dtype)
     if component_type(value.dtype).item_size == 8:
-        low, high = halves(value)
+        low, high = split_halves(value)
         total = ex.add("+", ex.call("bitCount", int32, low), ex.call("bitCount", int32, high))
         return ShaderVariable(total)
     return ShaderVariable(ex.call("bitCount", kind, _as_uint(value)))
@@ -134,8 +134,8 @@ def bitfield_reverse(x: Operand) -> Any:
     kind = value.dtype
     size = component_type(kind).item_size
     if size == 8:
-        low, high = (ex.call("bitfieldReverse", uint32, half) for half in halves(value))
-        return ShaderVariable(ex.cast(joined(high, low), kind))
+        low, high = (ex.call("bitfieldReverse", uint32, half) for half in split_halves(value))
+        return ShaderVariable(ex.cast(join_halves(high, low), kind))
     turned = ex.call("bitfieldReverse", _like(uint32, kind), _as_uint(value))
     return ShaderVariable(ex.cast(turned if size == 4 else ex.bitwise(">>", turned, 16), kind))
 
@@ -148,7 +148,7 @@ def find_lsb(x: Operand) -> Any:
         return (value & -value).bit_length() - 1
     if component_type(value.dtype).item_size < 8:
         return ShaderVariable(ex.call("findLSB", _like(int32, value.dtype), _as_uint(value)))
-    low, high = halves(value)
+    low, high = split_halves(value)
     upper = ex.add("+", ex.call("findLSB", int32, high), 32)
     upper = ex.select(ex.compare("==", high, 0), ex.literal(-1, int32), upper)
     return ShaderVariable(ex.select(ex.compare("!=", low, 0), ex.call("findLSB", int32, low), upper))
@@ -170,7 +170,7 @@ def find_msb(x: Operand) -> Any:
         return ShaderVariable(ex.call("findMSB", _like(int32, kind), wide))
     if is_signed_dtype(scalar):
         value = ex.bitwise("^", value, ex.bitwise(">>", value, 63))
-    low, high = halves(value)
+    low, high = split_halves(value)
     upper = ex.add("+", ex.call("findMSB", int32, high), 32)
     return ShaderVariable(ex.select(ex.compare("!=", high, 0), upper, ex.call("findMSB", int32, low)))
 
@@ -281,7 +281,7 @@ def reinterpret(var_type: DType, x: Operand) -> Any:
     if var_type is bool_:
         raise located(ArgumentValueError, "reinterpret: booleans have no bits; use .to_dtype(vd.int32)")
     if not isinstance(x, ShaderVariable):
-        return _folded(var_type, x)
+        return _parse_number(var_type, x)
     value = x._value()
     kind = value.dtype
     if kind is bool_ or kind.item_size != var_type.item_size:
@@ -297,11 +297,11 @@ def reinterpret(var_type: DType, x: Operand) -> Any:
     if plain and source.item_size == target.item_size and (is_scalar(kind) or source.item_size < 8):
         return ShaderVariable(_from_word(_word(value), var_type))
     words = [_word(part) for part in split_components(value)]
-    parts = [_from_word(word, target) for word in _regrouped(words, target.item_size)]
+    parts = [_from_word(word, target) for word in _regroup(words, target.item_size)]
     return ShaderVariable(ex.construct(var_type, parts))
 
 
-def _folded(kind: DType, x: Operand) -> int | float:
+def _parse_number(kind: DType, x: Operand) -> int | float:
     if not ex.is_number(x):
         raise located(
             ArgumentTypeError,
@@ -335,22 +335,22 @@ def _from_word(word: Expr, kind: DType) -> Expr:
     return ex.call(_FROM_BITS[scalar], kind, word) if is_float_dtype(scalar) else ex.cast(word, kind)
 
 
-def _regrouped(words: list[Expr], size: int) -> list[Expr]:
+def _regroup(words: list[Expr], size: int) -> list[Expr]:
     """Cut or join unsigned integers to ones of `size` bytes, the lowest bits first."""
     while words[0].dtype.item_size > size:
-        words = [half for word in words for half in _cut(word)]
+        words = [half for word in words for half in _split_word(word)]
     while words[0].dtype.item_size < size:
-        words = [_glued(low, high) for low, high in zip(words[::2], words[1::2], strict=True)]
+        words = [_join_words(low, high) for low, high in zip(words[::2], words[1::2], strict=True)]
     return words
 
 
-def _cut(word: Expr) -> tuple[Expr, Expr]:
+def _split_word(word: Expr) -> tuple[Expr, Expr]:
     half = word.dtype.item_size // 2
     kind = _UNSIGNED[half]
     return ex.cast(word, kind), ex.cast(ex.bitwise(">>", word, 8 * half), kind)
 
 
-def _glued(low: Expr, high: Expr) -> Expr:
+def _join_words(low: Expr, high: Expr) -> Expr:
     size = low.dtype.item_size
     kind = _UNSIGNED[2 * size]
     return ex.bitwise("|", ex.bitwise("<<", ex.cast(high, kind), 8 * size), ex.cast(low, kind))

@@ -127,7 +127,7 @@ def unary(
             return fold(rule, (var,))
         return apply(name, name if glsl == "" else glsl, (var,), own=own)
 
-    return cast(UnaryFunction, _described(function, name, doc))
+    return cast(UnaryFunction, _describe(function, name, doc))
 
 
 def binary(
@@ -155,10 +155,10 @@ def binary(
             return fold(rule, (x, y))
         return apply(name, name if glsl == "" else glsl, (x, y), own=own, floating=whole is None)
 
-    return cast(BinaryFunction, _described(function, name, doc))
+    return cast(BinaryFunction, _describe(function, name, doc))
 
 
-def _described(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
+def _describe(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
     return function

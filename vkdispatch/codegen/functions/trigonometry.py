@@ -72,7 +72,7 @@ _degrees = unary("degrees", math.degrees, "Radians to degrees.")
 _atan2 = binary("atan2", host.atan2, "", glsl="atan", own=True)
 
 
-def _scaled(function: UnaryFunction, factor: float, x: Operand) -> Any:
+def _scale(function: UnaryFunction, factor: float, x: Operand) -> Any:
     """Call a function that is a product; of doubles GLSL has none."""
     if isinstance(x, ShaderVariable):
         kind = make_floating_dtype(x.var_type)
@@ -84,13 +84,13 @@ def _scaled(function: UnaryFunction, factor: float, x: Operand) -> Any:
 @gives_value
 def radians(var: Operand) -> Any:
     """Degrees to radians."""
-    return _scaled(_radians, math.pi / 180, var)
+    return _scale(_radians, math.pi / 180, var)
 
 
 @gives_value
 def degrees(var: Operand) -> Any:
     """Radians to degrees."""
-    return _scaled(_degrees, 180 / math.pi, var)
+    return _scale(_degrees, 180 / math.pi, var)
 
 
 @gives_value

@@ -73,7 +73,7 @@ class BoundImage(BoundVariable):
             position = ex.swizzle(position, COMPONENTS[:count])
         return ex.cast(position, to_vector(kind, count))
 
-    def _loaded(self, coordinate: Expr, *level: Expr) -> ShaderVariable:
+    def _load_texel(self, coordinate: Expr, *level: Expr) -> ShaderVariable:
         texel = Expr(Op.IMAGE_LOAD, self.image.texel, (coordinate, *level), self.image, here())
         return ShaderVariable(current().read(texel) if self.image.storage else texel)
 
@@ -133,7 +133,7 @@ class ImageVariable(BoundImage):
         ValueError
             The coordinates have another shape, or are no integers.
         """
-        return self._loaded(self._coordinate(texel, "load", int32), _level(lod, "load"))
+        return self._load_texel(self._coordinate(texel, "load", int32), _level(lod, "load"))
 
     def size(self, lod: Any = 0) -> ShaderVariable:
         """Return the size of a mip level in texels, width first; of an array the count of layers last."""
@@ -172,7 +172,7 @@ class StorageImageVariable(BoundImage):
         ValueError
             The coordinates have another shape, or are no integers.
         """
-        return self._loaded(self._coordinate(texel, "load", int32))
+        return self._load_texel(self._coordinate(texel, "load", int32))
 
     def store(self, texel: Any, value: Any) -> None:
         """Write one texel. Beyond the edges nothing is written.
