@@ -37,6 +37,7 @@ _NEAR_ZERO = ("sin", "cos", "tan", "asin", "acos", "log", "log2")
 @click.option("--cache", is_flag=True, help="Show what the disk cache holds, instead of devices.")
 @click.option("--clear", is_flag=True, help="With --cache: delete it all.")
 @click.version_option(__version__, prog_name="vdlist")
+# a parameter for each option of the command line
 def cli_entrypoint(
     verbose: bool,
     measure: bool,

@@ -14,7 +14,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import DType, bool_
 from vkdispatch.codegen.abbreviations import Buff, f32, f64, i32, u32, u64, uv4, v2
-from vkdispatch.codegen.trace.recording import current
+from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr, Op
 from vkdispatch.ir import expressions as ex

@@ -43,7 +43,7 @@ from vkdispatch.codegen.abbreviations import (
     v2,
     v3,
 )
-from vkdispatch.codegen.trace.recording import current
+from vkdispatch.codegen.trace.current import current
 from vkdispatch.ir import expressions as ex
 
 

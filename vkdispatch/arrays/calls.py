@@ -14,7 +14,7 @@ from vkdispatch.base.dtype import DType, component_type, is_dtype
 from vkdispatch.base.errors import UnsupportedError, UsageError
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.init import is_dummy
-from vkdispatch.codegen.trace.recording import is_tracing
+from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.shader.map import MappedArray
 

@@ -24,7 +24,7 @@ def clear_buffer(buffer: Buffer[Any], graph: CommandGraph | None) -> None:
 
 @memoize
 def _make_clear_kernel(kind: DType) -> ShaderFunction:
-    def clear(words: Any) -> None:
+    def clear(words: vc.BufferVariable) -> None:
         words[vc.global_invocation_id().x] = vc.to_dtype(kind, 0)
 
     return trace_kernel(

@@ -105,7 +105,12 @@ def raise_if_checked(context: Context) -> None:
 # ---- in kernels
 
 
-def note_error(journal: Any, ticket: Any, place: Any, values: list[Any]) -> None:
+def note_error(
+    journal: vc.BufferVariable,
+    ticket: vc.ShaderVariable,
+    place: vc.ShaderVariable,
+    values: list[vc.ShaderVariable],
+) -> None:
     """Note, in a kernel being traced, a wrong place with up to three integers in registers."""
     position = place.to_dtype(uint32).to_register()
     with vc.if_block(position < journal[ticket]):

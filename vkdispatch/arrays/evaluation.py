@@ -36,7 +36,7 @@ evaluate_with(asbuffer)
 def _make_store_kernel(source: Source) -> ShaderFunction:
     sink = parse_output(None, source.out_type).sink
 
-    def body(result: Any, *variables: Any) -> None:
+    def body(result: vc.BufferVariable, *variables: Any) -> None:
         index = vc.global_invocation_id().x
         sink.store(result, (), index, source.value(variables, index))
 

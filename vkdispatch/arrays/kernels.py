@@ -5,8 +5,9 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.maps.source import make_distinct
-from vkdispatch.arrays.values.annotations import buffer as buffer
-from vkdispatch.arrays.values.annotations import constant as constant
+from vkdispatch.codegen.annotations import Annotation
+from vkdispatch.codegen.annotations import buffer as buffer
+from vkdispatch.codegen.annotations import constant as constant
 from vkdispatch.rewrite.functions import kernel
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -16,7 +17,7 @@ Extent = int | Sequence[int]
 def trace_kernel(
     name: str,
     body: Callable[..., None],
-    arguments: Sequence[tuple[str, Any]],
+    arguments: Sequence[tuple[str, Annotation]],
     local_size: Extent,
     workgroups: Any = None,
     exec_size: Any = None,

@@ -74,7 +74,7 @@ def note_bad_starts(function: str, starts: Buffer[Any], length: int | None = Non
 
 @memoize
 def _make_check_kernel(kind: DType, ascending: bool) -> ShaderFunction:
-    def body(journal: Any, starts: Any, *numbers: Any) -> None:
+    def body(journal: vc.BufferVariable, starts: vc.BufferVariable, *numbers: vc.ShaderVariable) -> None:
         position = vc.global_invocation_id().x
         start = starts[position].to_register()
         values = [start]

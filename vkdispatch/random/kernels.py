@@ -29,7 +29,7 @@ from vkdispatch.base.dtype import (
     uint32,
     uint64,
 )
-from vkdispatch.codegen.functions.registers import precise
+from vkdispatch.codegen.execution.registers import precise
 from vkdispatch.codegen.random.distributions import normal_pair, scaled, uniform32, uniform64
 from vkdispatch.codegen.random.philox import own, product64, product_of_64_bits, words32, words64
 from vkdispatch.random.forms import Form

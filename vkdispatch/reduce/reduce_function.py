@@ -23,7 +23,7 @@ from vkdispatch.base.handle import context_of
 from vkdispatch.base.init import is_dummy
 from vkdispatch.codegen import Buffer as BufferAnnotation
 from vkdispatch.codegen import ShaderSource
-from vkdispatch.codegen.trace.recording import is_tracing
+from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.reduce.accumulators.accumulator import Accumulator, make_accumulator
 from vkdispatch.reduce.cpu_planning import make_planner

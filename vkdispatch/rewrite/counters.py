@@ -28,9 +28,9 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.errors import UsageError
 from vkdispatch.base.host_numpy import np
+from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.trace.division import floor_quotient, floor_remainder
 from vkdispatch.codegen.trace.kernel_warnings import without_warnings
-from vkdispatch.codegen.trace.recording import current
 from vkdispatch.codegen.variables import BoundVariable, ShaderVariable
 from vkdispatch.ir import Expr, Op, ShaderFlags
 from vkdispatch.ir import expressions as ex

@@ -13,7 +13,7 @@ from typing import Any
 from vkdispatch.base.errors import ArgumentTypeError, UsageError
 from vkdispatch.base.record import record
 from vkdispatch.codegen.objects.buffers import BufferVariable
-from vkdispatch.codegen.trace.recording import current, is_tracing
+from vkdispatch.codegen.trace.current import current, is_tracing
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir.location import located
 from vkdispatch.rewrite import runtime

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from vkdispatch.base.dtype import bool_, int32
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.record import record
-from vkdispatch.codegen.functions.ranges import GpuRange
+from vkdispatch.codegen.execution.ranges import GpuRange
 from vkdispatch.codegen.trace.kernel_warnings import warn
 from vkdispatch.ir import Break, Continue, Expr, If, Return, Statement, While, walk
 from vkdispatch.ir import expressions as ex

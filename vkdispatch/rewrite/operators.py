@@ -11,8 +11,9 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import bool_, component_type, int32, is_float_dtype, is_integer_dtype, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.host_numpy import np
+from vkdispatch.codegen.execution.ranges import GpuRange
 from vkdispatch.codegen.functions import common, elementwise, trigonometry
-from vkdispatch.codegen.functions.ranges import GpuRange
+from vkdispatch.codegen.trace.placeholders import take_placeholders
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Assert, Expr, Op
 from vkdispatch.ir import expressions as ex
@@ -77,7 +78,8 @@ def _record_assert(active: Tracer, test: Thunk, message: Callable[[], Any] | Non
         if way.changed:
             names = ", ".join(repr(state.variables[key].name) for key in way.changed)
             raise located(UsageError, f"assert: its condition assigns {names}; do so before it")
-    text = "" if message is None else recorder.plain_text(str(message()))
+    pieces = [] if message is None else take_placeholders(recorder.placeholders, str(message()))
+    text = "".join(piece if isinstance(piece, str) else "{...}" for piece in pieces)
     recorder.emit(Assert(tuple(way.statements), truth(way.result), text, here()))
     return True
 

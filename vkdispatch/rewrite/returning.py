@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from vkdispatch.base.errors import ArgumentTypeError
-from vkdispatch.codegen.trace.recording import current
+from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir.location import Loc, located
 from vkdispatch.passes.reads import acts

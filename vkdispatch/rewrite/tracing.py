@@ -7,7 +7,8 @@ from typing import Any, Protocol
 
 from vkdispatch.base.errors import UsageError, VkDispatchError
 from vkdispatch.base.record import field, record
-from vkdispatch.codegen.trace.recording import Mark, Recorder, current, is_tracing
+from vkdispatch.codegen.trace.current import current, is_tracing
+from vkdispatch.codegen.trace.recording import Mark, Recorder
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr, Op, Register, is_place
 from vkdispatch.ir.location import Loc, here, located

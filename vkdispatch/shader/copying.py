@@ -12,10 +12,10 @@ from vkdispatch.base.buffer import Array, Buffer
 from vkdispatch.base.dtype import DType, uint8, uint16, uint32
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.structures import is_structure
-from vkdispatch.codegen.abbreviations import Buff
+from vkdispatch.codegen.annotations import buffer
 from vkdispatch.codegen.builder import shader_context
-from vkdispatch.codegen.functions.invocation import global_invocation_id
-from vkdispatch.codegen.trace.recording import is_tracing
+from vkdispatch.codegen.execution.invocation import global_invocation_id
+from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -91,9 +91,8 @@ def _make_kernel(kind: DType) -> ShaderFunction:
     word = next(word for word in _WORDS if kind.item_size % word.item_size == 0)
     unit = word if is_structure(kind) else kind
     count = kind.item_size // unit.item_size
-    annotation: Any = Buff
     with shader_context() as context:
-        dst, src = context.declare_input_arguments([annotation[unit]] * 2, ["dst", "src"])
+        dst, src = context.declare_input_arguments([buffer[unit]] * 2, ["dst", "src"])
         i = global_invocation_id().x
         dst[i] = src[i]
     description = context.get_description("copy").reinterpreting()

@@ -21,7 +21,7 @@ from vkdispatch.base.handle import context_of
 from vkdispatch.base.init import is_dummy
 from vkdispatch.base.record import replace
 from vkdispatch.codegen.constants import ConstantArray
-from vkdispatch.codegen.trace.recording import is_tracing
+from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics
 from vkdispatch.execution_pipeline.kernel_facts import KernelFacts, register_facts

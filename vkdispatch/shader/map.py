@@ -18,7 +18,7 @@ from vkdispatch.base.dtype import DType, is_complex
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.host.protocols import HostProtocols
 from vkdispatch.base.process.listing import Listed
-from vkdispatch.codegen.trace.recording import is_tracing, precise_math
+from vkdispatch.codegen.trace.current import is_tracing, precise_math
 from vkdispatch.execution_pipeline.argument_bytes import BoundVariable
 from vkdispatch.execution_pipeline.command_graph import current
 from vkdispatch.rewrite.functions import inlined

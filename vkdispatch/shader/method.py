@@ -13,7 +13,7 @@ from typing import Any
 from vkdispatch.base.errors import ArgumentTypeError, ComponentError, KernelWarning, UsageError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import record
-from vkdispatch.codegen.trace.recording import is_tracing
+from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.ir.location import located
 from vkdispatch.shader.arguments.references import Home, Referenced, find_home
 from vkdispatch.shader.shader_function import ShaderFunction

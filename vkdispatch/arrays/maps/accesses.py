@@ -6,6 +6,7 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.analyses.contents import nodes
 from vkdispatch.base.record import record
+from vkdispatch.codegen.annotations import Annotation
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr, Kernel, Op, Register, Storage, expressions_of, walk
@@ -30,7 +31,7 @@ class Access:
 
 
 def find_accesses(
-    names: Sequence[str], annotations: Sequence[Any], trace: Callable[[Sequence[Any], Any], object]
+    names: Sequence[str], annotations: Sequence[Annotation], trace: Callable[[Sequence[Any], Any], object]
 ) -> tuple[Access, ...]:
     """Return how a map uses each of its arguments.
 

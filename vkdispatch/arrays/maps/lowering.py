@@ -19,11 +19,11 @@ from typing import Any, Union
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.maps.source import forget_element, name_position
-from vkdispatch.arrays.values.annotations import buffer, constant
 from vkdispatch.arrays.values.elements import wrap_integer
 from vkdispatch.base.dtype import DType, compute_type, uint32
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
+from vkdispatch.codegen.annotations import Annotation, buffer, constant
 from vkdispatch.shader.map import MappingFunction, mapped_at, mapped_index
 
 
@@ -31,7 +31,7 @@ from vkdispatch.shader.map import MappingFunction, mapped_at, mapped_index
 class Whole:
     """An argument that kernels take as it is: a buffer, a constant, an image."""
 
-    annotation: Any
+    annotation: Annotation
 
 
 @record
@@ -185,7 +185,7 @@ def _convert(value: Any, annotation: Any, known: DType | None = None) -> Any:
     return value if known is annotation else wrap_integer(value, annotation).to_register()
 
 
-def _list_annotations(tree: Tree) -> Iterator[Any]:
+def _list_annotations(tree: Tree) -> Iterator[Annotation]:
     for child in tree.children:
         if isinstance(child, Tree):
             yield from _list_annotations(child)

@@ -17,6 +17,7 @@ from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record, replace
 from vkdispatch.shader.arguments.annotations import is_value
+from vkdispatch.codegen.annotations import Annotation
 from vkdispatch.shader.arguments.parameters import describe
 from vkdispatch.shader.map import MappingFunction, OutputMap, mapped_at
 
@@ -37,7 +38,7 @@ class Sink:
     is_writing: bool = False
 
     @property
-    def annotations(self) -> list[Any]:
+    def annotations(self) -> list[Annotation]:
         """Annotations of the arguments of the map behind the value."""
         return self.mapping.buffer_types if self.mapping else []
 
@@ -47,7 +48,7 @@ class Sink:
         return list_argument_names(self.mapping) if self.mapping else []
 
     @property
-    def parameters(self) -> list[tuple[str, Any]]:
+    def parameters(self) -> list[tuple[str, Annotation]]:
         """Names and annotations of the arguments, as `trace_kernel` takes them."""
         return list(zip(self.names, self.annotations, strict=True))
 
@@ -84,7 +85,7 @@ class Output:
         return self.sink.out_type
 
     @property
-    def annotations(self) -> list[Any]:
+    def annotations(self) -> list[Annotation]:
         """Annotations of the arguments."""
         return self.sink.annotations
 

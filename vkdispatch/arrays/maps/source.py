@@ -6,7 +6,6 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.analyses.contents import nodes
-from vkdispatch.arrays.values.annotations import buffer
 from vkdispatch.arrays.values.elements import (
     count_per_load,
     unpack_elements,
@@ -17,6 +16,7 @@ from vkdispatch.arrays.values.elements import (
 from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record, replace
+from vkdispatch.codegen.annotations import Annotation, buffer
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Kernel, Op, Register, expressions_of, walk
@@ -102,16 +102,16 @@ class Source:
         return list_argument_names(self.mapping)
 
     @property
-    def annotations(self) -> list[Any]:
+    def annotations(self) -> list[Annotation]:
         """Annotations of the mapping function's arguments."""
         return self.mapping.buffer_types
 
     @property
-    def parameters(self) -> list[tuple[str, Any]]:
+    def parameters(self) -> list[tuple[str, Annotation]]:
         """Names and annotations of the arguments of the mapping function, as `trace_kernel` takes them."""
         return list(zip(self.names, self.annotations, strict=True))
 
-    def prefix_parameters(self, prefix: str) -> list[tuple[str, Any]]:
+    def prefix_parameters(self, prefix: str) -> list[tuple[str, Annotation]]:
         """Return the parameters with names that begin with `prefix` and an underscore."""
         return [(f"{prefix}_{name}", annotation) for name, annotation in self.parameters]
 

@@ -202,7 +202,9 @@ def _make_function(task: Task) -> tuple[types.FunctionType, str]:
     digest = hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
     # Messages show the last part of a file's name.
     file = f"<order {digest}>/{os.path.basename(task.order.label)}"
-    namespace: dict[str, Any] = {name: getattr(abbreviations, name) for name in abbreviations.__all__}
+    namespace: dict[str, Any] = {
+        name: value for name, value in vars(abbreviations).items() if not name.startswith("_")
+    }
     namespace |= {"vc": vc, "vd": importlib.import_module("vkdispatch"), "np": np}
     namespace |= task.order.names
     namespace |= {"__name__": file, "__builtins__": builtins}

@@ -272,7 +272,7 @@ class Heads(Writer):
     def arguments(self) -> list[tuple[str, Any]]:
         """See `Writer`."""
         requested = self.requested
-        buffers = [
+        buffers: list[tuple[str, DType]] = [
             ("unique_values", self.sink.out_type),
             ("unique_keys", self.kind),
             *([("unique_positions", self.position)] if self.position else []),

@@ -19,7 +19,7 @@ from vkdispatch.arrays.values.elements import wide_type
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, is_float_dtype, is_vector
-from vkdispatch.codegen.functions.registers import precise
+from vkdispatch.codegen.execution.registers import precise
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.shader.shader_function import ShaderFunction
 

@@ -10,6 +10,8 @@ from vkdispatch.ir import Expr
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import located
 
+__all__ = ["range"]
+
 
 class GpuRange:
     """start, start + step, ... up to, without it, stop: counted on the GPU by the for loop over it."""

@@ -25,11 +25,25 @@ from vkdispatch.base.dtype import (
     uint64,
 )
 from vkdispatch.base.errors import ArgumentTypeError
-from vkdispatch.codegen.trace.recording import current
+from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr, Op, SharedArray, Storage, is_constant, root_of
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
+
+__all__ = [
+    "atomic_add",
+    "atomic_and",
+    "atomic_compare_exchange",
+    "atomic_exchange",
+    "atomic_load",
+    "atomic_max",
+    "atomic_min",
+    "atomic_or",
+    "atomic_store",
+    "atomic_sub",
+    "atomic_xor",
+]
 
 _INTEGERS = (int32, uint32, int64, uint64)
 _FLOATS = (float16, float32, float64)

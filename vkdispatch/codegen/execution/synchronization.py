@@ -1,8 +1,22 @@
 """Barriers of workgroups and subgroups."""
 
-from vkdispatch.codegen.trace.recording import current
+from vkdispatch.codegen.trace.current import current
 from vkdispatch.ir import Effect
 from vkdispatch.ir.location import here
+
+__all__ = [
+    "barrier",
+    "group_memory_barrier",
+    "memory_barrier",
+    "memory_barrier_buffer",
+    "memory_barrier_image",
+    "memory_barrier_shared",
+    "subgroup_barrier",
+    "subgroup_memory_barrier",
+    "subgroup_memory_barrier_buffer",
+    "subgroup_memory_barrier_image",
+    "subgroup_memory_barrier_shared",
+]
 
 
 def _effect(function: str) -> None:

@@ -27,11 +27,69 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError
 from vkdispatch.codegen.functions.elementwise import Operand, Value
-from vkdispatch.codegen.trace.recording import current
+from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Builtin, Expr, Op
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
+
+__all__ = [
+    "subgroup_add",
+    "subgroup_all",
+    "subgroup_all_equal",
+    "subgroup_and",
+    "subgroup_any",
+    "subgroup_ballot",
+    "subgroup_ballot_bit_count",
+    "subgroup_ballot_bit_extract",
+    "subgroup_ballot_exclusive_bit_count",
+    "subgroup_ballot_find_lsb",
+    "subgroup_ballot_find_msb",
+    "subgroup_ballot_inclusive_bit_count",
+    "subgroup_broadcast",
+    "subgroup_broadcast_first",
+    "subgroup_clustered_add",
+    "subgroup_clustered_and",
+    "subgroup_clustered_max",
+    "subgroup_clustered_min",
+    "subgroup_clustered_mul",
+    "subgroup_clustered_or",
+    "subgroup_clustered_xor",
+    "subgroup_elect",
+    "subgroup_eq_mask",
+    "subgroup_exclusive_add",
+    "subgroup_exclusive_and",
+    "subgroup_exclusive_max",
+    "subgroup_exclusive_min",
+    "subgroup_exclusive_mul",
+    "subgroup_exclusive_or",
+    "subgroup_exclusive_xor",
+    "subgroup_ge_mask",
+    "subgroup_gt_mask",
+    "subgroup_inclusive_add",
+    "subgroup_inclusive_and",
+    "subgroup_inclusive_max",
+    "subgroup_inclusive_min",
+    "subgroup_inclusive_mul",
+    "subgroup_inclusive_or",
+    "subgroup_inclusive_xor",
+    "subgroup_inverse_ballot",
+    "subgroup_le_mask",
+    "subgroup_lt_mask",
+    "subgroup_max",
+    "subgroup_min",
+    "subgroup_mul",
+    "subgroup_or",
+    "subgroup_quad_broadcast",
+    "subgroup_quad_swap_diagonal",
+    "subgroup_quad_swap_horizontal",
+    "subgroup_quad_swap_vertical",
+    "subgroup_shuffle",
+    "subgroup_shuffle_down",
+    "subgroup_shuffle_up",
+    "subgroup_shuffle_xor",
+    "subgroup_xor",
+]
 
 _INTEGER_OPERATIONS = frozenset(("and", "or", "xor"))
 
@@ -52,12 +110,12 @@ class ClusteredFunction(Protocol):
         ...
 
 
-def _computed(function: str, kind: DType, *args: Expr) -> ShaderVariable:
+def _compute(function: str, kind: DType, *args: Expr) -> ShaderVariable:
     """Compute a value here, not wherever it is used: other invocations may be active there."""
     return ShaderVariable(current().declare(kind, ex.subgroup(function, kind, *args), fixed=True))
 
 
-def _exchanged(name: str, x: Any) -> Expr:
+def _parse_exchanged(name: str, x: Any) -> Expr:
     """Return a value that invocations can exchange. A number is an AttributeError, by contract."""
     if not isinstance(x, ShaderVariable):
         raise located(ComponentError, f"{name}: expected a GPU value, got {x!r} ({type(x).__name__})")
@@ -67,9 +125,9 @@ def _exchanged(name: str, x: Any) -> Expr:
     return value
 
 
-def _combined(name: str, operation: str, x: Any) -> Expr:
+def _parse_combined(name: str, operation: str, x: Any) -> Expr:
     """Return a value that the operation can combine."""
-    value = _exchanged(name, x)
+    value = _parse_exchanged(name, x)
     kind = value.dtype
     if operation in _INTEGER_OPERATIONS:
         if not (is_integer_dtype(kind) or kind is bool_):
@@ -99,31 +157,29 @@ _RANGES = {
 }
 
 
-def _reduction(operation: str, over: str = "") -> SubgroupFunction:
+def _make_reduction(operation: str, over: str = "") -> SubgroupFunction:
     name = f"subgroup_{over}_{operation}" if over else f"subgroup_{operation}"
     glsl = f"subgroup{over.title()}{operation.title()}"
 
     def function(arg1: Operand) -> ShaderVariable:
-        value = _combined(name, operation, arg1)
-        return _computed(glsl, value.dtype, value)
+        value = _parse_combined(name, operation, arg1)
+        return _compute(glsl, value.dtype, value)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{_SUBJECTS[operation]} {_RANGES[over]}"
     return function
 
 
-def _clustered(operation: str) -> ClusteredFunction:
+def _make_clustered(operation: str) -> ClusteredFunction:
     name = f"subgroup_clustered_{operation}"
 
     def function(x: Operand, size: int) -> ShaderVariable:
-        value = _combined(name, operation, x)
+        value = _parse_combined(name, operation, x)
         if not ex.is_integer_number(size) or size < 1 or size & (size - 1):
             raise located(
                 ArgumentValueError, f"{name}: size must be a power of two as a Python int, got {size!r}"
             )
-        return _computed(
-            f"subgroupClustered{operation.title()}", value.dtype, value, ex.literal(size, uint32)
-        )
+        return _compute(f"subgroupClustered{operation.title()}", value.dtype, value, ex.literal(size, uint32))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""{_SUBJECTS[operation]} {_RANGES["clustered"]}
@@ -133,34 +189,34 @@ def _clustered(operation: str) -> ClusteredFunction:
     return function
 
 
-subgroup_add = _reduction("add")
-subgroup_mul = _reduction("mul")
-subgroup_min = _reduction("min")
-subgroup_max = _reduction("max")
-subgroup_and = _reduction("and")
-subgroup_or = _reduction("or")
-subgroup_xor = _reduction("xor")
-subgroup_inclusive_add = _reduction("add", "inclusive")
-subgroup_inclusive_mul = _reduction("mul", "inclusive")
-subgroup_inclusive_min = _reduction("min", "inclusive")
-subgroup_inclusive_max = _reduction("max", "inclusive")
-subgroup_inclusive_and = _reduction("and", "inclusive")
-subgroup_inclusive_or = _reduction("or", "inclusive")
-subgroup_inclusive_xor = _reduction("xor", "inclusive")
-subgroup_exclusive_add = _reduction("add", "exclusive")
-subgroup_exclusive_mul = _reduction("mul", "exclusive")
-subgroup_exclusive_min = _reduction("min", "exclusive")
-subgroup_exclusive_max = _reduction("max", "exclusive")
-subgroup_exclusive_and = _reduction("and", "exclusive")
-subgroup_exclusive_or = _reduction("or", "exclusive")
-subgroup_exclusive_xor = _reduction("xor", "exclusive")
-subgroup_clustered_add = _clustered("add")
-subgroup_clustered_mul = _clustered("mul")
-subgroup_clustered_min = _clustered("min")
-subgroup_clustered_max = _clustered("max")
-subgroup_clustered_and = _clustered("and")
-subgroup_clustered_or = _clustered("or")
-subgroup_clustered_xor = _clustered("xor")
+subgroup_add = _make_reduction("add")
+subgroup_mul = _make_reduction("mul")
+subgroup_min = _make_reduction("min")
+subgroup_max = _make_reduction("max")
+subgroup_and = _make_reduction("and")
+subgroup_or = _make_reduction("or")
+subgroup_xor = _make_reduction("xor")
+subgroup_inclusive_add = _make_reduction("add", "inclusive")
+subgroup_inclusive_mul = _make_reduction("mul", "inclusive")
+subgroup_inclusive_min = _make_reduction("min", "inclusive")
+subgroup_inclusive_max = _make_reduction("max", "inclusive")
+subgroup_inclusive_and = _make_reduction("and", "inclusive")
+subgroup_inclusive_or = _make_reduction("or", "inclusive")
+subgroup_inclusive_xor = _make_reduction("xor", "inclusive")
+subgroup_exclusive_add = _make_reduction("add", "exclusive")
+subgroup_exclusive_mul = _make_reduction("mul", "exclusive")
+subgroup_exclusive_min = _make_reduction("min", "exclusive")
+subgroup_exclusive_max = _make_reduction("max", "exclusive")
+subgroup_exclusive_and = _make_reduction("and", "exclusive")
+subgroup_exclusive_or = _make_reduction("or", "exclusive")
+subgroup_exclusive_xor = _make_reduction("xor", "exclusive")
+subgroup_clustered_add = _make_clustered("add")
+subgroup_clustered_mul = _make_clustered("mul")
+subgroup_clustered_min = _make_clustered("min")
+subgroup_clustered_max = _make_clustered("max")
+subgroup_clustered_and = _make_clustered("and")
+subgroup_clustered_or = _make_clustered("or")
+subgroup_clustered_xor = _make_clustered("xor")
 
 
 # ---- votes ---------------------------------------------------------------------------------------
@@ -168,10 +224,10 @@ subgroup_clustered_xor = _clustered("xor")
 
 def subgroup_elect() -> ShaderVariable:
     """Whether this is the one invocation that the subgroup elects: the first active one."""
-    return _computed("subgroupElect", bool_)
+    return _compute("subgroupElect", bool_)
 
 
-def _truth(name: str, condition: Any) -> Expr:
+def _parse_truth(name: str, condition: Any) -> Expr:
     if isinstance(condition, ShaderVariable):
         return ex.condition(condition._value())
     if isinstance(condition, bool):
@@ -181,20 +237,20 @@ def _truth(name: str, condition: Any) -> Expr:
 
 def subgroup_all(condition: Value | bool) -> ShaderVariable:
     """Whether the condition holds in every active invocation. Raises TypeError for what is no condition."""
-    return _computed("subgroupAll", bool_, _truth("subgroup_all", condition))
+    return _compute("subgroupAll", bool_, _parse_truth("subgroup_all", condition))
 
 
 def subgroup_any(condition: Value | bool) -> ShaderVariable:
     """Whether the condition holds in an active invocation. Raises TypeError for what is no condition."""
-    return _computed("subgroupAny", bool_, _truth("subgroup_any", condition))
+    return _compute("subgroupAny", bool_, _parse_truth("subgroup_any", condition))
 
 
 def subgroup_all_equal(x: Operand) -> ShaderVariable:
     """Whether the value is the same in every active invocation."""
-    return _computed("subgroupAllEqual", bool_, _widened(_exchanged("subgroup_all_equal", x)))
+    return _compute("subgroupAllEqual", bool_, _widen_halves(_parse_exchanged("subgroup_all_equal", x)))
 
 
-def _widened(value: Expr) -> Expr:
+def _widen_halves(value: Expr) -> Expr:
     """Make floats of halves, whose comparison ends the process on llvmpipe."""
     kind = value.dtype
     if component_type(kind) is not float16:
@@ -205,7 +261,7 @@ def _widened(value: Expr) -> Expr:
 # ---- exchange ------------------------------------------------------------------------------------
 
 
-def _lane(name: str, value: Any) -> Expr:
+def _parse_lane(name: str, value: Any) -> Expr:
     if ex.is_integer_number(value):
         if not 0 <= value < 128:
             raise located(ArgumentValueError, f"{name}: no subgroup has an invocation {value}")
@@ -218,27 +274,27 @@ def _lane(name: str, value: Any) -> Expr:
     raise located(ArgumentTypeError, f"{name}: expected an integer, got {value!r} ({type(value).__name__})")
 
 
-def _moved(name: str, glsl: str, x: Any, *lanes: Any) -> ShaderVariable:
-    value = _exchanged(name, x)
-    args = [_lane(name, lane) for lane in lanes]
+def _move(name: str, glsl: str, x: Any, *lanes: Any) -> ShaderVariable:
+    value = _parse_exchanged(name, x)
+    args = [_parse_lane(name, lane) for lane in lanes]
     if component_type(value.dtype) is not float16:
-        return _computed(glsl, value.dtype, value, *args)
+        return _compute(glsl, value.dtype, value, *args)
     # drivers mix halves up here (NVIDIA 580) or end the process (llvmpipe): move their bits
     count = value.dtype.child_count or 1
     bits = to_vector(uint16, count)
     halves = ex.call("float16BitsToUint16", bits, _as_vector(value, count))
-    moved = _computed(glsl, bits, halves, *args)._value()
+    moved = _compute(glsl, bits, halves, *args)._value()
     return ShaderVariable(
-        _like(ex.call("uint16BitsToFloat16", to_vector(float16, count), moved), value.dtype)
+        _restore_type(ex.call("uint16BitsToFloat16", to_vector(float16, count), moved), value.dtype)
     )
 
 
 def _as_vector(value: Expr, count: int) -> Expr:
     """See a complex number as a vector."""
-    return _like(value, to_vector(component_type(value.dtype), count))
+    return _restore_type(value, to_vector(component_type(value.dtype), count))
 
 
-def _like(value: Expr, kind: DType) -> Expr:
+def _restore_type(value: Expr, kind: DType) -> Expr:
     """See a vector as a complex number of the same components, or the other way."""
     if value.dtype is kind:
         return value
@@ -251,32 +307,32 @@ def subgroup_broadcast(x: Operand, lane: Value | int) -> ShaderVariable:
     """Value of the invocation `lane`, which is the same number in all of them."""
     # GLSL's own takes a variable lane only with one more feature; a shuffle does as well
     glsl = "subgroupBroadcast" if ex.is_integer_number(lane) else "subgroupShuffle"
-    return _moved("subgroup_broadcast", glsl, x, lane)
+    return _move("subgroup_broadcast", glsl, x, lane)
 
 
 def subgroup_broadcast_first(x: Operand) -> ShaderVariable:
     """Value of the first active invocation."""
-    return _moved("subgroup_broadcast_first", "subgroupBroadcastFirst", x)
+    return _move("subgroup_broadcast_first", "subgroupBroadcastFirst", x)
 
 
 def subgroup_shuffle(x: Operand, lane: Value | int) -> ShaderVariable:
     """Value of the invocation `lane`; undefined if that one is not active."""
-    return _moved("subgroup_shuffle", "subgroupShuffle", x, lane)
+    return _move("subgroup_shuffle", "subgroupShuffle", x, lane)
 
 
 def subgroup_shuffle_xor(x: Operand, mask: Value | int) -> ShaderVariable:
     """Value of the invocation whose number is this one's xor `mask`; undefined if it is not active."""
-    return _moved("subgroup_shuffle_xor", "subgroupShuffleXor", x, mask)
+    return _move("subgroup_shuffle_xor", "subgroupShuffleXor", x, mask)
 
 
 def subgroup_shuffle_up(x: Operand, delta: Value | int) -> ShaderVariable:
     """Value of the invocation `delta` before this one; undefined if there is none."""
-    return _moved("subgroup_shuffle_up", "subgroupShuffleUp", x, delta)
+    return _move("subgroup_shuffle_up", "subgroupShuffleUp", x, delta)
 
 
 def subgroup_shuffle_down(x: Operand, delta: Value | int) -> ShaderVariable:
     """Value of the invocation `delta` after this one; undefined if there is none."""
-    return _moved("subgroup_shuffle_down", "subgroupShuffleDown", x, delta)
+    return _move("subgroup_shuffle_down", "subgroupShuffleDown", x, delta)
 
 
 def subgroup_quad_broadcast(x: Operand, lane: int) -> ShaderVariable:
@@ -285,22 +341,22 @@ def subgroup_quad_broadcast(x: Operand, lane: int) -> ShaderVariable:
         raise located(
             ArgumentValueError, f"subgroup_quad_broadcast: lane must be a Python int of 0 to 3, got {lane!r}"
         )
-    return _moved("subgroup_quad_broadcast", "subgroupQuadBroadcast", x, lane)
+    return _move("subgroup_quad_broadcast", "subgroupQuadBroadcast", x, lane)
 
 
 def subgroup_quad_swap_horizontal(x: Operand) -> ShaderVariable:
     """Exchange values between the invocations 0 and 1, and 2 and 3, of each four neighbours."""
-    return _moved("subgroup_quad_swap_horizontal", "subgroupQuadSwapHorizontal", x)
+    return _move("subgroup_quad_swap_horizontal", "subgroupQuadSwapHorizontal", x)
 
 
 def subgroup_quad_swap_vertical(x: Operand) -> ShaderVariable:
     """Exchange values between the invocations 0 and 2, and 1 and 3, of each four neighbours."""
-    return _moved("subgroup_quad_swap_vertical", "subgroupQuadSwapVertical", x)
+    return _move("subgroup_quad_swap_vertical", "subgroupQuadSwapVertical", x)
 
 
 def subgroup_quad_swap_diagonal(x: Operand) -> ShaderVariable:
     """Exchange values between the invocations 0 and 3, and 1 and 2, of each four neighbours."""
-    return _moved("subgroup_quad_swap_diagonal", "subgroupQuadSwapDiagonal", x)
+    return _move("subgroup_quad_swap_diagonal", "subgroupQuadSwapDiagonal", x)
 
 
 # ---- ballots -------------------------------------------------------------------------------------
@@ -308,10 +364,10 @@ def subgroup_quad_swap_diagonal(x: Operand) -> ShaderVariable:
 
 def subgroup_ballot(condition: Value | bool) -> ShaderVariable:
     """Bits of the active invocations in which the condition holds: a uvec4, the first invocation lowest."""
-    return _computed("subgroupBallot", uvec4, _truth("subgroup_ballot", condition))
+    return _compute("subgroupBallot", uvec4, _parse_truth("subgroup_ballot", condition))
 
 
-def _ballot(name: str, value: Any) -> Expr:
+def _parse_ballot(name: str, value: Any) -> Expr:
     if not isinstance(value, ShaderVariable) or value._value().dtype is not uvec4:
         given = value.var_type.name if isinstance(value, ShaderVariable) else repr(value)
         raise located(ArgumentTypeError, f"{name}: expected a uvec4 as subgroup_ballot gives, got {given}")
@@ -320,40 +376,40 @@ def _ballot(name: str, value: Any) -> Expr:
 
 def subgroup_inverse_ballot(ballot: ShaderVariable) -> ShaderVariable:
     """Whether this invocation's bit is set in a ballot."""
-    return _computed("subgroupInverseBallot", bool_, _ballot("subgroup_inverse_ballot", ballot))
+    return _compute("subgroupInverseBallot", bool_, _parse_ballot("subgroup_inverse_ballot", ballot))
 
 
 def subgroup_ballot_bit_extract(ballot: ShaderVariable, lane: Value | int) -> ShaderVariable:
     """Whether the bit of the invocation `lane` is set in a ballot."""
     name = "subgroup_ballot_bit_extract"
-    return _computed("subgroupBallotBitExtract", bool_, _ballot(name, ballot), _lane(name, lane))
+    return _compute("subgroupBallotBitExtract", bool_, _parse_ballot(name, ballot), _parse_lane(name, lane))
 
 
 def subgroup_ballot_bit_count(ballot: ShaderVariable) -> ShaderVariable:
     """Count of the bits that are set in a ballot (uint32)."""
-    return _computed("subgroupBallotBitCount", uint32, _ballot("subgroup_ballot_bit_count", ballot))
+    return _compute("subgroupBallotBitCount", uint32, _parse_ballot("subgroup_ballot_bit_count", ballot))
 
 
 def subgroup_ballot_inclusive_bit_count(ballot: ShaderVariable) -> ShaderVariable:
     """Count of the bits that are set in a ballot up to this invocation's, itself included (uint32)."""
-    value = _ballot("subgroup_ballot_inclusive_bit_count", ballot)
-    return _computed("subgroupBallotInclusiveBitCount", uint32, value)
+    value = _parse_ballot("subgroup_ballot_inclusive_bit_count", ballot)
+    return _compute("subgroupBallotInclusiveBitCount", uint32, value)
 
 
 def subgroup_ballot_exclusive_bit_count(ballot: ShaderVariable) -> ShaderVariable:
     """Count of the bits that are set in a ballot before this invocation's (uint32)."""
-    value = _ballot("subgroup_ballot_exclusive_bit_count", ballot)
-    return _computed("subgroupBallotExclusiveBitCount", uint32, value)
+    value = _parse_ballot("subgroup_ballot_exclusive_bit_count", ballot)
+    return _compute("subgroupBallotExclusiveBitCount", uint32, value)
 
 
 def subgroup_ballot_find_lsb(ballot: ShaderVariable) -> ShaderVariable:
     """Return the first invocation whose bit is set in a ballot (uint32); undefined if there is none."""
-    return _computed("subgroupBallotFindLSB", uint32, _ballot("subgroup_ballot_find_lsb", ballot))
+    return _compute("subgroupBallotFindLSB", uint32, _parse_ballot("subgroup_ballot_find_lsb", ballot))
 
 
 def subgroup_ballot_find_msb(ballot: ShaderVariable) -> ShaderVariable:
     """Return the last invocation whose bit is set in a ballot (uint32); undefined if there is none."""
-    return _computed("subgroupBallotFindMSB", uint32, _ballot("subgroup_ballot_find_msb", ballot))
+    return _compute("subgroupBallotFindMSB", uint32, _parse_ballot("subgroup_ballot_find_msb", ballot))
 
 
 def _mask(which: Builtin) -> ShaderVariable:

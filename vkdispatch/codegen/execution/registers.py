@@ -11,10 +11,56 @@ from vkdispatch.codegen.functions.complex_numbers import complex_type
 from vkdispatch.codegen.functions.elementwise import gives_value, operands
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.objects.local_arrays import LocalArray, checked_count
-from vkdispatch.codegen.trace.recording import current
-from vkdispatch.codegen.variables import ShaderVariable, check_dtype, construct_args
+from vkdispatch.codegen.trace.current import current
+from vkdispatch.codegen.trace.operands import check_dtype, parse_components
+from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr
 from vkdispatch.ir import expressions as ex
+
+__all__ = [
+    "constant_array",
+    "local_array",
+    "new_complex32_register",
+    "new_complex64_register",
+    "new_complex128_register",
+    "new_complex_register",
+    "new_dvec2_register",
+    "new_dvec3_register",
+    "new_dvec4_register",
+    "new_float16_register",
+    "new_float64_register",
+    "new_float_register",
+    "new_hvec2_register",
+    "new_hvec3_register",
+    "new_hvec4_register",
+    "new_ihvec2_register",
+    "new_ihvec3_register",
+    "new_ihvec4_register",
+    "new_int16_register",
+    "new_int64_register",
+    "new_int_register",
+    "new_ivec2_register",
+    "new_ivec3_register",
+    "new_ivec4_register",
+    "new_mat2_register",
+    "new_mat3_register",
+    "new_mat4_register",
+    "new_register",
+    "new_uhvec2_register",
+    "new_uhvec3_register",
+    "new_uhvec4_register",
+    "new_uint16_register",
+    "new_uint64_register",
+    "new_uint_register",
+    "new_uvec2_register",
+    "new_uvec3_register",
+    "new_uvec4_register",
+    "new_vec2_register",
+    "new_vec3_register",
+    "new_vec4_register",
+    "precise",
+    "shared_buffer",
+]
 
 
 class RegisterMaker(Protocol):
@@ -31,13 +77,13 @@ def new_register(var_type: DType, *args: Any, var_name: str | None = None) -> Sh
     Raises TypeError or ValueError for arguments that do not make one, RuntimeError outside tracing.
     """
     check_dtype(var_type, "new_register")
-    value = ex.construct(var_type, construct_args(args, f"new_register({var_type.name})"))
+    value = ex.construct(var_type, parse_components(args, f"new_register({var_type.name})"))
     return ShaderVariable(current().declare(var_type, value, var_name))
 
 
 def new_complex_register(*args: Any, var_name: str | None = None) -> ShaderVariable:
     """Declare a complex register as wide as its arguments; complex64 zero by default."""
-    kind = complex_type(construct_args(args, "new_complex_register"), "new_complex_register")
+    kind = complex_type(parse_components(args, "new_complex_register"), "new_complex_register")
     return new_register(kind, *args, var_name=var_name)
 
 
@@ -113,7 +159,7 @@ def constant_array(
     return get_builder().constant_array(array, var_name)
 
 
-def _maker(kind: DType) -> RegisterMaker:
+def _make_register_maker(kind: DType) -> RegisterMaker:
     def declare(*args: Any, var_name: str | None = None) -> ShaderVariable:
         return new_register(kind, *args, var_name=var_name)
 
@@ -121,39 +167,39 @@ def _maker(kind: DType) -> RegisterMaker:
     return declare
 
 
-new_float16_register = _maker(dt.float16)
-new_float_register = _maker(dt.float32)
-new_float64_register = _maker(dt.float64)
-new_int16_register = _maker(dt.int16)
-new_int_register = _maker(dt.int32)
-new_int64_register = _maker(dt.int64)
-new_uint16_register = _maker(dt.uint16)
-new_uint_register = _maker(dt.uint32)
-new_uint64_register = _maker(dt.uint64)
-new_hvec2_register = _maker(dt.hvec2)
-new_hvec3_register = _maker(dt.hvec3)
-new_hvec4_register = _maker(dt.hvec4)
-new_vec2_register = _maker(dt.vec2)
-new_vec3_register = _maker(dt.vec3)
-new_vec4_register = _maker(dt.vec4)
-new_dvec2_register = _maker(dt.dvec2)
-new_dvec3_register = _maker(dt.dvec3)
-new_dvec4_register = _maker(dt.dvec4)
-new_ihvec2_register = _maker(dt.ihvec2)
-new_ihvec3_register = _maker(dt.ihvec3)
-new_ihvec4_register = _maker(dt.ihvec4)
-new_ivec2_register = _maker(dt.ivec2)
-new_ivec3_register = _maker(dt.ivec3)
-new_ivec4_register = _maker(dt.ivec4)
-new_uhvec2_register = _maker(dt.uhvec2)
-new_uhvec3_register = _maker(dt.uhvec3)
-new_uhvec4_register = _maker(dt.uhvec4)
-new_uvec2_register = _maker(dt.uvec2)
-new_uvec3_register = _maker(dt.uvec3)
-new_uvec4_register = _maker(dt.uvec4)
-new_mat2_register = _maker(dt.mat2)
-new_mat3_register = _maker(dt.mat3)
-new_mat4_register = _maker(dt.mat4)
-new_complex32_register = _maker(dt.complex32)
-new_complex64_register = _maker(dt.complex64)
-new_complex128_register = _maker(dt.complex128)
+new_float16_register = _make_register_maker(dt.float16)
+new_float_register = _make_register_maker(dt.float32)
+new_float64_register = _make_register_maker(dt.float64)
+new_int16_register = _make_register_maker(dt.int16)
+new_int_register = _make_register_maker(dt.int32)
+new_int64_register = _make_register_maker(dt.int64)
+new_uint16_register = _make_register_maker(dt.uint16)
+new_uint_register = _make_register_maker(dt.uint32)
+new_uint64_register = _make_register_maker(dt.uint64)
+new_hvec2_register = _make_register_maker(dt.hvec2)
+new_hvec3_register = _make_register_maker(dt.hvec3)
+new_hvec4_register = _make_register_maker(dt.hvec4)
+new_vec2_register = _make_register_maker(dt.vec2)
+new_vec3_register = _make_register_maker(dt.vec3)
+new_vec4_register = _make_register_maker(dt.vec4)
+new_dvec2_register = _make_register_maker(dt.dvec2)
+new_dvec3_register = _make_register_maker(dt.dvec3)
+new_dvec4_register = _make_register_maker(dt.dvec4)
+new_ihvec2_register = _make_register_maker(dt.ihvec2)
+new_ihvec3_register = _make_register_maker(dt.ihvec3)
+new_ihvec4_register = _make_register_maker(dt.ihvec4)
+new_ivec2_register = _make_register_maker(dt.ivec2)
+new_ivec3_register = _make_register_maker(dt.ivec3)
+new_ivec4_register = _make_register_maker(dt.ivec4)
+new_uhvec2_register = _make_register_maker(dt.uhvec2)
+new_uhvec3_register = _make_register_maker(dt.uhvec3)
+new_uhvec4_register = _make_register_maker(dt.uhvec4)
+new_uvec2_register = _make_register_maker(dt.uvec2)
+new_uvec3_register = _make_register_maker(dt.uvec3)
+new_uvec4_register = _make_register_maker(dt.uvec4)
+new_mat2_register = _make_register_maker(dt.mat2)
+new_mat3_register = _make_register_maker(dt.mat3)
+new_mat4_register = _make_register_maker(dt.mat4)
+new_complex32_register = _make_register_maker(dt.complex32)
+new_complex64_register = _make_register_maker(dt.complex64)
+new_complex128_register = _make_register_maker(dt.complex128)

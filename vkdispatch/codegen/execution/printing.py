@@ -8,12 +8,16 @@ from typing import Any
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType, float32, int32, uint32
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen.trace.recording import current
-from vkdispatch.codegen.variables import ShaderVariable, scalar_parts
+from vkdispatch.codegen.trace.components import split_components
+from vkdispatch.codegen.trace.current import current
+from vkdispatch.codegen.trace.placeholders import split_text, take_placeholders
+from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr, Op, Print, RawText, ShaderFlags
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
 from vkdispatch.passes.messages import BRACES, FormatError, check_format, parse_format
+
+__all__ = ["print", "printf"]
 
 _RAW_TYPES: dict[str, DType] = {"d": int32, "i": int32, "c": int32, "u": uint32, "o": uint32}
 _RAW_TYPES.update(x=uint32, X=uint32)
@@ -65,18 +69,18 @@ def print(*args: Any, sep: str = " ", end: str = "\n", separator: str | None = N
             pieces.append("{}")
             values.append(arg._value())
         else:
-            pieces.append(_resolved(str(arg), values))
-    _emit(_escaped(between).join(pieces) + _resolved(end, values), BRACES, values)
+            pieces.append(_make_format(str(arg), values))
+    _emit(_escape(between).join(pieces) + _make_format(end, values), BRACES, values)
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def _resolved(text: str, values: list[Expr]) -> str:
+def _make_format(text: str, values: list[Expr]) -> str:
     """Make a format of a text that may hold values by way of an f-string."""
     parts: list[str] = []
-    for piece in current().resolve_placeholders(text):
+    for piece in take_placeholders(current().placeholders, text):
         if isinstance(piece, str):
             if _repr_of_value().search(piece):
                 raise located(
@@ -84,11 +88,10 @@ def _resolved(text: str, values: list[Expr]) -> str:
                     "print: {x=} and {x!r} in an f-string give the repr of a GPU value, not what it will be; "
                     'write f"x={x}"',
                 )
-            parts.append(_escaped(piece))
+            parts.append(_escape(piece))
         else:
-            value, spec = piece
-            parts.append(f"{{:{spec}}}" if spec else "{}")
-            values.append(value)
+            parts.append(f"{{:{piece.spec}}}" if piece.spec else "{}")
+            values.append(piece.value)
     return "".join(parts)
 
 
@@ -117,32 +120,32 @@ def printf(format: str, *args: Any) -> None:
     for arg in args:
         if not isinstance(arg, (str, ShaderVariable)) and not ex.is_number(arg):
             raise located(ArgumentTypeError, f"printf: expected GPU values, numbers or text, got {arg!r}")
-    if any(not isinstance(piece, str) for piece in current().split_placeholders(format)):
+    if any(not isinstance(piece, str) for piece in split_text(current().placeholders, format)):
         if args:
             raise located(ArgumentValueError, "printf: an f-string with GPU values takes no further values")
         values: list[Expr] = []
-        _emit(_line(_resolved(format, values)), BRACES, values)
+        _emit(_end_line(_make_format(format, values)), BRACES, values)
         return
     try:
         text, style, conversions = parse_format(format)
     except FormatError as error:
         raise located(ArgumentValueError, f"printf: {error}") from None
-    plain = [_value(arg, float32) for arg in args] if style == BRACES else []
-    _emit(_line(text), style, plain or _paired(text, args, conversions), "printf")
+    plain = [_parse_value(arg, float32) for arg in args] if style == BRACES else []
+    _emit(_end_line(text), style, plain or _pair_values(text, args, conversions), "printf")
 
 
-def _line(text: str) -> str:
+def _end_line(text: str) -> str:
     return text if text.endswith("\n") else text + "\n"
 
 
-def _paired(text: str, args: Sequence[Any], conversions: Sequence[str]) -> list[Expr]:
+def _pair_values(text: str, args: Sequence[Any], conversions: Sequence[str]) -> list[Expr]:
     """One value for each conversion: the arguments, or their components where that is what comes out even."""
     if len(args) == len(conversions):
         pairs = zip(args, conversions, strict=True)
-        return [_value(arg, _RAW_TYPES.get(letter, float32)) for arg, letter in pairs]
+        return [_parse_value(arg, _RAW_TYPES.get(letter, float32)) for arg, letter in pairs]
     parts: list[Any] = []
     for arg in args:
-        parts += scalar_parts(arg._value()) if isinstance(arg, ShaderVariable) else [arg]
+        parts += split_components(arg._value()) if isinstance(arg, ShaderVariable) else [arg]
     if len(parts) != len(conversions):
         components = f" ({len(parts)} components)" if len(parts) != len(args) else ""
         raise located(
@@ -150,12 +153,12 @@ def _paired(text: str, args: Sequence[Any], conversions: Sequence[str]) -> list[
             f"printf: {text!r} has {len(conversions)} conversions, got {len(args)} values{components}",
         )
     return [
-        part if isinstance(part, Expr) else _value(part, _RAW_TYPES.get(letter, float32))
+        part if isinstance(part, Expr) else _parse_value(part, _RAW_TYPES.get(letter, float32))
         for part, letter in zip(parts, conversions, strict=True)
     ]
 
 
-def _value(arg: Any, raw_type: DType) -> Expr:
+def _parse_value(arg: Any, raw_type: DType) -> Expr:
     if isinstance(arg, ShaderVariable):
         return arg._value()
     if isinstance(arg, str):

@@ -3,11 +3,30 @@
 import math
 
 from vkdispatch.base.dtype import DType, float16, float32, float64, uint32, uvec3
-from vkdispatch.codegen.trace.recording import current
+from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Builtin, Expr, Op
 from vkdispatch.ir.expressions import literal
 from vkdispatch.ir.location import here
+
+__all__ = [
+    "global_invocation_id",
+    "inf_f16",
+    "inf_f32",
+    "inf_f64",
+    "local_invocation_id",
+    "local_invocation_index",
+    "ninf_f16",
+    "ninf_f32",
+    "ninf_f64",
+    "num_subgroups",
+    "num_workgroups",
+    "subgroup_id",
+    "subgroup_invocation_id",
+    "subgroup_size",
+    "workgroup_id",
+    "workgroup_size",
+]
 
 
 def _builtin(which: Builtin, kind: DType) -> ShaderVariable:

@@ -21,12 +21,44 @@ from vkdispatch.base.dtype import (
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen.functions.elementwise import Value, gives_value
-from vkdispatch.codegen.trace.recording import Recorder, current
+from vkdispatch.codegen.trace.current import current
+from vkdispatch.codegen.trace.recording import Recorder
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr, If, RawStatement, Return
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
 from vkdispatch.ir.numbers import fits
+
+__all__ = [
+    "all",
+    "any",
+    "break_statement",
+    "case_block",
+    "continue_statement",
+    "default_block",
+    "else_block",
+    "else_if_all",
+    "else_if_any",
+    "else_if_block",
+    "else_if_statement",
+    "else_statement",
+    "end",
+    "for_block",
+    "for_statement",
+    "if_all",
+    "if_any",
+    "if_block",
+    "if_statement",
+    "logical_and",
+    "logical_or",
+    "new_scope",
+    "return_statement",
+    "scope_block",
+    "select",
+    "switch_block",
+    "while_block",
+    "while_statement",
+]
 
 Condition = Value | bool | np.bool_
 
@@ -52,7 +84,7 @@ class _Block(Generic[_Given]):
         self._recorder.close(self._depth)
 
 
-def _truth(value: object, what: str) -> Expr:
+def _parse_truth(value: object, what: str) -> Expr:
     if isinstance(value, ShaderVariable):
         return ex.condition(value._value())
     if isinstance(value, (bool, np.bool_)):
@@ -65,13 +97,13 @@ def _truth(value: object, what: str) -> Expr:
 
 def if_block(arg: Condition) -> _Block[None]:
     """Run a block if the condition holds: `with vc.if_block(x > 0):`."""
-    truth = _truth(arg, "if_block")
+    truth = _parse_truth(arg, "if_block")
     return _Block(lambda recorder: recorder.open_if(truth))
 
 
 def else_if_block(arg: Condition) -> _Block[None]:
     """Run a block if the ones before, which it follows directly, did not and the condition holds."""
-    truth = _truth(arg, "else_if_block")
+    truth = _parse_truth(arg, "else_if_block")
     return _Block(lambda recorder: recorder.open_else_if(truth))
 
 
@@ -86,7 +118,7 @@ def while_block(arg: Condition, *, rolled: bool = False) -> _Block[None]:
     It should depend on registers. `rolled` asks compilers not to write out several rounds of a long block,
     which may be more than fits a cache of instructions.
     """
-    truth = _truth(arg, "while_block")
+    truth = _parse_truth(arg, "while_block")
     return _Block(lambda recorder: recorder.open_while(truth, rolled))
 
 
@@ -250,7 +282,7 @@ def select(cond: Condition, a: Any, b: Any) -> Any:
         and not isinstance(b, ShaderVariable)
     ):
         return a if cond else b
-    truth = _truth(cond, "select")
+    truth = _parse_truth(cond, "select")
     kinds = [value.var_type for value in (a, b) if isinstance(value, ShaderVariable)]
     first, second = (_choice(value, kinds) for value in (a, b))
     return ShaderVariable(ex.select(truth, first, second))
@@ -279,16 +311,16 @@ def return_statement(arg: Any = None) -> None:
 
 def any(*conditions: Condition) -> ShaderVariable:
     """Whether at least one condition holds. Raises TypeError for what is no condition."""
-    return _joined("||", conditions, "any", False)
+    return _join("||", conditions, "any", False)
 
 
 def all(*conditions: Condition) -> ShaderVariable:
     """Whether all conditions hold. Raises TypeError for what is no condition."""
-    return _joined("&&", conditions, "all", True)
+    return _join("&&", conditions, "all", True)
 
 
-def _joined(symbol: str, conditions: tuple[Condition, ...], what: str, empty: bool) -> ShaderVariable:
-    truths = [_truth(condition, what) for condition in conditions]
+def _join(symbol: str, conditions: tuple[Condition, ...], what: str, empty: bool) -> ShaderVariable:
+    truths = [_parse_truth(condition, what) for condition in conditions]
     return ShaderVariable(ex.logical(symbol, truths) if truths else ex.literal(empty, bool_))
 
 
@@ -310,7 +342,7 @@ def if_statement(cond: Condition, command: str | None = None) -> None:
 
     With `command` (GLSL) it is that alone.
     """
-    truth = _truth(cond, "if_statement")
+    truth = _parse_truth(cond, "if_statement")
     if command is None:
         current().open_if(truth)
         return
@@ -342,7 +374,7 @@ def else_statement() -> None:
 
 def else_if_statement(cond: Condition) -> None:
     """Close the open branch and open another one with a condition."""
-    truth = _truth(cond, "else_if_statement")
+    truth = _parse_truth(cond, "else_if_statement")
     _close_branch().open_else_if(truth)
 
 
@@ -358,7 +390,7 @@ def else_if_all(*conditions: Condition) -> None:
 
 def while_statement(cond: Condition) -> None:
     """Open a loop until `end`."""
-    current().open_while(_truth(cond, "while_statement"))
+    current().open_while(_parse_truth(cond, "while_statement"))
 
 
 def for_statement(
