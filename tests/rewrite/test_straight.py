@@ -11,8 +11,8 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.rewrite import source
-from vkdispatch.rewrite.straight import calls_of
+from vkdispatch.rewrite.syntax import source
+from vkdispatch.rewrite.syntax.bytecode import calls_of
 
 
 def helper(x: Any) -> Any:

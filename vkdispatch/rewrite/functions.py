@@ -16,15 +16,20 @@ from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.trace.recording import current, is_tracing
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir.location import located
-from vkdispatch.rewrite import runtime
-from vkdispatch.rewrite.counters import LoopIndex
-from vkdispatch.rewrite.foreign import is_foreign
-from vkdispatch.rewrite.operators import REPLACED, require_known
-from vkdispatch.rewrite.source import Source, compile_function, find_source
-from vkdispatch.rewrite.straight import Call, calls_of
-from vkdispatch.rewrite.tracing import Retry, Tracer, last_place, need_tracer, tracer
-from vkdispatch.rewrite.transform import has_control_flow, is_generator, rewrite_function, rewrite_lambda
-from vkdispatch.rewrite.walking import walk
+from vkdispatch.rewrite import interface
+from vkdispatch.rewrite.branches.conditions import REPLACED, require_known
+from vkdispatch.rewrite.loops.loop_index import LoopIndex
+from vkdispatch.rewrite.state.tracer import Retry, Tracer, last_place, need_tracer, tracer
+from vkdispatch.rewrite.syntax.bytecode import Call, calls_of
+from vkdispatch.rewrite.syntax.nodes import walk
+from vkdispatch.rewrite.syntax.source import Source, compile_function, find_source
+from vkdispatch.rewrite.syntax.statements import (
+    has_control_flow,
+    is_generator,
+    rewrite_function,
+    rewrite_lambda,
+)
+from vkdispatch.rewrite.user_code import is_foreign
 
 _RUNTIME = "_vd_rt"
 # Methods of GPU values call nothing of the user's.
@@ -338,7 +343,7 @@ def _builtins(function: types.FunctionType) -> Any:
 def _replace_code(function: types.FunctionType, code: types.CodeType) -> types.FunctionType:
     """Make a function with new code that shares everything else with the old one, closures included."""
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    cells[_RUNTIME] = types.CellType(runtime)
+    cells[_RUNTIME] = types.CellType(interface)
     new = types.FunctionType(
         code,
         function.__globals__,
@@ -419,4 +424,4 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     return callee(function) if is_tracing() and need_tracer().enabled else function
 
 
-runtime.callee = callee
+interface.callee = callee

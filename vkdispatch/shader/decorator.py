@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.rewrite.calls.kernel_result import check_result
 from vkdispatch.rewrite.functions import kernel
-from vkdispatch.rewrite.returning import check_result
 from vkdispatch.shader.arguments.references import home_of
 from vkdispatch.shader.arguments.signature import Signature, is_method, origin_of, read_signature
 from vkdispatch.shader.launch.size import names_instance, parse_local_size, size_of_instance

@@ -18,11 +18,10 @@ from vkdispatch.ir import Break, Continue, Expr, If, Return, Statement, While, w
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
 from vkdispatch.passes.reads import acts
-from vkdispatch.rewrite.branches import emit_single_round, tidy, unlock_components
-from vkdispatch.rewrite.signals import BREAK, CONTINUE, GONE, Entry, Signal
-from vkdispatch.rewrite.state import Scope, State, Variable, read, write
-from vkdispatch.rewrite.tracing import Retry, Tracer
-from vkdispatch.rewrite.values import (
+from vkdispatch.rewrite.branches.paths import emit_single_round, tidy, unlock_components
+from vkdispatch.rewrite.state.signals import BREAK, CONTINUE, GONE, Entry, Signal
+from vkdispatch.rewrite.state.tracer import Retry, Tracer
+from vkdispatch.rewrite.state.values import (
     UNBOUND,
     Kind,
     LocalValue,
@@ -40,6 +39,7 @@ from vkdispatch.rewrite.values import (
     rebuild,
     registers_in,
 )
+from vkdispatch.rewrite.state.variables import Scope, State, Variable, read, write
 
 Block = Callable[[], Any]
 # Types only widen, so that few attempts are needed.

@@ -12,7 +12,7 @@ from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import field, record
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir.location import located
-from vkdispatch.rewrite.values import UNBOUND, LocalValue, Unbound, are_same
+from vkdispatch.rewrite.state.values import UNBOUND, LocalValue, Unbound, are_same
 
 # Modules whose objects are not inspected.
 _FOREIGN = ("vkdispatch", "numpy", "builtins", "types", "functools", "collections", "enum")

@@ -18,7 +18,7 @@ from vkdispatch.ir import Assert, Expr, Op
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
 from vkdispatch.passes.reads import acts
-from vkdispatch.rewrite.branches import (
+from vkdispatch.rewrite.branches.paths import (
     Way,
     emit_if,
     join_kinds,
@@ -28,9 +28,8 @@ from vkdispatch.rewrite.branches import (
     take_way,
     tidy,
 )
-from vkdispatch.rewrite.state import State
-from vkdispatch.rewrite.tracing import Tracer, need_tracer, tracer
-from vkdispatch.rewrite.values import (
+from vkdispatch.rewrite.state.tracer import Tracer, need_tracer, tracer
+from vkdispatch.rewrite.state.values import (
     UNBOUND,
     Kind,
     are_same,
@@ -42,6 +41,7 @@ from vkdispatch.rewrite.values import (
     leaves,
     rebuild,
 )
+from vkdispatch.rewrite.state.variables import State
 
 Thunk = Callable[[], Any]
 

@@ -35,8 +35,8 @@ from vkdispatch.codegen.variables import BoundVariable, ShaderVariable
 from vkdispatch.ir import Expr, Op, ShaderFlags
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
-from vkdispatch.rewrite.tracing import Retry, tracer
-from vkdispatch.rewrite.values import LocalValue, PythonNumber
+from vkdispatch.rewrite.state.tracer import Retry, tracer
+from vkdispatch.rewrite.state.values import LocalValue, PythonNumber
 
 if TYPE_CHECKING:
     from fractions import Fraction

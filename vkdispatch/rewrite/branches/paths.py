@@ -28,9 +28,8 @@ from vkdispatch.ir import (
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here
 from vkdispatch.passes.reads import acts
-from vkdispatch.rewrite.state import State, Variable, write
-from vkdispatch.rewrite.tracing import Tracer
-from vkdispatch.rewrite.values import (
+from vkdispatch.rewrite.state.tracer import Tracer
+from vkdispatch.rewrite.state.values import (
     UNBOUND,
     Kind,
     LocalValue,
@@ -50,6 +49,7 @@ from vkdispatch.rewrite.values import (
     rebuild,
     registers_in,
 )
+from vkdispatch.rewrite.state.variables import State, Variable, write
 
 
 @record(frozen=False)

@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import Any
 
 from vkdispatch.base.record import record
-from vkdispatch.rewrite.expressions import copy_position, plain_def
-from vkdispatch.rewrite.walking import children
+from vkdispatch.rewrite.syntax.expressions import copy_position, plain_def
+from vkdispatch.rewrite.syntax.nodes import children
 
 # The flags of `from __future__` imports in a code object.
 _FUTURE_FLAGS = 0x1FF0000

@@ -5,7 +5,7 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from vkdispatch.rewrite.walking import children, walk
+from vkdispatch.rewrite.syntax.nodes import children, walk
 
 _LEAVES = (ast.Name, ast.Constant, ast.expr_context, ast.operator, ast.cmpop, ast.unaryop)
 _POSITION = ("lineno", "col_offset", "end_lineno", "end_col_offset")

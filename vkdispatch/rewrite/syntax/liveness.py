@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterable, Sequence
 
 from vkdispatch.base.record import field, record
-from vkdispatch.rewrite.walking import children, walk
+from vkdispatch.rewrite.syntax.nodes import children, walk
 
 Names = frozenset[str]
 _NOTHING: Names = frozenset()

@@ -11,7 +11,7 @@ import copy
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from vkdispatch.rewrite.expressions import (
+from vkdispatch.rewrite.syntax.expressions import (
     ExpressionRewriter,
     call,
     constant,
@@ -21,9 +21,9 @@ from vkdispatch.rewrite.expressions import (
     plain_def,
     store,
 )
-from vkdispatch.rewrite.liveness import Liveness, analyze_liveness, bound_names, read_names
-from vkdispatch.rewrite.matching import convert_match
-from vkdispatch.rewrite.walking import children, walk
+from vkdispatch.rewrite.syntax.liveness import Liveness, analyze_liveness, bound_names, read_names
+from vkdispatch.rewrite.syntax.match_statements import convert_match
+from vkdispatch.rewrite.syntax.nodes import children, walk
 
 # An if with more branches is rewritten without nesting.
 _LONG_CHAIN = 8

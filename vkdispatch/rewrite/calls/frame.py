@@ -15,7 +15,7 @@ from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Break, Expr, If, Return, Statement
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
-from vkdispatch.rewrite.branches import (
+from vkdispatch.rewrite.branches.paths import (
     declare_register,
     emit_all,
     emit_if,
@@ -27,13 +27,11 @@ from vkdispatch.rewrite.branches import (
     take_way,
     tidy,
 )
-from vkdispatch.rewrite.counted import record_counted
-from vkdispatch.rewrite.loops import Loop, LoopNames, run_for, run_while
-from vkdispatch.rewrite.signals import BREAK, CONTINUE, GONE, Entry, Returned
-from vkdispatch.rewrite.state import Scope as LocalScope
-from vkdispatch.rewrite.state import State, Variable, read, write
-from vkdispatch.rewrite.tracing import Retry, Tracer, last_place, tracer
-from vkdispatch.rewrite.values import (
+from vkdispatch.rewrite.loops.loop import Loop, LoopNames, run_for, run_while
+from vkdispatch.rewrite.loops.python_ranges import record_counted
+from vkdispatch.rewrite.state.signals import BREAK, CONTINUE, GONE, Entry, Returned
+from vkdispatch.rewrite.state.tracer import Retry, Tracer, last_place, tracer
+from vkdispatch.rewrite.state.values import (
     Kind,
     LocalValue,
     Mismatch,
@@ -47,6 +45,8 @@ from vkdispatch.rewrite.values import (
     make_zero,
     rebuild,
 )
+from vkdispatch.rewrite.state.variables import Scope as LocalScope
+from vkdispatch.rewrite.state.variables import State, Variable, read, write
 
 Block = Callable[[], Any]
 Names = tuple[str, ...]

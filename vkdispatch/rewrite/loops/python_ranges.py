@@ -16,13 +16,13 @@ from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import record
 from vkdispatch.ir import Register, Statement
 from vkdispatch.ir import expressions as ex
-from vkdispatch.rewrite.alike import Comparison
-from vkdispatch.rewrite.counters import make_loop_index
-from vkdispatch.rewrite.loops import Loop
-from vkdispatch.rewrite.signals import Entry
-from vkdispatch.rewrite.state import State, read, write
-from vkdispatch.rewrite.tracing import Retry, Tracer
-from vkdispatch.rewrite.values import UNBOUND, Kind, Typed, as_expr, flatten_kind, kind_of, leaves
+from vkdispatch.rewrite.loops.comparison import Comparison
+from vkdispatch.rewrite.loops.loop import Loop
+from vkdispatch.rewrite.loops.loop_index import make_loop_index
+from vkdispatch.rewrite.state.signals import Entry
+from vkdispatch.rewrite.state.tracer import Retry, Tracer
+from vkdispatch.rewrite.state.values import UNBOUND, Kind, Typed, as_expr, flatten_kind, kind_of, leaves
+from vkdispatch.rewrite.state.variables import State, read, write
 
 Body = Callable[[Any], Any]
 _LIMIT = 1 << 31

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from vkdispatch.rewrite.frames import enter
-from vkdispatch.rewrite.operators import (
+from vkdispatch.rewrite.branches.conditions import (
     and_,
     bind,
     both,
@@ -19,7 +18,8 @@ from vkdispatch.rewrite.operators import (
     or_,
     require_known,
 )
-from vkdispatch.rewrite.tracing import Retry
+from vkdispatch.rewrite.calls.frame import enter
+from vkdispatch.rewrite.state.tracer import Retry
 
 # Set by the module `functions`, which imports this one.
 callee: Callable[[Any], Any]

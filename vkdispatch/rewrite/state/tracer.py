@@ -11,9 +11,9 @@ from vkdispatch.codegen.trace.recording import Mark, Recorder, current, is_traci
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr, Op, Register, is_place
 from vkdispatch.ir.location import Loc, here, located
-from vkdispatch.rewrite.foreign import is_foreign
-from vkdispatch.rewrite.state import Scope, State, capture, members_of, read, variables, write
-from vkdispatch.rewrite.values import LocalValue, Unbound, is_gpu, is_local, is_steady
+from vkdispatch.rewrite.state.values import LocalValue, Unbound, is_gpu, is_local, is_steady
+from vkdispatch.rewrite.state.variables import Scope, State, capture, members_of, read, variables, write
+from vkdispatch.rewrite.user_code import is_foreign
 
 
 class Running(Protocol):

@@ -39,7 +39,7 @@ from vkdispatch.ir import (
 )
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.numbers import bounds, rounded
-from vkdispatch.rewrite.values import PythonNumber, as_expr, is_gpu
+from vkdispatch.rewrite.state.values import PythonNumber, as_expr, is_gpu
 
 Start = tuple[object, DType]
 # Operations of numbers, by symbol and count of operands; None is a conversion.

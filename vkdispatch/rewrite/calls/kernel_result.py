@@ -9,7 +9,7 @@ from vkdispatch.codegen.trace.recording import current
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir.location import Loc, located
 from vkdispatch.passes.reads import acts
-from vkdispatch.rewrite.values import describe
+from vkdispatch.rewrite.state.values import describe
 
 
 def check_result(function: Callable[..., Any], result: object) -> None:
