@@ -18,7 +18,7 @@ import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.codegen.abbreviations import Buff, f32, i32, u32
 from vkdispatch.codegen.random.philox import philox4x32
-from vkdispatch.rewrite.functions import callee
+from vkdispatch.rewrite.callees import choose_callee
 
 COUNT = 4
 SIZES = [63, 64, 65, 1000, 4000]
@@ -618,7 +618,7 @@ def test_library_kernels_stay() -> None:
 
     @vd.shader(exec_size=1)
     def kernel(out: Buff[f32]) -> None:
-        assert callee(philox4x32) is philox4x32
+        assert choose_callee(philox4x32) is philox4x32
         if out[0] > 0:
             out[0] = 1
 

@@ -449,7 +449,7 @@ def test_kernels_of_context_managers_stay_the_same() -> None:
 
 
 def test_a_rewritten_function_is_the_users() -> None:
-    from vkdispatch.rewrite.functions import callee
+    from vkdispatch.rewrite.callees import choose_callee
 
     def outer() -> Any:
         cell = 5
@@ -467,7 +467,7 @@ def test_a_rewritten_function_is_the_users() -> None:
         return function, change
 
     function, change = outer()
-    new = callee(function)
+    new = choose_callee(function)
     assert new is not function
     assert new.__name__ == function.__name__
     assert new.__qualname__ == function.__qualname__
@@ -478,9 +478,9 @@ def test_a_rewritten_function_is_the_users() -> None:
     assert new(1, 2, 3, c=4, d=5) == function(1, 2, 3, c=4, d=5) == 15
     change()
     assert new(9) == function(9) == 6
-    assert callee(new) is new
-    assert callee(np.sum) is np.sum
-    assert callee(len) is len
+    assert choose_callee(new) is new
+    assert choose_callee(np.sum) is np.sum
+    assert choose_callee(len) is len
 
 
 @pytest.mark.parametrize("count", [0, 1, 7])

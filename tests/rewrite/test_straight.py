@@ -140,7 +140,7 @@ def test_a_straight_kernel_needs_no_source(monkeypatch: pytest.MonkeyPatch) -> N
     def refuse(*_: Any) -> None:
         raise AssertionError("the source was read")
 
-    monkeypatch.setattr("vkdispatch.rewrite.functions.find_source", refuse)
+    monkeypatch.setattr("vkdispatch.rewrite.rewritten.find_source", refuse)
 
     def kernel(data: vc.Buff[vd.float32]) -> None:
         tid = vc.global_invocation_id().x

@@ -1,33 +1,23 @@
 """Operators and built-in functions of rewritten code, for Python values and GPU values."""
 
 import builtins
-import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from vkdispatch.base import dtype as dt
-from vkdispatch.base.dtype import bool_, component_type, int32, is_float_dtype, is_integer_dtype, is_scalar
+from vkdispatch.base.dtype import bool_
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.host_numpy import np
-from vkdispatch.codegen.functions import common, elementwise, trigonometry
 from vkdispatch.codegen.functions.ranges import GpuRange
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Assert, Expr, Op
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
 from vkdispatch.passes.reads import acts
-from vkdispatch.rewrite.branches.paths import (
-    Way,
-    emit_if,
-    join_kinds,
-    join_values,
-    join_variables,
-    record_way,
-    take_way,
-    tidy,
-)
+from vkdispatch.rewrite.branches.blocks import tidy
+from vkdispatch.rewrite.branches.joins import join_kinds, join_values, join_variables
+from vkdispatch.rewrite.branches.paths import Way, emit_if, record_way, take_way
 from vkdispatch.rewrite.state.tracer import Tracer, need_tracer, tracer
 from vkdispatch.rewrite.state.values import (
     UNBOUND,
@@ -102,12 +92,12 @@ def or_(first: Any, *rest: Thunk) -> Any:
     return _fold("||", first, rest, as_value=True)
 
 
-def both(first: Any, *rest: Thunk) -> Any:
+def test_and(first: Any, *rest: Thunk) -> Any:
     """`first and ...` where only its truth matters: a bool of the GPU."""
     return _fold("&&", first, rest, as_value=False)
 
 
-def either(first: Any, *rest: Thunk) -> Any:
+def test_or(first: Any, *rest: Thunk) -> Any:
     """`first or ...` where only its truth matters: a bool of the GPU."""
     return _fold("||", first, rest, as_value=False)
 
@@ -233,7 +223,7 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def chain(symbols: tuple[str, ...], first: Any, second: Any, *rest: Thunk) -> Any:
+def compare_chain(symbols: tuple[str, ...], first: Any, second: Any, *rest: Thunk) -> Any:
     """`first < second < ...`: each value is evaluated once, and only if it matters."""
     result = _COMPARE[symbols[0]](first, second)
     left = second
@@ -283,7 +273,7 @@ def contains(left: Any, right: Any, negated: bool) -> Any:
     hits: Any = False
     for item in items:
         hit = left == item
-        hits = or_(hits, partial(_return_value, hit))
+        hits = or_(hits, make_thunk(hit))
     return not_(hits) if negated else hits
 
 
@@ -304,191 +294,6 @@ def _in_range(left: Any, right: Any, negated: bool) -> Any:
     return not_(inside) if negated else inside
 
 
-# ---- Python functions that also take GPU values -----------------------------------------
-
-
-def _return_value(value: Any) -> Any:
-    return value
-
-
-def _range(*bounds: Any) -> Any:
-    return GpuRange(*bounds) if builtins.any(map(is_gpu, bounds)) else builtins.range(*bounds)
-
-
-def _unify_types(name: str, values: Sequence[Any], plain: Callable[..., Any]) -> list[Any]:
-    """Return values that have a common type regardless of their order.
-
-    Leading Python numbers are combined into one, which takes the common type if it needs to.
-    """
-    first = next(position for position, value in enumerate(values) if is_gpu(value))
-    numbers, rest = values[:first], list(values[first:])
-    if len(numbers) > 1:
-        number = plain(numbers)
-        rest.insert(0, number if all(map(ex.is_integer_number, numbers)) else builtins.float(number))
-    else:
-        rest[:0] = numbers
-    operands = elementwise.operands(name, values)
-    kind, _ = ex.meet(operands, name)
-    if len({value.dtype for value in operands if isinstance(value, Expr)}) > 1:
-        scalar = component_type(kind)
-        return [value if is_gpu(value) else ShaderVariable(ex.literal(value, scalar)) for value in rest]
-    return rest
-
-
-def _replace_extremum(name: str, plain: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
-    def choose_one(*args: Any, **kwargs: Any) -> Any:
-        values = args
-        if len(args) == 1 and not isinstance(args[0], ShaderVariable):
-            values = tuple(args[0])
-            args = (values,)
-        if kwargs or not builtins.any(map(is_gpu, values)):
-            return plain(*args, **kwargs)
-        result, *rest = _unify_types(name, values, plain)
-        for value in rest:
-            result = ours(result, value)
-        return result
-
-    choose_one.__name__ = name
-    return choose_one
-
-
-def _int(*args: Any, **kwargs: Any) -> Any:
-    if len(args) != 1 or kwargs or not is_gpu(args[0]):
-        return builtins.int(*args, **kwargs)
-    return _convert_scalar(args[0], dt.int64 if args[0].var_type in (dt.int64, dt.uint64) else int32, "int")
-
-
-def _replace_rounding(ours: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Make a function that rounds to an integer, which leaves integers as `int` does."""
-
-    def rounded(value: Any) -> Any:
-        return _int(value if is_integer_dtype(value.var_type) else ours(value))
-
-    return rounded
-
-
-def _float(*args: Any) -> Any:
-    if len(args) != 1 or not is_gpu(args[0]):
-        return builtins.float(*args)
-    kind = args[0].var_type
-    return (
-        args[0] if is_scalar(kind) and is_float_dtype(kind) else _convert_scalar(args[0], dt.float32, "float")
-    )
-
-
-def _bool(*args: Any) -> Any:
-    return ShaderVariable(truth(args[0])) if len(args) == 1 and is_gpu(args[0]) else builtins.bool(*args)
-
-
-def _convert_scalar(value: ShaderVariable, kind: dt.DType, what: str) -> ShaderVariable:
-    if not is_scalar(value.var_type):
-        raise located(ArgumentTypeError, f"{what}: expected a scalar, got {value.var_type.name}")
-    return ShaderVariable(ex.cast(value._value(), kind))
-
-
-def _round(value: Any, *digits: Any) -> Any:
-    if not is_gpu(value):
-        return builtins.round(value, *digits)
-    if digits:
-        raise located(ArgumentTypeError, "round: a value of the GPU is rounded to whole numbers only")
-    return _replace_rounding(common.round_even)(value)
-
-
-def _divmod(a: Any, b: Any) -> Any:
-    return (a // b, a % b) if is_gpu(a) or is_gpu(b) else builtins.divmod(a, b)
-
-
-def _any(values: Any) -> Any:
-    result: Any = False
-    for value in values:
-        result = or_(result, partial(_return_value, value))
-        if not is_gpu(result) and result:
-            return True
-    return result if is_gpu(result) else bool(result)
-
-
-def _all(values: Any) -> Any:
-    result: Any = True
-    for value in values:
-        result = and_(result, partial(_return_value, value))
-        if not is_gpu(result) and not result:
-            return False
-    return result if is_gpu(result) else bool(result)
-
-
-def _replace_math(plain: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
-    def either(*args: Any) -> Any:
-        return ours(*args) if builtins.any(map(is_gpu, args)) else plain(*args)
-
-    return either
-
-
-_MATH = [
-    "sin",
-    "cos",
-    "tan",
-    "asin",
-    "acos",
-    "atan",
-    "sinh",
-    "cosh",
-    "tanh",
-    "asinh",
-    "acosh",
-    "atanh",
-    "exp",
-    "exp2",
-    "sqrt",
-    "pow",
-    "radians",
-    "degrees",
-]
-
-
-def _replacements() -> dict[Any, Callable[..., Any]]:
-    found: dict[Any, Callable[..., Any]] = {
-        builtins.range: _range,
-        builtins.min: _replace_extremum("min", builtins.min, common.min),
-        builtins.max: _replace_extremum("max", builtins.max, common.max),
-        builtins.int: _int,
-        builtins.float: _float,
-        builtins.bool: _bool,
-        builtins.round: _round,
-        builtins.divmod: _divmod,
-        builtins.any: _any,
-        builtins.all: _all,
-        math.isnan: _replace_math(math.isnan, common.isnan),
-        math.isinf: _replace_math(math.isinf, common.isinf),
-        math.fabs: _replace_math(math.fabs, common.abs),
-        math.floor: _replace_math(math.floor, _replace_rounding(common.floor)),
-        math.ceil: _replace_math(math.ceil, _replace_rounding(common.ceil)),
-        math.trunc: _replace_math(math.trunc, _replace_rounding(common.trunc)),
-    }
-    for name in _MATH:
-        for module in (trigonometry, elementwise, common):
-            ours, plain = getattr(module, name, None), getattr(math, name, None)
-            if ours is not None and plain is not None:
-                found[plain] = _replace_math(plain, ours)
-                break
-    return found
-
-
-REPLACED = _replacements()
-
-
-def bind(value: Any, label: str | None, fresh: bool) -> Any:
-    """Return the value for a local variable that an expression binds."""
-    active = tracer()
-    return value if active is None else active.bind(value, label, fresh)
-
-
-def items(*values: Any) -> list[Any]:
-    """Return frozen values for a list, dict, set or object."""
-    active = tracer()
-    return list(values) if active is None else [active.freeze(value) for value in values]
-
-
-def freeze(value: Any) -> Any:
-    """Return a frozen value for a list, dict or object."""
-    active = tracer()
-    return value if active is None else active.freeze(value)
+def make_thunk(value: Any) -> Thunk:
+    """Make a function that returns a value."""
+    return lambda: value

@@ -1,7 +1,6 @@
 """Execution of rewritten functions: branches, loops and jumps."""
 
 import functools
-import operator
 import re
 from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
@@ -15,20 +14,13 @@ from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Break, Expr, If, Return, Statement
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
-from vkdispatch.rewrite.branches.paths import (
-    declare_register,
-    emit_all,
-    emit_if,
-    emit_single_round,
-    join_kinds,
-    join_variables,
-    make_register,
-    record_way,
-    take_way,
-    tidy,
-)
-from vkdispatch.rewrite.loops.loop import Loop, LoopNames, run_for, run_while
-from vkdispatch.rewrite.loops.python_ranges import record_counted
+from vkdispatch.rewrite.branches.blocks import emit_all, emit_single_round, tidy
+from vkdispatch.rewrite.branches.joins import join_kinds, join_variables
+from vkdispatch.rewrite.branches.paths import declare_register, emit_if, make_register, record_way, take_way
+from vkdispatch.rewrite.calls.augmented import augment
+from vkdispatch.rewrite.loops.for_loops import run_for
+from vkdispatch.rewrite.loops.loop import Loop, LoopNames
+from vkdispatch.rewrite.loops.while_loops import run_while
 from vkdispatch.rewrite.state.signals import BREAK, CONTINUE, GONE, Entry, Returned
 from vkdispatch.rewrite.state.tracer import Retry, Tracer, last_place, tracer
 from vkdispatch.rewrite.state.values import (
@@ -45,8 +37,7 @@ from vkdispatch.rewrite.state.values import (
     make_zero,
     rebuild,
 )
-from vkdispatch.rewrite.state.variables import Scope as LocalScope
-from vkdispatch.rewrite.state.variables import State, Variable, read, write
+from vkdispatch.rewrite.state.variables import LocalScope, State, Variable, read, write
 
 Block = Callable[[], Any]
 Names = tuple[str, ...]
@@ -294,7 +285,7 @@ class Frame:
 
     def augment(self, symbol: str, value: Any, operand: Any, label: str) -> Any:
         """Evaluate `value += operand` and similar; explicit registers are changed in place."""
-        result = _OPERATORS[symbol](value, operand)
+        result = augment(symbol, value, operand)
         if result is value and isinstance(value, ShaderVariable) and value.is_register():
             return result
         if self.tracer is not None:
@@ -375,7 +366,7 @@ class Frame:
     ) -> Any:
         """Run or record a for loop. Returns a signal or None."""
         loop = Loop(self, "for", _make_loop_names(names))
-        return run_for(loop, items, body, target, orelse, record_counted)
+        return run_for(loop, items, body, target, orelse)
 
     # -- jumps
 
@@ -475,28 +466,6 @@ def _list_free_names(block: Block | None) -> tuple[str, ...]:
     return () if code is None else code.co_freevars
 
 
-def _inplace_power(value: Any, operand: Any) -> Any:
-    value **= operand
-    return value
-
-
-_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    "Add": operator.iadd,
-    "Sub": operator.isub,
-    "Mult": operator.imul,
-    "MatMult": operator.imatmul,
-    "Div": operator.itruediv,
-    "FloorDiv": operator.ifloordiv,
-    "Mod": operator.imod,
-    "Pow": _inplace_power,
-    "LShift": operator.ilshift,
-    "RShift": operator.irshift,
-    "BitAnd": operator.iand,
-    "BitOr": operator.ior,
-    "BitXor": operator.ixor,
-}
-
-
 def _make_loop_names(names: RawLoopNames) -> LoopNames:
     assigned, head, after, jumps = names
     return LoopNames(frozenset(assigned), frozenset(head), frozenset(after), jumps)
@@ -514,7 +483,7 @@ class FunctionNames(NamedTuple):
     parameters
         Names of its parameters.
     free, rebound, aliases, shared, mentioned
-        As in `Scope`.
+        As in `LocalScope`.
     """
 
     name: str

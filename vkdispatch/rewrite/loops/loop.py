@@ -5,21 +5,19 @@ to the next round or out of the loop stores the new values. The variables and th
 the body; if a variable or a wider type is found too late, the loop is traced again.
 """
 
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Set
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from vkdispatch.base.dtype import bool_, int32
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.base.errors import ArgumentTypeError, UsageError
 from vkdispatch.base.record import record
-from vkdispatch.codegen.functions.ranges import GpuRange
-from vkdispatch.codegen.trace.kernel_warnings import warn
-from vkdispatch.ir import Break, Continue, Expr, If, Return, Statement, While, walk
+from vkdispatch.ir import Break, Continue, Expr
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
-from vkdispatch.passes.reads import acts
-from vkdispatch.rewrite.branches.paths import emit_single_round, tidy, unlock_components
-from vkdispatch.rewrite.state.signals import BREAK, CONTINUE, GONE, Entry, Signal
+from vkdispatch.rewrite.branches.blocks import tidy
+from vkdispatch.rewrite.branches.joins import unlock_components
+from vkdispatch.rewrite.state.signals import GONE, Entry
 from vkdispatch.rewrite.state.tracer import Retry, Tracer
 from vkdispatch.rewrite.state.values import (
     UNBOUND,
@@ -39,27 +37,18 @@ from vkdispatch.rewrite.state.values import (
     rebuild,
     registers_in,
 )
-from vkdispatch.rewrite.state.variables import Scope, State, Variable, read, write
+from vkdispatch.rewrite.state.variables import LocalScope, State, Variable, read, write
 
 Block = Callable[[], Any]
 # Types only widen, so that few attempts are needed.
 _ATTEMPTS = 40
-# Limits of the rounds of an unrolled loop: without a warning, if each adds to the kernel (a power of two),
-# and in any case.
-_LONG_LOOP = 1 << 10
-_MANY_ROUNDS = 1 << 16
-_MOST_ROUNDS = 1 << 22
-# Least number of rounds of a Python loop that is recorded as a GPU loop.
-LEAST_COUNTED = 64
-# The signal of a test that Python knows to be false.
-_ENDED = Signal("ended")
 
 
 class Caller(Protocol):
     """The interface of the enclosing function that a loop uses."""
 
     tracer: Tracer | None
-    scope: Scope
+    scope: LocalScope
 
     def open_entry(self, entry: Entry) -> AbstractContextManager[None]:
         """Note a construct as open."""
@@ -378,258 +367,3 @@ def _join_or_raise(first: Kind, second: Kind) -> Kind:
         return join(first, second)
     except Mismatch as error:
         raise ValueError(f"{error} have no common type") from None
-
-
-class _Unrolled:
-    """Counts the rounds of an unrolled loop."""
-
-    def __init__(self, loop: Loop) -> None:
-        self._loop = loop
-        self._rounds = 0
-        self._recorded = loop.frame.tracer.recorder.recorded if loop.frame.tracer is not None else 0
-
-    def count(self) -> None:
-        """Count a round. Raises RuntimeError if there are too many."""
-        self._rounds += 1
-        if self._loop.frame.tracer is None:
-            return
-        if self._rounds == _LONG_LOOP + 1 and self._is_written_out():
-            warn(
-                f"this {self._loop.noun} loop is unrolled: each of more than {_LONG_LOOP:,} rounds is "
-                f"written out in the kernel; {self._advice()}",
-                self._loop.loc,
-            )
-        if self._rounds & (_MANY_ROUNDS - 1):
-            return
-        records = self._loop.tracer.recorder.recorded != self._recorded
-        if records or self._rounds >= _MOST_ROUNDS:
-            raise located(
-                UsageError,
-                f"{self._loop.where} has taken {self._rounds} rounds while the kernel is traced, "
-                + ("each of which is written out in the kernel" if records else "and does not seem to end")
-                + ": Python alone decides how often it runs; for a loop of the GPU use vc.range, or a "
-                "condition on a value of the GPU, such as vc.new_int_register()",
-            )
-
-    def _is_written_out(self) -> bool:
-        """Whether rounds add to the kernel, by statements or by values of variables."""
-        if self._loop.tracer.recorder.recorded != self._recorded:
-            return True
-        scope = self._loop.frame.scope
-        values = [read(scope.cells[name]) for name in self._loop.names.assigned if name in scope.cells]
-        return any(map(_holds_gpu_value, values))
-
-    def _advice(self) -> str:
-        if self._loop.noun == "while":
-            return "for a loop of the GPU use vc.range, or a condition on a value of the GPU"
-        return "vc.range makes a loop of the GPU where Python need not know the numbers"
-
-
-def _holds_gpu_value(value: object) -> bool:
-    return any(map(_holds_gpu_value, value)) if isinstance(value, tuple) else is_gpu(value)
-
-
-# ---- while ---------------------------------------------------------------------------------------
-
-
-def run_while(loop: Loop, test: Block, body: Block, orelse: Block | None) -> Any:
-    """Run a while loop while Python knows its test, and record the rest of it."""
-    frame = loop.frame
-    if frame.tracer is None:
-        return _run_in_python(test, body, orelse)
-    unrolled = _Unrolled(loop)
-
-    def run_round(_: None) -> Any:
-        value = test()
-        if is_gpu(value):
-            raise Retry(loop)
-        return body() if value else _ENDED
-
-    while True:
-        unrolled.count()
-        mark = loop.tracer.recorder.mark()
-        with loop.tracer.watch_variables(containers=False) as state:
-            signal = _run_round(loop, run_round, None)
-        if signal is loop:
-            loop.tracer.rewind(mark, state)
-            return loop.record(lambda start: _record_while(loop, start, test, body, orelse))
-        if signal is _ENDED:
-            break
-        if signal is BREAK:
-            return None
-        if signal is not None and signal is not CONTINUE:
-            return signal
-    return None if orelse is None else orelse()
-
-
-def _run_in_python(test: Block, body: Block, orelse: Block | None) -> Any:
-    while test():
-        signal = body()
-        if signal is BREAK:
-            return None
-        if signal is not None and signal is not CONTINUE:
-            return signal
-    return None if orelse is None else orelse()
-
-
-def _record_while(loop: Loop, state: State, test: Block, body: Block, orelse: Block | None) -> Any:
-    recorder, frame = loop.tracer.recorder, loop.frame
-    loop.begin(state)
-    loop.watch_breaks(orelse)
-    depth = recorder.depth
-    recorder.open_block("while")
-    with frame.open_entry(Entry("gpu loop", recorder.depth, loop)):
-        at_head = [(variable.cell, read(variable.cell)) for variable in state.variables.values()]
-        value = test()
-        moved = any(read(cell) is not before for cell, before in at_head)
-        condition = ex.condition(value.expr) if is_gpu(value) else ex.literal(bool(value), bool_)
-        endless = not is_gpu(value)
-        if not endless and (acts(recorder.innermost) or moved):
-            recorder.open_block("if")
-            loop.store()
-            recorder.emit(Break(here()))
-            leaving = recorder.take_block(depth + 1)
-            recorder.emit(If(((ex.invert(condition), tuple(leaving)),), None, here()))
-            condition = ex.literal(True, bool_)
-        signal = body()
-        if signal is None:
-            loop.store()
-    statements = recorder.take_block(depth)
-    if endless and not value:
-        raise located(UsageError, f"{loop.where} changes from a condition of the GPU to one of Python")
-    if endless and not loop.broken and not loop.returned and not _returns(statements):
-        raise located(
-            UsageError, f"{loop.where} never ends: its condition is always true and no break leaves it"
-        )
-    recorder.emit(While(condition, tuple(statements), here()))
-    loop.finish(state)
-    return loop.leave(orelse, endless=endless)
-
-
-def _returns(block: Iterable[Statement]) -> bool:
-    return any(isinstance(statement, Return) for statement in walk(tuple(block)))
-
-
-# ---- for -----------------------------------------------------------------------------------------
-
-
-def run_for(
-    loop: Loop,
-    items: Any,
-    body: Callable[[Any], Any],
-    target: str | None,
-    orelse: Block | None,
-    record_counted: Callable[[Loop, range, Callable[[Any], Any]], bool | None],
-) -> Any:
-    """Run a for loop over a Python iterable, or record one over a GPU range.
-
-    `record_counted` records a long Python loop as a GPU loop, if it can.
-    """
-    frame = loop.frame
-    loop.target = target
-    if isinstance(items, GpuRange):
-        return _start_range(loop, items, body, orelse)
-    iterator = iter(items)
-    position = 0
-    unrolled = _Unrolled(loop)
-    counted: bool | None = False
-    if frame.tracer is not None and isinstance(items, range) and len(items) >= LEAST_COUNTED:
-        counted = record_counted(loop, items, body)
-    while True:
-        if counted is None and position == 1:
-            # variables that held Python numbers have GPU values now
-            counted = record_counted(loop, items[1:], body)
-        if counted:
-            break
-        try:
-            item = next(iterator)
-        except StopIteration:
-            break
-        unrolled.count()
-        if loop.names.jumps and frame.tracer is not None:
-            mark = loop.tracer.recorder.mark()
-            with loop.tracer.watch_variables(containers=False) as state:
-                signal = _run_round(loop, body, item)
-            if signal is loop:
-                loop.tracer.rewind(mark, state)
-                if isinstance(items, range):
-                    return _start_range(loop, GpuRange(items[position:]), body, orelse)
-                return _start_rounds(loop, [item, *iterator], body, orelse)
-        else:
-            signal = _run_round(loop, body, item)
-        position += 1
-        if signal is BREAK:
-            return None
-        if signal is not None and signal is not CONTINUE:
-            return signal
-    return None if orelse is None else orelse()
-
-
-def _run_round(loop: Loop, body: Callable[[Any], Any], item: Any) -> Any:
-    """Run a round while tracing. Returns its signal, or the loop if the GPU decides about leaving it."""
-    depth = loop.tracer.recorder.depth if loop.frame.tracer is not None else 0
-    try:
-        with loop.frame.open_entry(Entry("loop", depth, loop)):
-            return body(item)
-    except Retry as retry:
-        if retry.target is not loop:
-            raise
-        return loop
-
-
-def _start_range(loop: Loop, items: GpuRange, body: Callable[[Any], Any], orelse: Block | None) -> Any:
-    if loop.target is None:
-        raise located(ArgumentValueError, "for: a loop over a range of the GPU has one plain variable")
-    return loop.record(lambda state: _record_for(loop, state, items, body, orelse))
-
-
-def _start_rounds(loop: Loop, items: list[Any], body: Callable[[Any], Any], orelse: Block | None) -> Any:
-    return loop.record(lambda state: _record_rounds(loop, state, items, body, orelse))
-
-
-def _record_for(
-    loop: Loop, state: State, items: GpuRange, body: Callable[[Any], Any], orelse: Block | None
-) -> Any:
-    recorder, frame = loop.tracer.recorder, loop.frame
-    start, stop, step = items.bounds()
-    loop.expect_counter(state, start)
-    loop.begin(state)
-    loop.watch_breaks(orelse)
-    counter = recorder.open_for(start, stop, step, loop.target)
-    with frame.open_entry(Entry("gpu loop", recorder.depth, loop)):
-        signal = body(LocalValue(counter))
-        if signal is None:
-            loop.store()
-    recorder.close()
-    loop.finish(state)
-    return loop.leave(orelse, endless=False)
-
-
-def _record_rounds(
-    loop: Loop, state: State, items: list[Any], body: Callable[[Any], Any], orelse: Block | None
-) -> Any:
-    """Unroll a loop that the GPU may leave: each round, and the whole loop, becomes a loop of one round."""
-    recorder, frame = loop.tracer.recorder, loop.frame
-    loop.in_rounds = True
-    loop.begin(state)
-    loop.watch_breaks(orelse)
-    outer = recorder.depth
-    recorder.open_block("while")
-    for item in items:
-        loop.reset()
-        inner = recorder.depth
-        recorder.open_block("while")
-        with frame.open_entry(Entry("gpu loop", recorder.depth, loop)):
-            signal = body(item)
-            if signal is None:
-                loop.store()
-        emit_single_round(recorder, recorder.take_block(inner))
-        if loop.broken:
-            assert loop.left is not None
-            recorder.emit(If(((loop.left, (Break(here()),)),), None, here()))
-        if loop.returned:
-            frame.leave_if_done()
-    recorder.emit(Break(here()))
-    recorder.emit(While(ex.literal(True, bool_), tuple(recorder.take_block(outer)), here()))
-    loop.finish(state)
-    return loop.leave(orelse, endless=False)

@@ -26,13 +26,11 @@ from vkdispatch.rewrite.state.variables import State, read, write
 
 Body = Callable[[Any], Any]
 _LIMIT = 1 << 31
-
-
 # Failed attempts after which a loop is always unrolled.
 _MOST_FAILURES = 3
 
 
-def record_counted(loop: Loop, numbers: range, body: Body) -> bool | None:
+def record_python_range(loop: Loop, numbers: range, body: Body) -> bool | None:
     """Record a Python loop as a GPU loop, if that is equivalent.
 
     Returns
@@ -64,7 +62,7 @@ class _Trace:
     changed: dict[int, Any]
 
 
-class _CountedLoop(Loop):
+class _RangeLoop(Loop):
     """A loop whose carried variables are known before it is traced."""
 
     def __init__(self, loop: Loop, depth: int) -> None:
@@ -108,7 +106,7 @@ class _Attempt:
 
     def __init__(self, loop: Loop, numbers: range, body: Body) -> None:
         self._tracer: Tracer = loop.tracer
-        self._loop = _CountedLoop(loop, len(self._tracer.attempts))
+        self._loop = _RangeLoop(loop, len(self._tracer.attempts))
         self._numbers = numbers
         self._body = body
 

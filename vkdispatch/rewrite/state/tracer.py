@@ -11,15 +11,16 @@ from vkdispatch.codegen.trace.recording import Mark, Recorder, current, is_traci
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr, Op, Register, is_place
 from vkdispatch.ir.location import Loc, here, located
+from vkdispatch.rewrite.state.containers import members_of
 from vkdispatch.rewrite.state.values import LocalValue, Unbound, is_gpu, is_local, is_steady
-from vkdispatch.rewrite.state.variables import Scope, State, capture, members_of, read, variables, write
+from vkdispatch.rewrite.state.variables import LocalScope, State, capture, read, variables, write
 from vkdispatch.rewrite.user_code import is_foreign
 
 
 class Running(Protocol):
     """A running rewritten function."""
 
-    scope: Scope
+    scope: LocalScope
 
     def note_result(self) -> Callable[[], None]:
         """Note the state of the result; returns a function that restores it."""
@@ -81,7 +82,7 @@ class Tracer:
             )
 
     @property
-    def scopes(self) -> list[Scope]:
+    def scopes(self) -> list[LocalScope]:
         """The scopes of the running functions."""
         return [frame.scope for frame in self.frames]
 

@@ -2,14 +2,12 @@
 
 import ast
 import copy
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any
 
-from vkdispatch.rewrite.syntax.nodes import children, walk
+from vkdispatch.rewrite.syntax.nodes import call, constant, copy_position, load, walk_tree
 
 _LEAVES = (ast.Name, ast.Constant, ast.expr_context, ast.operator, ast.cmpop, ast.unaryop)
-_POSITION = ("lineno", "col_offset", "end_lineno", "end_col_offset")
-_Node = TypeVar("_Node", bound=ast.AST)
 _COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Eq: "==",
     ast.NotEq: "!=",
@@ -24,58 +22,8 @@ _COMPARISONS: dict[type[ast.cmpop], str] = {
 }
 
 
-def load(name: str) -> ast.Name:
-    """Read a name."""
-    return ast.Name(name, ast.Load())
-
-
-def store(name: str) -> ast.Name:
-    """Bind a name."""
-    return ast.Name(name, ast.Store())
-
-
-def constant(value: object) -> ast.Constant:
-    """Write a constant."""
-    return ast.Constant(value)  # type: ignore[arg-type]
-
-
-def call(owner: ast.expr, method: str, *args: ast.expr) -> ast.Call:
-    """Call a method."""
-    return ast.Call(ast.Attribute(owner, method, ast.Load()), list(args), [])
-
-
-def plain_def(name: str, body: list[ast.stmt], parameters: Sequence[str] = ()) -> ast.FunctionDef:
-    """Make a function of plain parameters."""
-    arguments = ast.arguments([], [ast.arg(parameter) for parameter in parameters], None, [], [], None, [])
-    function = ast.FunctionDef(name, arguments, body or [ast.Pass()], [], None)
-    if "type_params" in ast.FunctionDef._fields:
-        function.type_params = []  # type: ignore[attr-defined]
-    return function
-
-
-def copy_position(node: _Node, at: ast.AST) -> _Node:
-    """Set the position of a node, and of nodes in it, to that of the user's node where they have none."""
-    position = at.__dict__
-    where = {name: position[name] for name in _POSITION if name in position}
-    stack: list[ast.AST] = [node]
-    while stack:
-        inner = stack.pop()
-        if inner._attributes:
-            held = inner.__dict__
-            if "lineno" in held:
-                continue
-            held.update(where)
-        stack += children(inner)
-    return node
-
-
-def has_calls(node: ast.expr) -> bool:
-    """Whether an expression calls anything, which may record statements."""
-    return any(isinstance(inner, ast.Call) for inner in walk(node))
-
-
 def _has_walrus(node: ast.expr) -> bool:
-    return any(isinstance(inner, ast.NamedExpr) for inner in walk(node))
+    return any(isinstance(inner, ast.NamedExpr) for inner in walk_tree(node))
 
 
 class ExpressionRewriter(ast.NodeTransformer):
@@ -130,7 +78,7 @@ class ExpressionRewriter(ast.NodeTransformer):
     def test(self, node: ast.expr) -> ast.expr:
         """Rewrite an expression of which only the truth value is used."""
         if isinstance(node, ast.BoolOp):
-            return self._join(node, self.test, ("both", "either"))
+            return self._join(node, self.test, ("test_and", "test_or"))
         result: ast.expr = self.visit(node)
         return result
 
@@ -165,7 +113,9 @@ class ExpressionRewriter(ast.NodeTransformer):
         if all(isinstance(node, ast.Constant) for node in nodes):
             return values
         return [
-            copy_position(ast.Starred(self._call_runtime(nodes[0], "items", *values), ast.Load()), nodes[0])
+            copy_position(
+                ast.Starred(self._call_runtime(nodes[0], "freeze_items", *values), ast.Load()), nodes[0]
+            )
         ]
 
     def visit_List(self, node: ast.List) -> ast.AST:
@@ -204,7 +154,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         first: ast.expr = self.visit(node.left)
         second: ast.expr = self.visit(node.comparators[0])
         rest = [self._make_lazy(value) for value in node.comparators[1:]]
-        return self._call_runtime(node, "chain", symbols, first, second, *rest)
+        return self._call_runtime(node, "compare_chain", symbols, first, second, *rest)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Rewrite a call; the function that is called may be rewritten too."""
@@ -216,7 +166,7 @@ class ExpressionRewriter(ast.NodeTransformer):
             ),
             node,
         )
-        node.func = self._call_runtime(node.func, "callee", node.func)
+        node.func = self._call_runtime(node.func, "choose_callee", node.func)
         return node
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.AST:

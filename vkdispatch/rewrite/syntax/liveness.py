@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterable, Sequence
 
 from vkdispatch.base.record import field, record
-from vkdispatch.rewrite.syntax.nodes import children, walk
+from vkdispatch.rewrite.syntax.nodes import list_children, walk_tree
 
 Names = frozenset[str]
 _NOTHING: Names = frozenset()
@@ -39,7 +39,7 @@ def _list_captured_names(inners: Iterable[ast.AST]) -> Names:
     names: set[str] = set()
     for node in inners:
         if isinstance(node, _SCOPES):
-            for inner in walk(node):
+            for inner in walk_tree(node):
                 if isinstance(inner, ast.Name):
                     names.add(inner.id)
                 elif isinstance(inner, (ast.Nonlocal, ast.Global)):
@@ -52,7 +52,7 @@ def read_names(node: ast.AST | None) -> Names:
     if node is None:
         return _NOTHING
     names: set[str] = set()
-    for inner in walk(node):
+    for inner in walk_tree(node):
         if isinstance(inner, ast.Name):
             if not isinstance(inner.ctx, ast.Store):
                 names.add(inner.id)
@@ -97,8 +97,8 @@ def _list_binding_nodes(node: ast.AST) -> Iterable[ast.AST]:
         return ()
     if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
         # its own variables are its own; a walrus inside binds outside
-        return [inner.target for inner in walk(node) if isinstance(inner, ast.NamedExpr)]
-    return children(node)
+        return [inner.target for inner in walk_tree(node) if isinstance(inner, ast.NamedExpr)]
+    return list_children(node)
 
 
 class _Analysis:
@@ -188,5 +188,7 @@ def _list_assigned_names(target: ast.AST | None) -> Names:
     if target is None:
         return _NOTHING
     return frozenset(
-        inner.id for inner in walk(target) if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store)
+        inner.id
+        for inner in walk_tree(target)
+        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store)
     )

@@ -2,7 +2,7 @@
 
 import ast
 
-from vkdispatch.rewrite.syntax.expressions import constant, copy_position, load, store
+from vkdispatch.rewrite.syntax.nodes import constant, copy_position, load, store
 
 
 def convert_match(node: ast.Match, subject: str) -> ast.If | None:
