@@ -21,7 +21,7 @@ def index() -> Any:
     return vc.global_invocation_id().x.to_dtype(i32)
 
 
-def one_way(out: Any) -> None:
+def one_path(out: Any) -> None:
     if index() > 3:
         y = 5
     out[0] = y  # HERE
@@ -230,7 +230,7 @@ def compared_tuples(out: Any) -> None:
         out[0] = 1
 
 
-def text_on_one_way(out: Any) -> None:
+def text_on_one_path(out: Any) -> None:
     mode = "a"
     for k in range(4):
         if index() > k:
@@ -329,8 +329,8 @@ def declared_in_a_manual_block(out: Any) -> None:
 
 
 CASES: list[tuple[Callable[..., Any], type[Exception], str]] = [
-    (one_way, NameError, "'y' has a value only on one way through the if"),
-    (two_types, NameError, r"'y' is 'text' \(str\) on one way .* and 0 \(int\) on the other"),
+    (one_path, NameError, "'y' has a value only on one path through the if"),
+    (two_types, NameError, r"'y' is 'text' \(str\) on one path .* and 0 \(int\) on the other"),
     (vector_or_number, TypeError, "vec3 and the number 1.0 have no common type"),
     (changed_list, RuntimeError, "the list 'found' changes inside the if"),
     (changed_dict_in_a_loop, RuntimeError, "the dict 'found' changes inside the for loop"),
@@ -343,7 +343,7 @@ CASES: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (kernel_returns, TypeError, "a kernel returns no value"),
     (kernel_returns_what_it_reads, TypeError, "a kernel returns no value, got a GPU value of type int32"),
     (kernel_returns_a_number, TypeError, r"a kernel returns no value, got 1 \(int\)"),
-    (sometimes_nothing, TypeError, "returns a value on some of the ways"),
+    (sometimes_nothing, TypeError, "returns a value on some of the paths"),
     (returned_text, TypeError, "returns 'many'"),
     (chosen_text, TypeError, "decides between 'many'"),
     (break_out_of_a_block, RuntimeError, "break: it would leave the if block"),
@@ -359,7 +359,7 @@ CASES: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (element_of_a_list, TypeError, "Python cannot choose an element of a list"),
     (key_of_a_dict, TypeError, "a GPU value has no hash"),
     (compared_tuples, ValueError, "comparisons of whole tuples"),
-    (text_on_one_way, NameError, r"'mode' is 'b' \(str\) on one way through the if"),
+    (text_on_one_path, NameError, r"'mode' is 'b' \(str\) on one path through the if"),
     (recursive_lambda, RuntimeError, "call one another too deeply"),
     (long_while, RuntimeError, "has taken 65536 rounds while the kernel is traced"),
     (generator, ValueError, "'numbers' is a generator"),

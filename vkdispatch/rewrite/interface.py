@@ -1,7 +1,8 @@
-"""The functions that rewritten code calls."""
+"""The functions that rewritten code calls, under the name `_vd_rt`."""
 
 from collections.abc import Callable
-from typing import Any
+from types import CellType
+from typing import Any, NamedTuple
 
 from vkdispatch.rewrite.branches.conditions import (
     and_,
@@ -15,8 +16,11 @@ from vkdispatch.rewrite.branches.conditions import (
     test_and,
     test_or,
 )
-from vkdispatch.rewrite.calls.frame import enter
+from vkdispatch.rewrite.calls.frame import Frame
 from vkdispatch.rewrite.state.tracer import Retry, tracer
+from vkdispatch.rewrite.state.variables import LocalScope
+
+Names = tuple[str, ...]
 
 # Set by the module `callees`, which imports this one.
 choose_callee: Callable[[Any], Any]
@@ -56,3 +60,53 @@ def freeze(value: Any) -> Any:
     """Return a frozen value for a list, dict or object."""
     active = tracer()
     return value if active is None else active.freeze(value)
+
+
+class FunctionNames(NamedTuple):
+    """What the rewriter knows of a function. Rewritten code has it as a constant, a plain tuple.
+
+    Attributes
+    ----------
+    name
+        The function's name.
+    early
+        Whether it may return before its end.
+    parameters
+        Names of its parameters.
+    free, rebound, aliases, shared, mentioned
+        As in `LocalScope`.
+    """
+
+    name: str
+    early: bool
+    parameters: Names
+    free: Names
+    rebound: Names
+    aliases: Names
+    shared: Names
+    mentioned: Names
+
+
+def enter(cells: Callable[[], Any], constants: tuple[Any, ...]) -> Frame:
+    """Begin a call of a rewritten function.
+
+    Parameters
+    ----------
+    cells
+        A function that mentions the local variables; it is never called.
+    constants
+        The fields of a `FunctionNames`.
+    """
+    names = FunctionNames(*constants)
+    code, closure = cells.__code__, cells.__closure__ or ()
+    by_name: dict[str, CellType] = dict(zip(code.co_freevars, closure, strict=True))
+    scope = LocalScope(
+        by_name,
+        frozenset(names.free),
+        frozenset(names.rebound),
+        frozenset(names.aliases),
+        cells.__globals__,
+        names.shared,
+        names.mentioned,
+    )
+    return Frame(tracer(), names.name, names.early, names.parameters, scope)

@@ -17,7 +17,7 @@ from vkdispatch.ir.location import here, located
 from vkdispatch.passes.reads import acts
 from vkdispatch.rewrite.branches.blocks import tidy
 from vkdispatch.rewrite.branches.joins import join_kinds, join_values, join_variables
-from vkdispatch.rewrite.branches.paths import Way, emit_if, record_way, take_way
+from vkdispatch.rewrite.branches.paths import Path, emit_if, record_path, take_path
 from vkdispatch.rewrite.state.tracer import Tracer, need_tracer, tracer
 from vkdispatch.rewrite.state.values import (
     UNBOUND,
@@ -59,16 +59,16 @@ def check_assert(test: Thunk, message: Callable[[], Any] | None) -> bool:
 def _record_assert(active: Tracer, test: Thunk, message: Callable[[], Any] | None) -> bool:
     recorder = active.recorder
     with active.watch_variables() as state:
-        way = record_way(active, state, test)
-        if not is_gpu(way.result):
-            take_way(active, state, way)
-            return bool(way.result)
+        path = record_path(active, state, test)
+        if not is_gpu(path.result):
+            take_path(active, state, path)
+            return bool(path.result)
         state.check_containers(f"the assert ({here()})")
-        if way.changed:
-            names = ", ".join(repr(state.variables[key].name) for key in way.changed)
+        if path.changed:
+            names = ", ".join(repr(state.variables[key].name) for key in path.changed)
             raise located(UsageError, f"assert: its condition assigns {names}; do so before it")
     text = "" if message is None else recorder.plain_text(str(message()))
-    recorder.emit(Assert(tuple(way.statements), truth(way.result), text, here()))
+    recorder.emit(Assert(tuple(path.statements), truth(path.result), text, here()))
     return True
 
 
@@ -123,31 +123,31 @@ def _record_condition(active: Tracer, symbol: str, left: ShaderVariable, thunk: 
     active.need_gpu()
     condition = truth(left)
     with active.watch_variables() as state:
-        way = record_way(active, state, thunk)
-        if as_value and not (_is_truth(left) and _is_truth(way.result)):
-            other = Way(result=left)
-            ways = (way, other) if symbol == "&&" else (other, way)
-            return _select_value(active, state, condition, *ways)
-        return _logical(active, state, symbol, condition, way)
+        path = record_path(active, state, thunk)
+        if as_value and not (_is_truth(left) and _is_truth(path.result)):
+            other = Path(result=left)
+            paths = (path, other) if symbol == "&&" else (other, path)
+            return _select_value(active, state, condition, *paths)
+        return _logical(active, state, symbol, condition, path)
 
 
 def _is_truth(value: Any) -> bool:
     return isinstance(value, (bool, np.bool_)) or (is_gpu(value) and value.var_type is bool_)
 
 
-def _logical(active: Tracer, state: State, symbol: str, condition: Expr, way: Way) -> ShaderVariable:
-    right = truth(way.result) if is_gpu(way.result) else ex.literal(bool(way.result), bool_)
-    if way.is_pure:
+def _logical(active: Tracer, state: State, symbol: str, condition: Expr, path: Path) -> ShaderVariable:
+    right = truth(path.result) if is_gpu(path.result) else ex.literal(bool(path.result), bool_)
+    if path.is_pure:
         if right.op is Op.LITERAL:
             return ShaderVariable(condition if right.value is (symbol == "&&") else right)
         operands = (
             condition.args if condition.op is Op.LOGICAL and condition.value == symbol else (condition,)
         )
         return ShaderVariable(active.recorder.read(ex.logical(symbol, (*operands, right))))
-    way.result = ShaderVariable(right)
-    other = Way(result=symbol == "||")
-    ways = (way, other) if symbol == "&&" else (other, way)
-    chosen = _record_meeting(active, state, condition, *ways)
+    path.result = ShaderVariable(right)
+    other = Path(result=symbol == "||")
+    paths = (path, other) if symbol == "&&" else (other, path)
+    chosen = _record_meeting(active, state, condition, *paths)
     assert isinstance(chosen, ShaderVariable)
     return chosen
 
@@ -164,11 +164,11 @@ def _record_choice(active: Tracer, test: ShaderVariable, then: Thunk, orelse: Th
     active.need_gpu()
     condition = truth(test)
     with active.watch_variables() as state:
-        one, other = record_way(active, state, then), record_way(active, state, orelse)
+        one, other = record_path(active, state, then), record_path(active, state, orelse)
         return _select_value(active, state, condition, one, other)
 
 
-def _select_value(active: Tracer, state: State, condition: Expr, one: Way, other: Way) -> Any:
+def _select_value(active: Tracer, state: State, condition: Expr, one: Path, other: Path) -> Any:
     """Return the value of one of two paths, chosen by the GPU."""
     if not (one.is_pure and other.is_pure):
         return _record_meeting(active, state, condition, one, other)
@@ -176,7 +176,7 @@ def _select_value(active: Tracer, state: State, condition: Expr, one: Way, other
         return one.result
     kind = _find_common_kind(one.result, other.result)
     parts = []
-    columns = [[value for value, _ in leaves(way.result, kind)] for way in (one, other)]
+    columns = [[value for value, _ in leaves(path.result, kind)] for path in (one, other)]
     for first, second, leaf in zip(*columns, flatten_kind(kind), strict=True):
         dtype = dtype_of(leaf)
         chosen = ex.select(condition, as_expr(first, dtype), as_expr(second, dtype))
@@ -194,7 +194,7 @@ def _find_common_kind(first: object, second: object) -> Kind:
     return kind
 
 
-def _record_meeting(active: Tracer, state: State, condition: Expr, one: Way, other: Way) -> Any:
+def _record_meeting(active: Tracer, state: State, condition: Expr, one: Path, other: Path) -> Any:
     """Record an if with two paths, and return their joined value."""
     where = f"the condition ({here()})"
     state.check_containers(where)

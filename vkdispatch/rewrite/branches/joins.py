@@ -6,7 +6,7 @@ from typing import Any
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Store, root_of, walk
 from vkdispatch.ir.location import here
-from vkdispatch.rewrite.branches.paths import Way, declare_register, make_register
+from vkdispatch.rewrite.branches.paths import Path, declare_register, make_register
 from vkdispatch.rewrite.state.tracer import Tracer
 from vkdispatch.rewrite.state.values import (
     UNBOUND,
@@ -33,8 +33,8 @@ from vkdispatch.rewrite.state.variables import State, Variable, write
 def join_variables(
     tracer: Tracer,
     state: State,
-    then: Way,
-    orelse: Way,
+    then: Path,
+    orelse: Path,
     is_live: Callable[[Variable], bool],
     where: str,
     *,
@@ -49,7 +49,7 @@ def join_variables(
         first, second = then.changed.get(key, before), orelse.changed.get(key, before)
         value: Any = UNBOUND
         if not is_live(variable):
-            reason = f"{variable.name!r} is assigned on one way only through {where}"
+            reason = f"{variable.name!r} is assigned on one path only through {where}"
         elif are_same((first, second)):
             value, reason = first, ""
         elif (first is UNBOUND or second is UNBOUND) and lenient and (kind := _kind_of_either(first, second)):
@@ -58,8 +58,8 @@ def join_variables(
             reason = ""
         elif first is UNBOUND or second is UNBOUND:
             reason = (
-                f"{variable.name!r} has a value only on one way through {where}, which the GPU decides; give "
-                "it one before, or on every way"
+                f"{variable.name!r} has a value only on one path through {where}, which the GPU decides; "
+                "give it one before, or on every path"
             )
         else:
             value, reason = _meet_or_explain(
@@ -93,13 +93,13 @@ def _make_zeros(kind: Kind) -> Any:
 
 
 def _meet_or_explain(
-    tracer: Tracer, name: str, before: Any, one: tuple[Way, Any], other: tuple[Way, Any], where: str
+    tracer: Tracer, name: str, before: Any, one: tuple[Path, Any], other: tuple[Path, Any], where: str
 ) -> tuple[Any, str]:
     """Return the value of a variable after two paths, or the reason why it has none."""
     kind, why = join_kinds(one[1], other[1])
     if kind is None:
         return UNBOUND, (
-            f"{name!r} is {describe(one[1])} on one way through {where} and {describe(other[1])} on the "
+            f"{name!r} is {describe(one[1])} on one path through {where} and {describe(other[1])} on the "
             f"other; the GPU decides between them, and {why}"
         )
     return join_values(tracer, name, kind, before, one, other), ""
@@ -123,11 +123,11 @@ def join_kinds(first: object, second: object) -> tuple[Kind | None, str]:
 
 
 def join_values(
-    tracer: Tracer, name: str | None, kind: Kind, before: Any, one: tuple[Way, Any], other: tuple[Way, Any]
+    tracer: Tracer, name: str | None, kind: Kind, before: Any, one: tuple[Path, Any], other: tuple[Path, Any]
 ) -> Any:
     """Store the values of two paths in registers, initialized to `before` if a path does not change it."""
     parts = []
-    columns = [[value for value, _ in leaves(way[1], kind)] for way in (one, other)]
+    columns = [[value for value, _ in leaves(path[1], kind)] for path in (one, other)]
     for first, second, leaf in zip(*columns, flatten_kind(kind), strict=True):
         if are_same((first, second)):
             parts.append(first)
@@ -135,17 +135,17 @@ def join_values(
         dtype = dtype_of(leaf)
         place = make_register(tracer, name, dtype)
         ends = ((one[0], first), (other[0], second))
-        kept = [value for way, value in ends if value is before and _is_unchanged(value, way)]
+        kept = [value for path, value in ends if value is before and _is_unchanged(value, path)]
         start = as_expr(kept[0], dtype) if kept else make_zero(dtype)
         tracer.recorder.emit(declare_register(place, start))
-        for (way, _), value in ((one, first), (other, second)):
+        for (path, _), value in ((one, first), (other, second)):
             if not (kept and value is kept[0]):
-                way.statements.append(Store(place, as_expr(value, dtype), None, here()))
+                path.statements.append(Store(place, as_expr(value, dtype), None, here()))
         parts.append(LocalValue(place))
     return rebuild(kind, iter(parts))
 
 
-def _is_unchanged(value: object, way: Way) -> bool:
+def _is_unchanged(value: object, path: Path) -> bool:
     """Whether a value from before an if is unchanged at the end of a branch."""
     if not is_gpu(value) or isinstance(value, LocalValue):
         return True
@@ -153,6 +153,6 @@ def _is_unchanged(value: object, way: Way) -> bool:
     if is_local(value.expr):
         return not any(
             isinstance(statement, Store) and root_of(statement.place).value is value.expr.value
-            for statement in walk(tuple(way.statements))
+            for statement in walk(tuple(path.statements))
         )
     return is_steady(value.expr)

@@ -22,7 +22,7 @@ from vkdispatch.rewrite.state.variables import State, write
 
 
 @record(frozen=False)
-class Way:
+class Path:
     """One path: the statements that it records, the variables that it changes, its value or signal."""
 
     statements: list[Statement] = field(factory=list)
@@ -35,10 +35,10 @@ class Way:
         return not self.changed and not acts(self.statements)
 
 
-def record_way(tracer: Tracer, state: State, body: Callable[[], Any] | None) -> Way:
+def record_path(tracer: Tracer, state: State, body: Callable[[], Any] | None) -> Path:
     """Trace one path and restore the variables to `state`."""
     if body is None:
-        return Way()
+        return Path()
     recorder = tracer.recorder
     depth = recorder.depth
     recorder.open_block("if")
@@ -47,15 +47,15 @@ def record_way(tracer: Tracer, state: State, body: Callable[[], Any] | None) -> 
     except Exception as error:
         tracer.abandon(error)
         raise
-    way = Way(recorder.take_block(depth), state.list_changes(), result)
+    path = Path(recorder.take_block(depth), state.list_changes(), result)
     state.restore()
-    return way
+    return path
 
 
-def take_way(tracer: Tracer, state: State, way: Way) -> None:
+def take_path(tracer: Tracer, state: State, path: Path) -> None:
     """Record the statements of a path unconditionally, and apply its changes of variables."""
-    emit_all(tracer.recorder, way.statements)
-    for key, value in way.changed.items():
+    emit_all(tracer.recorder, path.statements)
+    for key, value in path.changed.items():
         write(state.variables[key].cell, value)
 
 

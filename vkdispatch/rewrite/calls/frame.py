@@ -4,53 +4,33 @@ import functools
 import re
 from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
-from types import CellType
-from typing import Any, NamedTuple
+from typing import Any
 
-from vkdispatch.base.dtype import bool_
 from vkdispatch.base.errors import ArgumentTypeError, UnassignedError, UsageError
-from vkdispatch.base.record import record
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Break, Expr, If, Return, Statement
+from vkdispatch.ir import Break, Expr, Return
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
 from vkdispatch.rewrite.branches.blocks import emit_all, emit_single_round, tidy
-from vkdispatch.rewrite.branches.joins import join_kinds, join_variables
-from vkdispatch.rewrite.branches.paths import declare_register, emit_if, make_register, record_way, take_way
+from vkdispatch.rewrite.branches.joins import join_variables
+from vkdispatch.rewrite.branches.paths import emit_if, record_path, take_path
 from vkdispatch.rewrite.calls.augmented import augment
+from vkdispatch.rewrite.calls.result import Result
 from vkdispatch.rewrite.loops.for_loops import run_for
-from vkdispatch.rewrite.loops.loop import Loop, LoopNames
+from vkdispatch.rewrite.loops.loop import Loop, LoopNames, RawLoopNames
 from vkdispatch.rewrite.loops.while_loops import run_while
 from vkdispatch.rewrite.state.signals import BREAK, CONTINUE, GONE, Entry, Returned
-from vkdispatch.rewrite.state.tracer import Retry, Tracer, last_place, tracer
+from vkdispatch.rewrite.state.tracer import Retry, Tracer, last_place
 from vkdispatch.rewrite.state.values import (
-    Kind,
-    LocalValue,
-    Mismatch,
-    as_expr,
     describe,
-    dtype_of,
-    flatten_kind,
     is_gpu,
-    join,
-    leaves,
-    make_zero,
-    rebuild,
 )
 from vkdispatch.rewrite.state.variables import LocalScope, State, Variable, read, write
 
 Block = Callable[[], Any]
-Names = tuple[str, ...]
-# `LoopNames` as rewritten code has them: a constant.
-RawLoopNames = tuple[Names, Names, Names, bool]
 # For recursion that the GPU decides about; each level takes many of Python's own.
 _DEEPEST_RECURSION = 25
 _UNBOUND_NAME = r"variable '(\w+)'"
-
-
-@record
-class _Nothing:
-    """The result of a function without a return value."""
 
 
 class Frame:
@@ -66,9 +46,7 @@ class Frame:
         self.is_kernel = active is not None and active.kernel_next
         self._early = early
         self._parameters = parameters
-        self._kind: Kind | _Nothing | None = None
-        self._result: list[Expr] = []
-        self._done: Expr | None = None
+        self._result = Result(name)
         self._outer: Loop | None = None
         if active is not None:
             active.kernel_next = False
@@ -118,7 +96,7 @@ class Frame:
             )
 
     def _on_gpu(self) -> bool:
-        return self._kind is not None or any(entry.kind in ("branch", "gpu loop") for entry in self.open)
+        return self._result.is_stored or any(entry.kind in ("branch", "gpu loop") for entry in self.open)
 
     def _copy_parameters(self, active: Tracer) -> None:
         for name in self._parameters:
@@ -148,7 +126,8 @@ class Frame:
 
     def _run_watched(self, active: Tracer, body: Block, state: State) -> Any:
         recorder = active.recorder
-        self._clear_result()
+        result = self._result
+        result.clear()
         mark = recorder.mark()
         # variables of enclosing functions, which keep their changes after a return on the GPU
         outer = self._outer = Loop(self, "function", LoopNames())
@@ -160,37 +139,32 @@ class Frame:
             try:
                 with self.open_entry(Entry("function", recorder.depth)):
                     signal = body()
-                if self._kind is not None and signal is not GONE:
-                    self._keep_result(signal.value if isinstance(signal, Returned) else None)
+                if result.is_stored and signal is not GONE:
+                    result.store(active, signal.value if isinstance(signal, Returned) else None)
                     outer.store()
                 statements = recorder.take_block(depth)
                 break
             except Retry as retry:
-                if retry.target is not self and retry.target is not outer:
+                if retry.target is not result and retry.target is not outer:
                     raise
-                self._done = None
-                self._result = []
+                result.clear_registers()
                 active.rewind(mark, state)
                 state.restore_containers()
-        if self._kind is None:
+        if not result.is_stored:
             emit_all(recorder, statements)
             return signal.value if isinstance(signal, Returned) else None
-        result = self._leave_inlined(active, statements)
+        result.declare(recorder)
+        emit_single_round(recorder, statements)
         outer.export(state)
-        return result
-
-    def _clear_result(self) -> None:
-        self._kind = self._done = None
-        self._result = []
+        return result.value
 
     def note_result(self) -> Callable[[], None]:
         """Note the state of the result; returns a function that restores it."""
-        known = (self._kind, list(self._result), self._done)
+        restore_result = self._result.note()
         loops = [(loop, loop.returned, loop.broken) for loop in self._loops()]
 
         def restore() -> None:
-            self._kind, result, self._done = known
-            self._result = list(result)
+            restore_result()
             for loop, returned, broken in loops:
                 loop.returned, loop.broken = returned, broken
 
@@ -201,53 +175,7 @@ class Frame:
 
     def list_result_registers(self) -> list[Expr]:
         """Return the registers that are declared after the function has been traced."""
-        return self._result if self._done is None else [*self._result, self._done]
-
-    def _leave_inlined(self, active: Tracer, statements: list[Statement]) -> Any:
-        recorder = active.recorder
-        if self._done is not None:
-            recorder.emit(declare_register(self._done, ex.literal(False, bool_)))
-        for place in self._result:
-            recorder.emit(declare_register(place, make_zero(place.dtype)))
-        emit_single_round(recorder, statements)
-        if isinstance(self._kind, _Nothing) or self._kind is None:
-            return None
-        return rebuild(self._kind, map(LocalValue, self._result))
-
-    def _keep_result(self, value: Any) -> None:
-        """Store one of several results that the GPU chooses between."""
-        active = self.tracer
-        assert active is not None
-        if isinstance(self._kind, _Nothing) or value is None:
-            if value is not None or self._kind not in (None, _Nothing()):
-                raise located(
-                    ArgumentTypeError,
-                    f"{self.name} returns a value on some of the ways that the GPU decides between and none "
-                    "on others",
-                )
-            self._kind = _Nothing()
-            return
-        first = self._kind
-        assert not isinstance(first, _Nothing)
-        kind, why = join_kinds(value, value)
-        if kind is not None and first is not None:
-            try:
-                kind = join(first, kind)
-            except Mismatch as error:
-                kind, why = None, f"{error} have no common type"
-        if kind is None:
-            raise located(
-                ArgumentTypeError,
-                f"{self.name} returns {describe(value)} where the GPU decides whether it does: {why}",
-            )
-        types = [dtype_of(leaf) for leaf in flatten_kind(kind)]
-        self._kind = kind
-        if self._result and types != [place.dtype for place in self._result]:
-            raise Retry(self)
-        if not self._result:
-            self._result = [make_register(active, f"{self.name}_result", dtype) for dtype in types]
-        for place, (part, _) in zip(self._result, leaves(value, kind), strict=True):
-            active.recorder.store(place, as_expr(part, place.dtype))
+        return self._result.list_registers()
 
     @contextmanager
     def open_entry(self, entry: Entry) -> Iterator[None]:
@@ -332,8 +260,8 @@ class Frame:
         line = here()
         where = f"the if ({line})"
         with active.watch_variables() as state, self.open_entry(Entry("branch", active.recorder.depth + 1)):
-            first = record_way(active, state, then)
-            second = record_way(active, state, orelse)
+            first = record_path(active, state, then)
+            second = record_path(active, state, orelse)
         state.check_containers(where)
         gone = (first.result is GONE, second.result is GONE)
         if not any(gone):
@@ -349,12 +277,12 @@ class Frame:
             return GONE
         left, going = (first, second) if gone[0] else (second, first)
         emit_if(active, condition if gone[0] else ex.invert(condition), left.statements, [])
-        take_way(active, state, going)
+        take_path(active, state, going)
         return None
 
     def while_(self, test: Block, body: Block, orelse: Block | None, names: RawLoopNames) -> Any:
         """Run or record a while loop. Returns a signal or None."""
-        return run_while(Loop(self, "while", _make_loop_names(names)), test, body, orelse)
+        return run_while(Loop(self, "while", LoopNames.from_constant(names)), test, body, orelse)
 
     def for_(
         self,
@@ -365,7 +293,7 @@ class Frame:
         names: RawLoopNames,
     ) -> Any:
         """Run or record a for loop. Returns a signal or None."""
-        loop = Loop(self, "for", _make_loop_names(names))
+        loop = Loop(self, "for", LoopNames.from_constant(names))
         return run_for(loop, items, body, target, orelse)
 
     # -- jumps
@@ -439,14 +367,12 @@ class Frame:
             return GONE
         if not self._early:
             raise located(UsageError, f"return: {self.name} cannot be left here, where the GPU decides")
-        self._keep_result(value)
+        self._result.store(active, value)
         assert self._outer is not None
         self._outer.store()
         loops = [entry.loop for entry in self.open if entry.kind == "gpu loop"]
         if loops:
-            if self._done is None:
-                self._done = make_register(active, f"{self.name}_done", bool_)
-            active.recorder.store(self._done, ex.literal(True, bool_))
+            self._result.mark_done(active)
             for loop in loops:
                 assert isinstance(loop, Loop)
                 loop.returned = True
@@ -456,66 +382,10 @@ class Frame:
     def leave_if_done(self) -> None:
         """Leave the enclosing loop if a return has left the inner one."""
         assert self.tracer is not None
-        assert self._done is not None
-        self.tracer.recorder.emit(If(((self._done, (Break(here()),)),), None, here()))
+        self._result.leave_if_done(self.tracer.recorder)
 
 
 def _list_free_names(block: Block | None) -> tuple[str, ...]:
     """Return the names of the variables that a block uses."""
     code = getattr(block, "__code__", None)
     return () if code is None else code.co_freevars
-
-
-def _make_loop_names(names: RawLoopNames) -> LoopNames:
-    assigned, head, after, jumps = names
-    return LoopNames(frozenset(assigned), frozenset(head), frozenset(after), jumps)
-
-
-class FunctionNames(NamedTuple):
-    """What the rewriter knows of a function. Rewritten code has it as a constant, a plain tuple.
-
-    Attributes
-    ----------
-    name
-        The function's name.
-    early
-        Whether it may return before its end.
-    parameters
-        Names of its parameters.
-    free, rebound, aliases, shared, mentioned
-        As in `LocalScope`.
-    """
-
-    name: str
-    early: bool
-    parameters: Names
-    free: Names
-    rebound: Names
-    aliases: Names
-    shared: Names
-    mentioned: Names
-
-
-def enter(cells: Callable[[], Any], constants: tuple[Any, ...]) -> Frame:
-    """Begin a call of a rewritten function.
-
-    Parameters
-    ----------
-    cells
-        A function that mentions the local variables; it is never called.
-    constants
-        The fields of a `FunctionNames`.
-    """
-    names = FunctionNames(*constants)
-    code, closure = cells.__code__, cells.__closure__ or ()
-    by_name: dict[str, CellType] = dict(zip(code.co_freevars, closure, strict=True))
-    scope = LocalScope(
-        by_name,
-        frozenset(names.free),
-        frozenset(names.rebound),
-        frozenset(names.aliases),
-        cells.__globals__,
-        names.shared,
-        names.mentioned,
-    )
-    return Frame(tracer(), names.name, names.early, names.parameters, scope)

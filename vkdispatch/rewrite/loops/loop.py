@@ -40,6 +40,9 @@ from vkdispatch.rewrite.state.values import (
 from vkdispatch.rewrite.state.variables import LocalScope, State, Variable, read, write
 
 Block = Callable[[], Any]
+_Names = tuple[str, ...]
+# `LoopNames` as rewritten code has them: a constant.
+RawLoopNames = tuple[_Names, _Names, _Names, bool]
 # Types only widen, so that few attempts are needed.
 _ATTEMPTS = 40
 
@@ -99,6 +102,13 @@ class LoopNames:
     head: frozenset[str] = frozenset()
     after: frozenset[str] = frozenset()
     jumps: bool = False
+
+    @classmethod
+    def from_constant(cls, names: RawLoopNames) -> "LoopNames":
+        """Make the record from the tuple in rewritten code."""
+        *groups, jumps = names
+        assigned, head, after = map(frozenset, groups)
+        return cls(assigned, head, after, jumps)
 
     @property
     def live(self) -> frozenset[str]:
@@ -276,14 +286,13 @@ class Loop:
 
     def _find_kind(self, carried: _Carried, value: Any, read_next: frozenset[str]) -> Kind | None:
         """Return the type that a variable needs, or None for a dead variable that registers cannot hold."""
-        from_start = carried.kind
         name = carried.variable.name
         kind = kind_of(value)
         if kind is not None:
             try:
-                return _join_or_raise(from_start, kind)
-            except ValueError as error:
-                why = str(error)
+                return join(carried.kind, kind)
+            except Mismatch as error:
+                why = f"{error} have no common type"
         else:
             why = "only numbers, GPU values and tuples of them can be kept there"
         if not self.frame.is_live(carried.variable, read_next):
@@ -360,10 +369,3 @@ class Loop:
         recorder = self.tracer.recorder
         needed = orelse is not None or self.in_rounds
         self.left = recorder.declare(bool_, ex.literal(False, bool_), "left") if needed else None
-
-
-def _join_or_raise(first: Kind, second: Kind) -> Kind:
-    try:
-        return join(first, second)
-    except Mismatch as error:
-        raise ValueError(f"{error} have no common type") from None
