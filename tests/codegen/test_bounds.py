@@ -17,8 +17,9 @@ import vkdispatch.codegen as vc
 from vkdispatch.analyses.verify import verify
 from vkdispatch.base.record import replace
 from vkdispatch.codegen.abbreviations import Buff, Const, f32, i32, u32
-from vkdispatch.interpreter.execution import run_kernel
 from vkdispatch.interpreter.memory import Cells
+from vkdispatch.interpreter.program import Memory
+from vkdispatch.interpreter.run import run_kernel
 from vkdispatch.ir import Effect, Kernel, walk
 from vkdispatch.ir.variant import Variant
 from vkdispatch.passes.bounds import guard_effects, keeps_workgroups
@@ -56,7 +57,7 @@ def run_whole(kernel: Kernel, count: int, arrays: list[Any], values: dict[str, A
         for position, array in enumerate(arrays)
     }
     groups = (math.ceil(count / LOCAL[0]), 1, 1)
-    run_kernel("kernel", kernel, arguments, buffers, groups=groups, local_size=LOCAL, races=True)
+    run_kernel("kernel", kernel, Memory(arguments, buffers), groups=groups, local_size=LOCAL, races=True)
 
 
 # ---- kernels that are right, with the numbers they take ------------------------------------------
@@ -423,7 +424,7 @@ def _run_plain(kernel: Kernel, count: int, arrays: list[Any]) -> None:
     }
     values = {"exec_count": np.array([[count, 1, 1]], np.uint32)}
     groups = (math.ceil(count / LOCAL[0]), 1, 1)
-    run_kernel("plain", kernel, values, buffers, groups=groups, local_size=LOCAL, races=True)
+    run_kernel("plain", kernel, Memory(values, buffers), groups=groups, local_size=LOCAL, races=True)
 
 
 @pytest.mark.parametrize("start", range(FIRST, FIRST + FLOWS, 20))

@@ -16,9 +16,9 @@ from vkdispatch.analyses.affine import Form, Space
 from vkdispatch.analyses.verify import verify
 from vkdispatch.codegen.abbreviations import Buff, Const, c64, f16, f32, f64, i32, m2, u8, u32, v3
 from vkdispatch.glsl.writer import write_kernel
-from vkdispatch.interpreter.execution import run_kernel
 from vkdispatch.interpreter.memory import Cells
-from vkdispatch.interpreter.program import Checks
+from vkdispatch.interpreter.program import Checks, Memory
+from vkdispatch.interpreter.run import run_kernel
 from vkdispatch.ir import Argument, Expr, Kernel, Op, Return, Storage, Store, walk
 from vkdispatch.passes.elementwise import decided, decisions, elementwise
 from vkdispatch.passes.fuse import Fused, fuse
@@ -263,9 +263,13 @@ def run(kernel: Kernel, arrays: Sequence[Array], count: int) -> None:
     run_kernel(
         kernel.name,
         kernel,
-        values,
-        {number: Cells(str(number), array, array.shape, len(array)) for number, array in enumerate(arrays)},
-        {},
+        Memory(
+            values,
+            {
+                number: Cells(str(number), array, array.shape, len(array))
+                for number, array in enumerate(arrays)
+            },
+        ),
         groups=(-(-count // 8), 1, 1),
         local_size=(8, 1, 1),
         subgroup_size=8,

@@ -14,8 +14,9 @@ from vkdispatch.analyses.verify import verify
 from vkdispatch.base.dtype import int64, uint64
 from vkdispatch.base.record import replace
 from vkdispatch.codegen.abbreviations import Buff, Const, f32, i32, i64, u8, u32, u64
-from vkdispatch.interpreter.execution import run_kernel
 from vkdispatch.interpreter.memory import Cells
+from vkdispatch.interpreter.program import Memory
+from vkdispatch.interpreter.run import run_kernel
 from vkdispatch.ir import Kernel, Op, Storage, expressions_of, walk
 from vkdispatch.ir.variant import Variant
 from vkdispatch.passes.widen import widen
@@ -263,8 +264,7 @@ def interpreted(kernel: Any, arrays: list[Any], values: dict[str, Any], count: i
     run_kernel(
         "kernel",
         replace(wide, exec_count=None),
-        arguments,
-        buffers,
+        Memory(arguments, buffers),
         groups=(-(-count // 64), 1, 1),
         local_size=(64, 1, 1),
     )

@@ -33,8 +33,8 @@ from vkdispatch.codegen.abbreviations import (
     v3,
     v4,
 )
-from vkdispatch.interpreter.arithmetic import apply_binary, apply_comparison
-from vkdispatch.interpreter.functions import call_function
+from vkdispatch.interpreter.operations.arithmetic import apply_binary, apply_comparison
+from vkdispatch.interpreter.operations.functions import call_function
 from vkdispatch.interpreter.values import Array, construct, host_dtype, make_uniform
 
 # Domain, then Python's own function.

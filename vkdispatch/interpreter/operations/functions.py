@@ -6,7 +6,7 @@ import numpy as np
 
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import UnsupportedError
-from vkdispatch.interpreter import bits, mathematics
+from vkdispatch.interpreter.operations import bits, mathematics
 from vkdispatch.interpreter.values import Array, align, convert, host_dtype
 from vkdispatch.ir.location import Loc, located
 
