@@ -12,7 +12,7 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.rewrite.syntax import source
-from vkdispatch.rewrite.syntax.bytecode import calls_of
+from vkdispatch.rewrite.syntax.bytecode import find_calls
 
 
 def helper(x: Any) -> Any:
@@ -122,13 +122,13 @@ TABLE = [helper]
     ],
 )
 def test_what_is_called(function: types.FunctionType, calls: set[tuple[str, ...]]) -> None:
-    assert calls_of(function.__code__) == calls
+    assert find_calls(function.__code__) == calls
 
 
 @pytest.mark.parametrize("function", [straight, in_place, branch, choice, loop, lists, *NEEDING_SOURCE])
 def test_what_bytecode_does_not_tell(function: types.FunctionType) -> None:
     # `straight` calls with a star
-    assert calls_of(function.__code__) is None
+    assert find_calls(function.__code__) is None
 
 
 def run(function: Callable[..., None]) -> str:
@@ -140,7 +140,7 @@ def test_a_straight_kernel_needs_no_source(monkeypatch: pytest.MonkeyPatch) -> N
     def refuse(*_: Any) -> None:
         raise AssertionError("the source was read")
 
-    monkeypatch.setattr("vkdispatch.rewrite.rewritten.find_source", refuse)
+    monkeypatch.setattr("vkdispatch.rewrite.replacement.find_source", refuse)
 
     def kernel(data: vc.Buff[vd.float32]) -> None:
         tid = vc.global_invocation_id().x

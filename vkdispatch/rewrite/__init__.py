@@ -2,8 +2,8 @@
 
 The path of one `while` loop:
 
-1. `functions.prepare_kernel` gets the kernel, `callees` every function that it calls. `rewritten` decides by
-   bytecode and source (`syntax.bytecode`, `syntax.source`) which of them need a rewrite.
+1. `functions.prepare_kernel` gets the kernel, `callees` every function that it calls. `replacement` decides
+   by bytecode and source (`syntax.bytecode`, `syntax.source`) which of them need a rewrite.
 2. `syntax.statements` turns the loop's test and body into nested functions, and the loop into a call
    `frame.while_(test, body, orelse, names)`. `syntax.liveness` finds the names that are read later.
 3. While the kernel is traced, `interface.enter` makes a `calls.frame.Frame`. Its `while_` receives that call.

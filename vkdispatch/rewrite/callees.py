@@ -11,8 +11,8 @@ from vkdispatch.rewrite import interface
 from vkdispatch.rewrite.branches.builtin_functions import REPLACED
 from vkdispatch.rewrite.branches.conditions import require_known
 from vkdispatch.rewrite.loops.loop_index import LoopIndex
-from vkdispatch.rewrite.rewritten import CALLING, EFFECTS, rewrite_plain_function
-from vkdispatch.rewrite.state.tracer import Retry, tracer
+from vkdispatch.rewrite.replacement import CALLING, EFFECTS, rewrite_plain_function
+from vkdispatch.rewrite.state.tracer import Retry, find_tracer
 
 
 def choose_callee(function: Any) -> Any:
@@ -40,7 +40,7 @@ def choose_callee(function: Any) -> Any:
 
 def _wrap_filling_method(method: Any) -> Any:
     """Return a method of a container that freezes the values it stores."""
-    active = tracer()
+    active = find_tracer()
     if method.__name__ not in _FILLING or active is None or not active.gpu:
         return method
 
@@ -67,7 +67,7 @@ def _wrap_effect(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a function with side effects, so that the loops around it are unrolled."""
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        active = tracer()
+        active = find_tracer()
         if active is not None and active.attempts:
             raise Retry(active.attempts[-1])
         return function(*args, **kwargs)

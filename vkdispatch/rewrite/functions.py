@@ -9,10 +9,10 @@ from vkdispatch.base.errors import ArgumentTypeError, UsageError
 from vkdispatch.codegen.trace.recording import current, is_tracing
 from vkdispatch.ir.location import located
 from vkdispatch.rewrite.callees import choose_callee
-from vkdispatch.rewrite.state.tracer import Tracer, last_place, need_tracer
+from vkdispatch.rewrite.state.tracer import Tracer, last_place, require_tracer
 
 
-def kernel(function: Callable[..., Any], rewrite: bool) -> Callable[..., Any]:
+def prepare_kernel(function: Callable[..., Any], rewrite: bool) -> Callable[..., Any]:
     """Return the function to call to trace a kernel in the current recording.
 
     Parameters
@@ -67,6 +67,6 @@ def _wrap_kernel(function: Callable[..., Any], active: Tracer) -> Callable[..., 
     return run
 
 
-def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+def prepare_function(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function to call to trace a function as part of the current kernel."""
-    return choose_callee(function) if is_tracing() and need_tracer().enabled else function
+    return choose_callee(function) if is_tracing() and require_tracer().enabled else function

@@ -17,7 +17,7 @@ from vkdispatch.rewrite.branches.conditions import (
     test_or,
 )
 from vkdispatch.rewrite.calls.frame import Frame
-from vkdispatch.rewrite.state.tracer import Retry, tracer
+from vkdispatch.rewrite.state.tracer import Retry, find_tracer
 from vkdispatch.rewrite.state.variables import LocalScope
 
 Names = tuple[str, ...]
@@ -46,19 +46,19 @@ __all__ = [
 
 def bind(value: Any, label: str | None, fresh: bool) -> Any:
     """Return the value for a local variable that an expression binds."""
-    active = tracer()
+    active = find_tracer()
     return value if active is None else active.bind(value, label, fresh)
 
 
 def freeze_items(*values: Any) -> list[Any]:
     """Return frozen values for a list, dict, set or object."""
-    active = tracer()
+    active = find_tracer()
     return list(values) if active is None else [active.freeze(value) for value in values]
 
 
 def freeze(value: Any) -> Any:
     """Return a frozen value for a list, dict or object."""
-    active = tracer()
+    active = find_tracer()
     return value if active is None else active.freeze(value)
 
 
@@ -109,4 +109,4 @@ def enter(cells: Callable[[], Any], constants: tuple[Any, ...]) -> Frame:
         names.shared,
         names.mentioned,
     )
-    return Frame(tracer(), names.name, names.early, names.parameters, scope)
+    return Frame(find_tracer(), names.name, names.early, names.parameters, scope)

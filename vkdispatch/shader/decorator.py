@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import vkdispatch.codegen as vc
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.rewrite.calls.kernel_result import check_result
-from vkdispatch.rewrite.functions import kernel
+from vkdispatch.rewrite.functions import prepare_kernel
 from vkdispatch.shader.arguments.references import home_of
 from vkdispatch.shader.arguments.signature import Signature, is_method, origin_of, read_signature
 from vkdispatch.shader.launch.size import names_instance, parse_local_size, size_of_instance
@@ -102,7 +102,7 @@ def shader(
             arguments = context.declare_input_arguments(
                 list(signature.annotations), list(signature.names), list(signature.defaults)
             )
-            check_result(function, kernel(function, rewrite)(*arguments))
+            check_result(function, prepare_kernel(function, rewrite)(*arguments))
         description = context.get_description(getattr(function, "__name__", "shader"))
         origin = origin_of(function)
         traced = ShaderFunction(description, local_size, workgroups, exec_size, origin=origin, check=check)

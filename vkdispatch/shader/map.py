@@ -20,7 +20,7 @@ from vkdispatch.base.host.protocols import HostProtocols
 from vkdispatch.base.process.listing import Listed
 from vkdispatch.codegen.trace.recording import is_tracing, precise_math
 from vkdispatch.execution_pipeline.command_graph import BoundVariable, current
-from vkdispatch.rewrite.functions import inlined
+from vkdispatch.rewrite.functions import prepare_function
 from vkdispatch.shader.arguments.parameters import check_element, describe
 from vkdispatch.shader.arguments.references import Home, Referenced, home_of
 from vkdispatch.shader.arguments.signature import read_signature
@@ -133,7 +133,7 @@ class MappingFunction(Referenced, Listed):
     def trace(self, *variables: Any) -> Any:
         """Trace the function on variables of the kernel being traced, and return what it returns."""
         with precise_math(self.precise_math):
-            return inlined(self.mapping_function)(*variables)
+            return prepare_function(self.mapping_function)(*variables)
 
     def callback(self, *variables: Any) -> Any:
         """Trace the function, in a block of its own, on variables of the kernel being traced.

@@ -23,7 +23,7 @@ from vkdispatch.ir import (
 )
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here
-from vkdispatch.rewrite.state.values import registers_in
+from vkdispatch.rewrite.state.values import find_registers
 
 
 def emit_all(recorder: Recorder, statements: Iterable[Statement]) -> None:
@@ -74,7 +74,7 @@ def has_breaks(block: list[Statement] | tuple[Statement, ...]) -> bool:
     return False
 
 
-def tidy(block: list[Statement]) -> None:
+def inline_last_values(block: list[Statement]) -> None:
     """Replace `T t = value; r = t;` at the end of a block by `r = value;` if nothing else reads t."""
     start = len(block)
     while start and (isinstance(block[start - 1], Read) or _stores_register(block[start - 1])):
@@ -105,7 +105,7 @@ def tidy(block: list[Statement]) -> None:
         if store.value.op is Op.REGISTER and source in known and uses[source] == 1:
             first = block[known[source]]
             assert isinstance(first, Declare)
-            if not registers_in(first.value) & stored:
+            if not find_registers(first.value) & stored:
                 block[position] = replace(store, value=first.value)
                 gone.add(known[source])
         stored.add(id(store.place.value))

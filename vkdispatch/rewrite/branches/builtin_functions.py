@@ -14,7 +14,7 @@ from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import located
-from vkdispatch.rewrite.branches.conditions import and_, make_thunk, or_, truth
+from vkdispatch.rewrite.branches.conditions import and_, make_condition, make_thunk, or_
 from vkdispatch.rewrite.state.values import is_gpu
 
 
@@ -84,7 +84,11 @@ def _float(*args: Any) -> Any:
 
 
 def _bool(*args: Any) -> Any:
-    return ShaderVariable(truth(args[0])) if len(args) == 1 and is_gpu(args[0]) else builtins.bool(*args)
+    return (
+        ShaderVariable(make_condition(args[0]))
+        if len(args) == 1 and is_gpu(args[0])
+        else builtins.bool(*args)
+    )
 
 
 def _convert_scalar(value: ShaderVariable, kind: dt.DType, what: str) -> ShaderVariable:

@@ -15,10 +15,10 @@ from vkdispatch.ir import Assert, Expr, Op
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
 from vkdispatch.passes.reads import acts
-from vkdispatch.rewrite.branches.blocks import tidy
+from vkdispatch.rewrite.branches.blocks import inline_last_values
 from vkdispatch.rewrite.branches.joins import join_kinds, join_values, join_variables
 from vkdispatch.rewrite.branches.paths import Path, emit_if, record_path, take_path
-from vkdispatch.rewrite.state.tracer import Tracer, need_tracer, tracer
+from vkdispatch.rewrite.state.tracer import Tracer, find_tracer, require_tracer
 from vkdispatch.rewrite.state.values import (
     UNBOUND,
     Kind,
@@ -28,7 +28,7 @@ from vkdispatch.rewrite.state.values import (
     dtype_of,
     flatten_kind,
     is_gpu,
-    leaves,
+    iterate_leaves,
     rebuild,
 )
 from vkdispatch.rewrite.state.variables import State
@@ -49,7 +49,7 @@ def require_known(value: Any, what: str) -> Any:
 
 def check_assert(test: Thunk, message: Callable[[], Any] | None) -> bool:
     """Whether an assert holds. A condition of the GPU is recorded, for checked kernels."""
-    active = tracer()
+    active = find_tracer()
     if active is None:
         return bool(test())
     holds: bool = active.before_gpu(partial(_record_assert, active, test, message))
@@ -68,11 +68,11 @@ def _record_assert(active: Tracer, test: Thunk, message: Callable[[], Any] | Non
             names = ", ".join(repr(state.variables[key].name) for key in path.changed)
             raise located(UsageError, f"assert: its condition assigns {names}; do so before it")
     text = "" if message is None else recorder.plain_text(str(message()))
-    recorder.emit(Assert(tuple(path.statements), truth(path.result), text, here()))
+    recorder.emit(Assert(tuple(path.statements), make_condition(path.result), text, here()))
     return True
 
 
-def truth(value: ShaderVariable) -> Expr:
+def make_condition(value: ShaderVariable) -> Expr:
     """Return the condition of a GPU value, for a statement that is recorded at once."""
     return ex.condition(value.expr)
 
@@ -84,25 +84,25 @@ def not_(value: Any) -> Any:
 
 def and_(first: Any, *rest: Thunk) -> Any:
     """`first and ...`: one of the operands; each is evaluated only if it matters."""
-    return _fold("&&", first, rest, as_value=True)
+    return _join_operands("&&", first, rest, as_value=True)
 
 
 def or_(first: Any, *rest: Thunk) -> Any:
     """`first or ...`: one of the operands; each is evaluated only if it matters."""
-    return _fold("||", first, rest, as_value=True)
+    return _join_operands("||", first, rest, as_value=True)
 
 
 def test_and(first: Any, *rest: Thunk) -> Any:
-    """`first and ...` where only its truth matters: a bool of the GPU."""
-    return _fold("&&", first, rest, as_value=False)
+    """`first and ...` where only the truth matters: a bool of the GPU."""
+    return _join_operands("&&", first, rest, as_value=False)
 
 
 def test_or(first: Any, *rest: Thunk) -> Any:
-    """`first or ...` where only its truth matters: a bool of the GPU."""
-    return _fold("||", first, rest, as_value=False)
+    """`first or ...` where only the truth matters: a bool of the GPU."""
+    return _join_operands("||", first, rest, as_value=False)
 
 
-def _fold(symbol: str, first: Any, rest: tuple[Thunk, ...], *, as_value: bool) -> Any:
+def _join_operands(symbol: str, first: Any, rest: tuple[Thunk, ...], *, as_value: bool) -> Any:
     value = first
     for thunk in rest:
         if is_gpu(value):
@@ -115,28 +115,28 @@ def _fold(symbol: str, first: Any, rest: tuple[Thunk, ...], *, as_value: bool) -
 
 
 def _join_condition(symbol: str, left: ShaderVariable, thunk: Thunk, *, as_value: bool = False) -> Any:
-    active = need_tracer()
+    active = require_tracer()
     return active.before_gpu(partial(_record_condition, active, symbol, left, thunk, as_value))
 
 
 def _record_condition(active: Tracer, symbol: str, left: ShaderVariable, thunk: Thunk, as_value: bool) -> Any:
     active.need_gpu()
-    condition = truth(left)
+    condition = make_condition(left)
     with active.watch_variables() as state:
         path = record_path(active, state, thunk)
         if as_value and not (_is_truth(left) and _is_truth(path.result)):
             other = Path(result=left)
             paths = (path, other) if symbol == "&&" else (other, path)
             return _select_value(active, state, condition, *paths)
-        return _logical(active, state, symbol, condition, path)
+        return _record_logical(active, state, symbol, condition, path)
 
 
 def _is_truth(value: Any) -> bool:
     return isinstance(value, (bool, np.bool_)) or (is_gpu(value) and value.var_type is bool_)
 
 
-def _logical(active: Tracer, state: State, symbol: str, condition: Expr, path: Path) -> ShaderVariable:
-    right = truth(path.result) if is_gpu(path.result) else ex.literal(bool(path.result), bool_)
+def _record_logical(active: Tracer, state: State, symbol: str, condition: Expr, path: Path) -> ShaderVariable:
+    right = make_condition(path.result) if is_gpu(path.result) else ex.literal(bool(path.result), bool_)
     if path.is_pure:
         if right.op is Op.LITERAL:
             return ShaderVariable(condition if right.value is (symbol == "&&") else right)
@@ -147,7 +147,7 @@ def _logical(active: Tracer, state: State, symbol: str, condition: Expr, path: P
     path.result = ShaderVariable(right)
     other = Path(result=symbol == "||")
     paths = (path, other) if symbol == "&&" else (other, path)
-    chosen = _record_meeting(active, state, condition, *paths)
+    chosen = _record_paths(active, state, condition, *paths)
     assert isinstance(chosen, ShaderVariable)
     return chosen
 
@@ -156,13 +156,13 @@ def choose(test: Any, then: Thunk, orelse: Thunk) -> Any:
     """`then if test else orelse`."""
     if not is_gpu(test):
         return then() if test else orelse()
-    active = need_tracer()
+    active = require_tracer()
     return active.before_gpu(partial(_record_choice, active, test, then, orelse))
 
 
 def _record_choice(active: Tracer, test: ShaderVariable, then: Thunk, orelse: Thunk) -> Any:
     active.need_gpu()
-    condition = truth(test)
+    condition = make_condition(test)
     with active.watch_variables() as state:
         one, other = record_path(active, state, then), record_path(active, state, orelse)
         return _select_value(active, state, condition, one, other)
@@ -171,12 +171,12 @@ def _record_choice(active: Tracer, test: ShaderVariable, then: Thunk, orelse: Th
 def _select_value(active: Tracer, state: State, condition: Expr, one: Path, other: Path) -> Any:
     """Return the value of one of two paths, chosen by the GPU."""
     if not (one.is_pure and other.is_pure):
-        return _record_meeting(active, state, condition, one, other)
+        return _record_paths(active, state, condition, one, other)
     if are_same((one.result, other.result)):
         return one.result
     kind = _find_common_kind(one.result, other.result)
     parts = []
-    columns = [[value for value, _ in leaves(path.result, kind)] for path in (one, other)]
+    columns = [[value for value, _ in iterate_leaves(path.result, kind)] for path in (one, other)]
     for first, second, leaf in zip(*columns, flatten_kind(kind), strict=True):
         dtype = dtype_of(leaf)
         chosen = ex.select(condition, as_expr(first, dtype), as_expr(second, dtype))
@@ -194,7 +194,7 @@ def _find_common_kind(first: object, second: object) -> Kind:
     return kind
 
 
-def _record_meeting(active: Tracer, state: State, condition: Expr, one: Path, other: Path) -> Any:
+def _record_paths(active: Tracer, state: State, condition: Expr, one: Path, other: Path) -> Any:
     """Record an if with two paths, and return their joined value."""
     where = f"the condition ({here()})"
     state.check_containers(where)
@@ -203,8 +203,8 @@ def _record_meeting(active: Tracer, state: State, condition: Expr, one: Path, ot
     join_variables(active, state, one, other, lambda variable: True, where, lenient=True)
     kind = _find_common_kind(one.result, other.result)
     value = join_values(active, None, kind, UNBOUND, (one, one.result), (other, other.result))
-    tidy(one.statements)
-    tidy(other.statements)
+    inline_last_values(one.statements)
+    inline_last_values(other.statements)
     emit_if(active, condition, one.statements, other.statements)
     return value
 
@@ -234,12 +234,12 @@ def compare_chain(symbols: tuple[str, ...], first: Any, second: Any, *rest: Thun
             right = thunk()
             result = _COMPARE[symbol](left, right)
         else:
-            right, result = _link(symbol, result, left, thunk, last=thunk is rest[-1])
+            right, result = _compare_next(symbol, result, left, thunk, last=thunk is rest[-1])
         left = right
     return result
 
 
-def _link(symbol: str, result: Any, left: Any, thunk: Thunk, *, last: bool) -> tuple[Any, Any]:
+def _compare_next(symbol: str, result: Any, left: Any, thunk: Thunk, *, last: bool) -> tuple[Any, Any]:
     """Compare the next value if the preceding comparisons hold."""
     found: list[Any] = []
 
@@ -247,7 +247,7 @@ def _link(symbol: str, result: Any, left: Any, thunk: Thunk, *, last: bool) -> t
         found.append(thunk())
         return _COMPARE[symbol](left, found[-1])
 
-    active = need_tracer()
+    active = require_tracer()
     before = active.recorder.recorded
     joined = _join_condition("&&", result, compare)
     if not last and acts(active.recorder.innermost[before:]):

@@ -21,9 +21,9 @@ from vkdispatch.rewrite.state.values import (
     is_gpu,
     is_local,
     is_steady,
+    iterate_leaves,
     join,
     kind_of,
-    leaves,
     make_zero,
     rebuild,
 )
@@ -127,7 +127,7 @@ def join_values(
 ) -> Any:
     """Store the values of two paths in registers, initialized to `before` if a path does not change it."""
     parts = []
-    columns = [[value for value, _ in leaves(path[1], kind)] for path in (one, other)]
+    columns = [[value for value, _ in iterate_leaves(path[1], kind)] for path in (one, other)]
     for first, second, leaf in zip(*columns, flatten_kind(kind), strict=True):
         if are_same((first, second)):
             parts.append(first)

@@ -11,15 +11,15 @@ from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Break, Expr, Return
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
-from vkdispatch.rewrite.branches.blocks import emit_all, emit_single_round, tidy
+from vkdispatch.rewrite.branches.blocks import emit_all, emit_single_round, inline_last_values
 from vkdispatch.rewrite.branches.joins import join_variables
 from vkdispatch.rewrite.branches.paths import emit_if, record_path, take_path
-from vkdispatch.rewrite.calls.augmented import augment
+from vkdispatch.rewrite.calls.augmented_assignment import augment
 from vkdispatch.rewrite.calls.result import Result
 from vkdispatch.rewrite.loops.for_loops import run_for
 from vkdispatch.rewrite.loops.loop import Loop, LoopNames, RawLoopNames
 from vkdispatch.rewrite.loops.while_loops import run_while
-from vkdispatch.rewrite.state.signals import BREAK, CONTINUE, GONE, Entry, Returned
+from vkdispatch.rewrite.state.signals import BREAK, CONTINUE, RECORDED, Entry, Returned
 from vkdispatch.rewrite.state.tracer import Retry, Tracer, last_place
 from vkdispatch.rewrite.state.values import (
     describe,
@@ -139,9 +139,9 @@ class Frame:
             try:
                 with self.open_entry(Entry("function", recorder.depth)):
                     signal = body()
-                if result.is_stored and signal is not GONE:
+                if result.is_stored and signal is not RECORDED:
                     result.store(active, signal.value if isinstance(signal, Returned) else None)
-                    outer.store()
+                    outer.store_registers()
                 statements = recorder.take_block(depth)
                 break
             except Retry as retry:
@@ -161,12 +161,12 @@ class Frame:
     def note_result(self) -> Callable[[], None]:
         """Note the state of the result; returns a function that restores it."""
         restore_result = self._result.note()
-        loops = [(loop, loop.returned, loop.broken) for loop in self._loops()]
+        loops = [(loop, loop.has_return, loop.has_break) for loop in self._loops()]
 
         def restore() -> None:
             restore_result()
             for loop, returned, broken in loops:
-                loop.returned, loop.broken = returned, broken
+                loop.has_return, loop.has_break = returned, broken
 
         return restore
 
@@ -263,18 +263,18 @@ class Frame:
             first = record_path(active, state, then)
             second = record_path(active, state, orelse)
         state.check_containers(where)
-        gone = (first.result is GONE, second.result is GONE)
+        gone = (first.result is RECORDED, second.result is RECORDED)
         if not any(gone):
             join_variables(
                 active, state, first, second, lambda variable: self.is_live(variable, after), where
             )
-            tidy(first.statements)
-            tidy(second.statements)
+            inline_last_values(first.statements)
+            inline_last_values(second.statements)
             emit_if(active, condition, first.statements, second.statements)
             return None
         if all(gone):
             emit_if(active, condition, first.statements, second.statements)
-            return GONE
+            return RECORDED
         left, going = (first, second) if gone[0] else (second, first)
         emit_if(active, condition if gone[0] else ex.invert(condition), left.statements, [])
         take_path(active, state, going)
@@ -338,7 +338,7 @@ class Frame:
         if entry.kind == "gpu loop":
             self._check_guard(what, guarded)
             loop.jump(what)
-            return GONE
+            return RECORDED
         if conditional:
             raise Retry(loop)
         return BREAK if what == "break" else CONTINUE
@@ -364,20 +364,20 @@ class Frame:
                     f"return: a kernel returns no value, got {describe(value)}; store it: out[i] = ...",
                 )
             active.recorder.emit(Return(here()))
-            return GONE
+            return RECORDED
         if not self._early:
             raise located(UsageError, f"return: {self.name} cannot be left here, where the GPU decides")
         self._result.store(active, value)
         assert self._outer is not None
-        self._outer.store()
+        self._outer.store_registers()
         loops = [entry.loop for entry in self.open if entry.kind == "gpu loop"]
         if loops:
             self._result.mark_done(active)
             for loop in loops:
                 assert isinstance(loop, Loop)
-                loop.returned = True
+                loop.has_return = True
         active.recorder.emit(Break(here()))
-        return GONE
+        return RECORDED
 
     def leave_if_done(self) -> None:
         """Leave the enclosing loop if a return has left the inner one."""

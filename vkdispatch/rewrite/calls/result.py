@@ -21,8 +21,8 @@ from vkdispatch.rewrite.state.values import (
     describe,
     dtype_of,
     flatten_kind,
+    iterate_leaves,
     join,
-    leaves,
     make_zero,
     rebuild,
 )
@@ -113,7 +113,7 @@ class Result:
             raise Retry(self)
         if not self._registers:
             self._registers = [make_register(active, f"{self._name}_result", dtype) for dtype in types]
-        for place, (part, _) in zip(self._registers, leaves(value, kind), strict=True):
+        for place, (part, _) in zip(self._registers, iterate_leaves(value, kind), strict=True):
             active.recorder.store(place, as_expr(part, place.dtype))
 
     def mark_done(self, active: Tracer) -> None:

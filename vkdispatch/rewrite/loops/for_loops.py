@@ -85,13 +85,13 @@ def _record_for(
     recorder, frame = loop.tracer.recorder, loop.frame
     start, stop, step = items.bounds()
     loop.expect_counter(state, start)
-    loop.begin(state)
+    loop.declare_registers(state)
     loop.watch_breaks(orelse)
     counter = recorder.open_for(start, stop, step, loop.target)
     with frame.open_entry(Entry("gpu loop", recorder.depth, loop)):
         signal = body(LocalValue(counter))
         if signal is None:
-            loop.store()
+            loop.store_registers()
     recorder.close()
     loop.finish(state)
     return loop.leave(orelse, endless=False)
@@ -102,24 +102,24 @@ def _record_rounds(
 ) -> Any:
     """Unroll a loop that the GPU may leave: each round, and the whole loop, becomes a loop of one round."""
     recorder, frame = loop.tracer.recorder, loop.frame
-    loop.in_rounds = True
-    loop.begin(state)
+    loop.is_unrolled = True
+    loop.declare_registers(state)
     loop.watch_breaks(orelse)
     outer = recorder.depth
     recorder.open_block("while")
     for item in items:
-        loop.reset()
+        loop.load_registers()
         inner = recorder.depth
         recorder.open_block("while")
         with frame.open_entry(Entry("gpu loop", recorder.depth, loop)):
             signal = body(item)
             if signal is None:
-                loop.store()
+                loop.store_registers()
         emit_single_round(recorder, recorder.take_block(inner))
-        if loop.broken:
-            assert loop.left is not None
-            recorder.emit(If(((loop.left, (Break(here()),)),), None, here()))
-        if loop.returned:
+        if loop.has_break:
+            assert loop.break_register is not None
+            recorder.emit(If(((loop.break_register, (Break(here()),)),), None, here()))
+        if loop.has_return:
             frame.leave_if_done()
     recorder.emit(Break(here()))
     recorder.emit(While(ex.literal(True, bool_), tuple(recorder.take_block(outer)), here()))

@@ -15,9 +15,9 @@ from vkdispatch.base.record import record
 from vkdispatch.ir import Break, Continue, Expr
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
-from vkdispatch.rewrite.branches.blocks import tidy
+from vkdispatch.rewrite.branches.blocks import inline_last_values
 from vkdispatch.rewrite.branches.joins import unlock_components
-from vkdispatch.rewrite.state.signals import GONE, Entry
+from vkdispatch.rewrite.state.signals import RECORDED, Entry
 from vkdispatch.rewrite.state.tracer import Retry, Tracer
 from vkdispatch.rewrite.state.values import (
     UNBOUND,
@@ -28,14 +28,14 @@ from vkdispatch.rewrite.state.values import (
     as_expr,
     describe,
     dtype_of,
+    find_registers,
     flatten_kind,
     is_gpu,
     is_local,
+    iterate_leaves,
     join,
     kind_of,
-    leaves,
     rebuild,
-    registers_in,
 )
 from vkdispatch.rewrite.state.variables import LocalScope, State, Variable, read, write
 
@@ -132,15 +132,15 @@ class Loop:
         self.endless = noun == "while"
         self.loc = here()
         self.where = f"the {noun} loop ({self.loc})"
-        self.returned = False
-        self.broken = False
+        self.has_return = False
+        self.has_break = False
         self._kinds: dict[int, Kind] = {}
-        self._more: set[int] = set()
+        self._found_late: set[int] = set()
         self._carried: dict[int, _Carried] = {}
-        self._touched: set[int] = set()
+        self._changed: set[int] = set()
         self._state: State | None = None
-        self.left: Expr | None = None
-        self.in_rounds = False
+        self.break_register: Expr | None = None
+        self.is_unrolled = False
         self.target: str | None = None
 
     @property
@@ -168,7 +168,7 @@ class Loop:
         for _ in range(_ATTEMPTS):
             try:
                 self._state = state
-                self.returned = self.broken = False
+                self.has_return = self.has_break = False
                 return attempt(state)
             except Exception as error:
                 active.abandon(error)
@@ -182,19 +182,19 @@ class Loop:
     def start(self, state: State) -> None:
         """Put variables in registers for a function that the GPU may leave early, as for a loop."""
         self._state = state
-        self.begin(state)
+        self.declare_registers(state)
 
     def export(self, state: State) -> None:
         """Set the variables of enclosing functions to their values after such a function."""
         for key, value in state.list_changes().items():
             if key not in self._carried and self.is_live(state.variables[key]):
                 write(state.variables[key].cell, value)
-        self.reset()
+        self.load_registers()
 
-    def begin(self, state: State) -> None:
+    def declare_registers(self, state: State) -> None:
         """Put the variables that the loop changes in registers."""
         self._carried = {}
-        self._touched = set()
+        self._changed = set()
         for key, variable in state.variables.items():
             value = state.values[key]
             if not self._is_carried(key, variable, value):
@@ -205,7 +205,7 @@ class Loop:
             parts = (
                 [value] * len(flatten_kind(kind))
                 if value is UNBOUND
-                else [part for part, _ in leaves(value, kind)]
+                else [part for part, _ in iterate_leaves(value, kind)]
             )
             registers = []
             for part, leaf in zip(parts, flatten_kind(kind), strict=True):
@@ -213,10 +213,10 @@ class Loop:
                 start = as_expr(0 if part is UNBOUND else part, dtype)
                 registers.append(recorder.declare(dtype, start, variable.name))
             self._carried[key] = _Carried(variable, kind, registers)
-        self.reset()
+        self.load_registers()
 
     def _is_carried(self, key: int, variable: Variable, value: Any) -> bool:
-        if key in self._more:
+        if key in self._found_late:
             return True
         own = variable.scope is self.frame.scope and variable.name not in variable.scope.free
         if not own or variable.name not in self.names.assigned or not self.is_live(variable):
@@ -244,12 +244,12 @@ class Loop:
                 except Mismatch:
                     self._kinds[key] = counter
 
-    def reset(self) -> None:
+    def load_registers(self) -> None:
         """Begin a round: set the variables to their registers."""
         for carried in self._carried.values():
             write(carried.variable.cell, carried.value)
 
-    def store(self, read_next: frozenset[str] | None = None) -> None:
+    def store_registers(self, read_next: frozenset[str] | None = None) -> None:
         """Store the variables that are read next; `read_next` is None for the next round."""
         state = self._state
         assert state is not None
@@ -259,7 +259,7 @@ class Loop:
             value = read(carried.variable.cell)
             if value is carried.value:
                 continue
-            self._touched.add(key)
+            self._changed.add(key)
             kind = self._find_kind(carried, value, self.names.head if read_next is None else read_next)
             if kind is None:
                 continue
@@ -268,7 +268,7 @@ class Loop:
             ]:
                 self._kinds[key] = kind
                 raise Retry(self)
-            for place, (part, _) in zip(carried.registers, leaves(value, kind), strict=True):
+            for place, (part, _) in zip(carried.registers, iterate_leaves(value, kind), strict=True):
                 expr = as_expr(part, place.dtype)
                 if expr.value is not place.value:
                     pairs.append((place, expr))
@@ -277,12 +277,12 @@ class Loop:
         settled: list[tuple[Expr, Expr]] = []
         for place, expr in pairs:
             # a value that reads a register which is stored earlier must be evaluated first
-            late = bool(registers_in(expr) & stored)
+            late = bool(find_registers(expr) & stored)
             settled.append((place, recorder.declare(expr.dtype, expr) if late else expr))
             stored.add(id(place.value))
         for place, expr in settled:
             recorder.store(place, expr)
-        tidy(recorder.innermost)
+        inline_last_values(recorder.innermost)
 
     def _find_kind(self, carried: _Carried, value: Any, read_next: frozenset[str]) -> Kind | None:
         """Return the type that a variable needs, or None for a dead variable that registers cannot hold."""
@@ -311,11 +311,11 @@ class Loop:
             if key in self._carried:
                 continue
             variable, before = state.variables[key], state.values[key]
-            self._touched.add(key)
+            self._changed.add(key)
             if before is UNBOUND or not self.is_live(variable):
                 continue
             if kind_of(before) is not None and kind_of(value) is not None:
-                self._more.add(key)
+                self._found_late.add(key)
                 raise Retry(self)
             raise located(
                 ArgumentTypeError,
@@ -325,10 +325,10 @@ class Loop:
 
     def finish(self, state: State) -> None:
         """Set the variables to their values after the loop."""
-        self._touched.update(state.list_changes())
+        self._changed.update(state.list_changes())
         state.check_containers(self.where)
         state.restore()
-        for key in self._touched:
+        for key in self._changed:
             variable = state.variables[key]
             if key in self._carried:
                 continue
@@ -337,7 +337,7 @@ class Loop:
                 "perhaps for no round; give it a value before the loop"
             )
             write(variable.cell, UNBOUND)
-        self.reset()
+        self.load_registers()
         for carried in self._carried.values():
             if carried.variable.name in carried.variable.scope.aliases:
                 write(carried.variable.cell, unlock_components(carried.value))
@@ -345,27 +345,29 @@ class Loop:
     def jump(self, what: str) -> None:
         """Record a break or continue."""
         recorder = self.tracer.recorder
-        self.store(self.names.after if what == "break" else self.names.head)
+        self.store_registers(self.names.after if what == "break" else self.names.head)
         if what == "break":
-            self.broken = True
-            if self.left is not None:
-                recorder.store(self.left, ex.literal(True, bool_))
-        recorder.emit(Break(here()) if what == "break" or self.in_rounds else Continue(here()))
+            self.has_break = True
+            if self.break_register is not None:
+                recorder.store(self.break_register, ex.literal(True, bool_))
+        recorder.emit(Break(here()) if what == "break" or self.is_unrolled else Continue(here()))
 
     def leave(self, orelse: Block | None, *, endless: bool) -> Any:
         """Continue after the loop: run its else block, or pass on a return of the function."""
-        if self.returned:
+        if self.has_return:
             self.frame.leave_if_done()
-        if endless and not self.broken:
-            return GONE
+        if endless and not self.has_break:
+            return RECORDED
         if orelse is None:
             return None
-        if not self.broken or self.left is None:
+        if not self.has_break or self.break_register is None:
             return orelse()
-        return self.frame.branch(self.tracer, ex.invert(self.left), orelse, None, set(self.names.after))
+        return self.frame.branch(
+            self.tracer, ex.invert(self.break_register), orelse, None, set(self.names.after)
+        )
 
     def watch_breaks(self, orelse: Block | None) -> None:
         """Declare a register that tells whether a break has left the loop, if it is needed."""
         recorder = self.tracer.recorder
-        needed = orelse is not None or self.in_rounds
-        self.left = recorder.declare(bool_, ex.literal(False, bool_), "left") if needed else None
+        needed = orelse is not None or self.is_unrolled
+        self.break_register = recorder.declare(bool_, ex.literal(False, bool_), "left") if needed else None

@@ -32,7 +32,7 @@ from vkdispatch.ir import Expr, ShaderFlags
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import located
 from vkdispatch.rewrite.loops.spans import COMBINATIONS, COMPARISONS, Span, compare_spans, make_fraction
-from vkdispatch.rewrite.state.tracer import Retry, tracer
+from vkdispatch.rewrite.state.tracer import Retry, find_tracer
 from vkdispatch.rewrite.state.values import LocalValue, PythonNumber
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class LoopIndex(PythonNumber):
 
     def unroll(self) -> NoReturn:
         """Unroll the loop, because Python needs the number. Raises Retry."""
-        active = tracer()
+        active = find_tracer()
         if active is None or not any(attempt is self.owner for attempt in active.attempts):
             raise located(
                 UsageError,

@@ -21,7 +21,15 @@ from vkdispatch.rewrite.loops.loop import Loop
 from vkdispatch.rewrite.loops.loop_index import make_loop_index
 from vkdispatch.rewrite.state.signals import Entry
 from vkdispatch.rewrite.state.tracer import Retry, Tracer
-from vkdispatch.rewrite.state.values import UNBOUND, Kind, Typed, as_expr, flatten_kind, kind_of, leaves
+from vkdispatch.rewrite.state.values import (
+    UNBOUND,
+    Kind,
+    Typed,
+    as_expr,
+    flatten_kind,
+    iterate_leaves,
+    kind_of,
+)
 from vkdispatch.rewrite.state.variables import State, read, write
 
 Body = Callable[[Any], Any]
@@ -87,7 +95,7 @@ class _RangeLoop(Loop):
     def carry(self, state: State, kinds: dict[int, Kind]) -> None:
         """Put variables in registers of the given types."""
         self._state, self._kinds = state, dict(kinds)
-        self.begin(state)
+        self.declare_registers(state)
 
     @property
     def starts(self) -> dict[int, tuple[object, Any]]:
@@ -95,7 +103,7 @@ class _RangeLoop(Loop):
         assert self._state is not None
         found: dict[int, tuple[object, Any]] = {}
         for key, carried in self._carried.items():
-            parts = leaves(self._state.values[key], carried.kind)
+            parts = iterate_leaves(self._state.values[key], carried.kind)
             for place, (part, _) in zip(carried.registers, parts, strict=True):
                 found[id(place.value)] = (part, place.dtype)
         return found
@@ -121,7 +129,7 @@ class _Attempt:
             with tracer.watch_variables() as state:
                 restore, restore_draws = _note_results(tracer), _note_random_states(state)
                 try:
-                    state.wary = self._loop
+                    state.retry_on_iterators = self._loop
                     done = False if state.has_iterators else self._record()
                 except Retry as retry:
                     if retry.target is not self._loop:
@@ -160,7 +168,7 @@ class _Attempt:
             second = self._trace(state)
             if not self._is_same_round(state, kinds, first, second):
                 return None
-            loop.store()
+            loop.store_registers()
             recorder.close()
             self._finish(state, second)
         return True
@@ -212,7 +220,7 @@ class _Attempt:
         if not comparison.are_blocks_equal(first.statements, second.statements):
             return False
         for key, kind in kinds.items():
-            ends = (leaves(trace.changed[key], kind) for trace in (first, second))
+            ends = (iterate_leaves(trace.changed[key], kind) for trace in (first, second))
             for (one, leaf), (other, _) in zip(*ends, strict=True):
                 assert isinstance(leaf, Typed)
                 if not comparison.are_expressions_equal(as_expr(one, leaf.dtype), as_expr(other, leaf.dtype)):
@@ -225,7 +233,7 @@ class _Attempt:
         for key, value in trace.changed.items():
             if value is self._index:
                 write(state.variables[key].cell, self._numbers[-1])
-        if self._loop.returned:
+        if self._loop.has_return:
             self._loop.frame.leave_if_done()
 
 

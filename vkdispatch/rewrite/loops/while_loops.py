@@ -62,7 +62,7 @@ def _run_in_python(test: Block, body: Block, orelse: Block | None) -> Any:
 
 def _record_while(loop: Loop, state: State, test: Block, body: Block, orelse: Block | None) -> Any:
     recorder, frame = loop.tracer.recorder, loop.frame
-    loop.begin(state)
+    loop.declare_registers(state)
     loop.watch_breaks(orelse)
     depth = recorder.depth
     recorder.open_block("while")
@@ -74,20 +74,21 @@ def _record_while(loop: Loop, state: State, test: Block, body: Block, orelse: Bl
         endless = not is_gpu(value)
         if not endless and (acts(recorder.innermost) or moved):
             recorder.open_block("if")
-            loop.store()
+            loop.store_registers()
             recorder.emit(Break(here()))
             leaving = recorder.take_block(depth + 1)
             recorder.emit(If(((ex.invert(condition), tuple(leaving)),), None, here()))
             condition = ex.literal(True, bool_)
         signal = body()
         if signal is None:
-            loop.store()
+            loop.store_registers()
     statements = recorder.take_block(depth)
     if endless and not value:
         raise located(UsageError, f"{loop.where} changes from a condition of the GPU to one of Python")
-    if endless and not loop.broken and not loop.returned and not _returns(statements):
+    if endless and not loop.has_break and not loop.has_return and not _returns(statements):
         raise located(
-            UsageError, f"{loop.where} never ends: its condition is always true and no break leaves it"
+            UsageError,
+            f"{loop.where} never ends: its condition is always true and no break leaves it",
         )
     recorder.emit(While(condition, tuple(statements), here()))
     loop.finish(state)

@@ -18,7 +18,7 @@ class Signal:
 BREAK = Signal("break")
 CONTINUE = Signal("continue")
 # The jump is recorded for the GPU; the rest of the block is unreachable.
-GONE = Signal("gone")
+RECORDED = Signal("gone")
 
 
 @record

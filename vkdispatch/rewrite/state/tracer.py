@@ -13,7 +13,7 @@ from vkdispatch.ir import Expr, Op, Register, is_place
 from vkdispatch.ir.location import Loc, here, located
 from vkdispatch.rewrite.state.containers import members_of
 from vkdispatch.rewrite.state.values import LocalValue, Unbound, is_gpu, is_local, is_steady
-from vkdispatch.rewrite.state.variables import LocalScope, State, capture, read, variables, write
+from vkdispatch.rewrite.state.variables import LocalScope, State, capture, list_variables, read, write
 from vkdispatch.rewrite.user_code import is_foreign
 
 
@@ -137,8 +137,8 @@ class Tracer:
         """Begin a call of a rewritten function."""
         for state in self.open_states:
             state.admit(frame.scope)
-            if state.wary is not None and state.has_iterators:
-                raise Retry(state.wary)
+            if state.retry_on_iterators is not None and state.has_iterators:
+                raise Retry(state.retry_on_iterators)
         self.frames.append(frame)
 
     def enter_gpu(self, live: set[str] | None = None) -> None:
@@ -150,7 +150,7 @@ class Tracer:
             raise Retry(self.waiting)
         self.gpu = self.reached = True
         own = self.frames[-1].scope if self.frames else None
-        for variable in variables(self.scopes).values():
+        for variable in list_variables(self.scopes).values():
             if variable.scope is own and live is not None and variable.name not in live:
                 continue
             value = read(variable.cell)
@@ -283,7 +283,7 @@ def last_place(trace: TracebackType | None) -> Loc | None:
     return place
 
 
-def tracer() -> Tracer | None:
+def find_tracer() -> Tracer | None:
     """Return what belongs to the kernel being traced in this thread, or None outside tracing."""
     if not is_tracing():
         return None
@@ -293,9 +293,9 @@ def tracer() -> Tracer | None:
     return recorder.extension
 
 
-def need_tracer() -> Tracer:
+def require_tracer() -> Tracer:
     """Return what belongs to the kernel being traced. Raises RuntimeError outside tracing."""
-    found = tracer()
+    found = find_tracer()
     if found is None:
         current()
     assert found is not None

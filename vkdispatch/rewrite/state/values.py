@@ -120,7 +120,7 @@ def is_steady(expr: Expr) -> bool:
     return all(node.op in PURE for node in nodes((expr,)))
 
 
-def registers_in(expr: Expr) -> set[int]:
+def find_registers(expr: Expr) -> set[int]:
     """Return the identities of the registers that an expression reads."""
     return {id(node.value) for node in nodes((expr,)) if isinstance(node.value, Register)}
 
@@ -282,12 +282,12 @@ def _promote(a: DType, b: DType) -> DType:
         raise Mismatch(f"{a.name} and {b.name}") from None
 
 
-def leaves(value: object, kind: Kind) -> Iterator[tuple[object, Weak | Typed]]:
+def iterate_leaves(value: object, kind: Kind) -> Iterator[tuple[object, Weak | Typed]]:
     """Yield each scalar of a value, with its type."""
     if isinstance(kind, Group):
         assert isinstance(value, tuple)
         for part, inner in zip(value, kind.parts, strict=True):
-            yield from leaves(part, inner)
+            yield from iterate_leaves(part, inner)
     else:
         yield value, kind
 

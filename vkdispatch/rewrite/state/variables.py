@@ -76,7 +76,7 @@ class Variable:
 Values = dict[int, Any]
 
 
-def variables(scopes: list[LocalScope]) -> dict[int, Variable]:
+def list_variables(scopes: list[LocalScope]) -> dict[int, Variable]:
     """Return all local variables of the running functions, by the identity of their cells."""
     found: dict[int, Variable] = {}
     for scope in scopes:
@@ -95,7 +95,7 @@ class State:
     containers: list[tuple[str, Any, list[Any]]] = field(factory=list)
     _seen: set[object] = field(factory=set)
     # what to trace again if a function is called that has iterators
-    wary: object | None = None
+    retry_on_iterators: object | None = None
     # variables of functions that were called since: they end before the construct does
     _newer: dict[int, CellType] = field(factory=dict)
 
@@ -169,7 +169,7 @@ class State:
 
 def capture(scopes: list[LocalScope], *, containers: bool) -> State:
     """Capture the local variables of the running functions, and with `containers` their contents."""
-    known = variables(scopes)
+    known = list_variables(scopes)
     values = {
         key: UNBOUND if variable.cell == _EMPTY else variable.cell.cell_contents
         for key, variable in known.items()

@@ -13,7 +13,7 @@ from vkdispatch.rewrite.syntax.nodes import (
     copy_position,
     has_calls,
     load,
-    plain_def,
+    make_function,
     store,
 )
 
@@ -39,7 +39,7 @@ class AssignmentRewriter:
         """Define a function that evaluates an expression which binds names; returns its name."""
         name = self.names.new_name()
         body = [*self.names.list_declarations([node]), ast.Return(rewritten)]
-        self.out.append(copy_position(plain_def(name, body), node))
+        self.out.append(copy_position(make_function(name, body), node))
         return copy_position(load(name), node)
 
     def on_Assign(self, node: ast.Assign) -> None:  # noqa: N802

@@ -47,7 +47,7 @@ _PART: Call = ("", "[]")
 _STORES = {"STORE_SUBSCR": -2, "STORE_ATTR": -1}
 
 
-def calls_of(code: types.CodeType) -> frozenset[Call] | None:
+def find_calls(code: types.CodeType) -> frozenset[Call] | None:
     """Return the dotted names that a function without control flow calls; None where that is not certain.
 
     Of a method of a local variable or of the value of an expression, the first name is ""; where these
@@ -61,12 +61,12 @@ def calls_of(code: types.CodeType) -> frozenset[Call] | None:
     if sys.flags.optimize or not _KNOWN.issuperset(units[::2]):
         return None
     try:
-        return _calls(code, units)
+        return _find_calls(code, units)
     except IndexError:
         return None
 
 
-def _calls(code: types.CodeType, units: bytes) -> frozenset[Call] | None:
+def _find_calls(code: types.CodeType, units: bytes) -> frozenset[Call] | None:
     found: set[Call] = set()
     # the names that led to each value, if any did
     stack: list[Call] = []

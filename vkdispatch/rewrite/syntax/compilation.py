@@ -4,7 +4,7 @@ import ast
 import types
 from collections.abc import Sequence
 
-from vkdispatch.rewrite.syntax.nodes import copy_position, plain_def
+from vkdispatch.rewrite.syntax.nodes import copy_position, make_function
 
 # The flags of `from __future__` imports in a code object.
 _FUTURE_FLAGS = 0x1FF0000
@@ -42,7 +42,7 @@ def compile_function(
     names: list[ast.stmt] = [
         ast.Assign([ast.Name(name, ast.Store())], ast.Constant(None)) for name in free if name != "__class__"
     ]
-    factory = plain_def("_vd_factory", [*names, bare])
+    factory = make_function("_vd_factory", [*names, bare])
     outer: ast.stmt = factory
     if class_name is not None:
         outer = ast.ClassDef(class_name, [], [], [factory], [])

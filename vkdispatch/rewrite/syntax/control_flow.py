@@ -21,7 +21,7 @@ _CONTROL = (
 )
 
 
-def own_nodes(roots: Iterable[ast.AST]) -> Iterable[ast.AST]:
+def iterate_own_nodes(roots: Iterable[ast.AST]) -> Iterable[ast.AST]:
     """Yield the nodes of a function's own scope, without those of nested functions and classes."""
     stack = list(roots)
     while stack:
@@ -59,5 +59,5 @@ def has_control_flow(inners: Iterable[ast.AST]) -> bool:
 def is_generator(node: ast.FunctionDef, inners: Iterable[ast.AST]) -> bool:
     """Whether a function yields or awaits; such functions are not rewritten."""
     return any(isinstance(inner, _GENERATORS) for inner in inners) and any(
-        isinstance(inner, _GENERATORS) for inner in own_nodes(node.body)
+        isinstance(inner, _GENERATORS) for inner in iterate_own_nodes(node.body)
     )

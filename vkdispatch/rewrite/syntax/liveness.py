@@ -47,7 +47,7 @@ def _list_captured_names(inners: Iterable[ast.AST]) -> Names:
     return frozenset(names)
 
 
-def read_names(node: ast.AST | None) -> Names:
+def list_read_names(node: ast.AST | None) -> Names:
     """Names that an expression or statement reads, nested scopes included."""
     if node is None:
         return _NOTHING
@@ -61,20 +61,20 @@ def read_names(node: ast.AST | None) -> Names:
     return frozenset(names)
 
 
-def bound_names(roots: Iterable[ast.AST]) -> set[str]:
+def list_bound_names(roots: Iterable[ast.AST]) -> set[str]:
     """Names that statements bind or delete in their own scope, without those of nested functions."""
     names: set[str] = set()
     for root in roots:
         # kept at the node: each block around a statement asks
         known = getattr(root, "_vd_bound", None)
         if known is None:
-            known = frozenset(_list_bound_names(root) | bound_names(_list_binding_nodes(root)))
+            known = frozenset(_list_names_of(root) | list_bound_names(_list_binding_nodes(root)))
             root._vd_bound = known  # type: ignore[attr-defined]
         names |= known
     return names
 
 
-def _list_bound_names(node: ast.AST) -> set[str]:
+def _list_names_of(node: ast.AST) -> set[str]:
     """Names that a node itself binds."""
     if isinstance(node, ast.Name):
         return set() if isinstance(node.ctx, ast.Load) else {node.id}
@@ -112,7 +112,7 @@ class _Analysis:
         if node is None:
             return _NOTHING
         if node not in self._read:
-            self._read[node] = read_names(node)
+            self._read[node] = list_read_names(node)
         return self._read[node]
 
     def block(self, statements: Sequence[ast.stmt], out: Names, targets: _JumpTargets) -> Names:

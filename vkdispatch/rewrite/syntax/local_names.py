@@ -3,8 +3,8 @@
 import ast
 from collections.abc import Iterable, Sequence
 
-from vkdispatch.rewrite.syntax.control_flow import own_nodes
-from vkdispatch.rewrite.syntax.liveness import Liveness, analyze_liveness, bound_names
+from vkdispatch.rewrite.syntax.control_flow import iterate_own_nodes
+from vkdispatch.rewrite.syntax.liveness import Liveness, analyze_liveness, list_bound_names
 from vkdispatch.rewrite.syntax.nodes import walk_tree
 
 
@@ -47,7 +47,7 @@ class LocalNames:
         declared: dict[type[ast.stmt], set[str]] = {ast.Global: set(), ast.Nonlocal: set()}
         head = [node.args, *node.decorator_list, *([node.returns] if node.returns else [])]
         inners = [inner for statement in node.body for inner in walk_tree(statement)]
-        own = list(own_nodes(node.body))
+        own = list(iterate_own_nodes(node.body))
         for inner in own:
             if isinstance(inner, (ast.Global, ast.Nonlocal)):
                 declared[type(inner)].update(inner.names)
@@ -56,7 +56,7 @@ class LocalNames:
         args = node.args
         rest = [arg for arg in (args.vararg, args.kwarg) if arg is not None]
         self.parameters = [arg.arg for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs, *rest)]
-        self.assigned = bound_names(node.body) - self.globals - self.nonlocals
+        self.assigned = list_bound_names(node.body) - self.globals - self.nonlocals
         local = self.assigned | set(self.parameters)
         self.mentioned = {inner.id for inner in inners if isinstance(inner, ast.Name)}
         self.mentioned.update(
@@ -80,7 +80,7 @@ class LocalNames:
 
     def list_declarations(self, body: Sequence[ast.AST]) -> list[ast.stmt]:
         """Return the declarations of the names that a block binds and the function owns."""
-        bound = bound_names(body)
+        bound = list_bound_names(body)
         result: list[ast.stmt] = []
         shared = bound & (self.assigned | set(self.parameters) | self.nonlocals)
         if shared:

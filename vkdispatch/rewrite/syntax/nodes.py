@@ -62,7 +62,7 @@ def call(owner: ast.expr, method: str, *args: ast.expr) -> ast.Call:
     return ast.Call(ast.Attribute(owner, method, ast.Load()), list(args), [])
 
 
-def plain_def(name: str, body: list[ast.stmt], parameters: Sequence[str] = ()) -> ast.FunctionDef:
+def make_function(name: str, body: list[ast.stmt], parameters: Sequence[str] = ()) -> ast.FunctionDef:
     """Make a function of plain parameters."""
     arguments = ast.arguments([], [ast.arg(parameter) for parameter in parameters], None, [], [], None, [])
     function = ast.FunctionDef(name, arguments, body or [ast.Pass()], [], None)

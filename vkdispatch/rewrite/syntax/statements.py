@@ -12,12 +12,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from vkdispatch.rewrite.syntax.assignments import AssignmentRewriter
-from vkdispatch.rewrite.syntax.control_flow import is_generator, own_nodes
+from vkdispatch.rewrite.syntax.control_flow import is_generator, iterate_own_nodes
 from vkdispatch.rewrite.syntax.expressions import ExpressionRewriter
-from vkdispatch.rewrite.syntax.liveness import bound_names, read_names
+from vkdispatch.rewrite.syntax.liveness import list_bound_names, list_read_names
 from vkdispatch.rewrite.syntax.local_names import LocalNames
 from vkdispatch.rewrite.syntax.match_statements import convert_match
-from vkdispatch.rewrite.syntax.nodes import call, constant, copy_position, load, plain_def, store, walk_tree
+from vkdispatch.rewrite.syntax.nodes import (
+    call,
+    constant,
+    copy_position,
+    load,
+    make_function,
+    store,
+    walk_tree,
+)
 
 # An if with more branches is rewritten without nesting.
 _LONG_CHAIN = 8
@@ -35,7 +43,7 @@ def rewrite_function(node: ast.FunctionDef, enclosing: frozenset[str]) -> ast.Fu
         nothing = ast.Assign([store(name) for name in new_names], constant(None))
         prologue.append(ast.If(constant(0), [nothing], []))
     every = sorted(names.enclosing & (names.assigned | set(names.parameters)) | names.free)
-    cells = plain_def("_vd_cells", [ast.Return(ast.Tuple([load(name) for name in every], ast.Load()))])
+    cells = make_function("_vd_cells", [ast.Return(ast.Tuple([load(name) for name in every], ast.Load()))])
     sets = (names.free, names.rebound, names.aliases, names.globals)
     mentioned = tuple(sorted(names.mentioned - names.enclosing - names.free - names.globals))
     lists = (tuple(sorted(each)) for each in sets)
@@ -95,7 +103,7 @@ class _Statements(AssignmentRewriter):
         """Make the nested function of a block; `prologue` runs first and is rewritten too."""
         statements = [*prologue, *body]
         inner = _Statements(self.names).rewrite_block(statements)
-        return copy_position(plain_def(name, [*self.names.list_declarations(statements), *inner]), at)
+        return copy_position(make_function(name, [*self.names.list_declarations(statements), *inner]), at)
 
     def rewrite_statement(self, node: ast.stmt) -> None:
         method = getattr(self, f"on_{type(node).__name__}", None)
@@ -181,7 +189,7 @@ class _Statements(AssignmentRewriter):
 
     def define_test(self, test: ast.expr) -> str:
         """Define a function that evaluates a condition; returns its name."""
-        function = plain_def(self.names.new_name(), [])
+        function = make_function(self.names.new_name(), [])
         inner = _Statements(self.names)
         value = inner.rewrite_test(test)
         function.body = [
@@ -198,7 +206,7 @@ class _Statements(AssignmentRewriter):
         with self.open_entries("loop"):
             body = self.make_block(function.new_name(), node.body, node.body[0])
         self.out.append(body)
-        assigned = bound_names([node.test, *node.body])
+        assigned = list_bound_names([node.test, *node.body])
         self.call_construct(
             call(
                 load("_vd_f"),
@@ -221,7 +229,7 @@ class _Statements(AssignmentRewriter):
         body.args.args.append(copy_position(ast.arg("_vd_item"), node.target))
         self.out.append(body)
         target = node.target.id if isinstance(node.target, ast.Name) else None
-        assigned = bound_names([node.target, *node.body])
+        assigned = list_bound_names([node.target, *node.body])
         facts = self.make_loop_arguments(node, assigned)
         self.call_construct(
             call(load("_vd_f"), "for_", items, load(name), constant(target), *facts), node.iter
@@ -236,7 +244,7 @@ class _Statements(AssignmentRewriter):
             self.out.append(block)
             orelse = load(block.name)
         jumps = any(
-            isinstance(inner, (ast.Break, ast.Continue, ast.Return)) for inner in own_nodes(node.body)
+            isinstance(inner, (ast.Break, ast.Continue, ast.Return)) for inner in iterate_own_nodes(node.body)
         )
         names = (assigned, function.liveness.head[node], function.liveness.after[node])
         return [orelse, constant((*(tuple(sorted(each)) for each in names), jumps))]
@@ -251,7 +259,7 @@ class _Statements(AssignmentRewriter):
             after = self.names.liveness.after[node]
             for branch in walk_tree(branches):
                 if isinstance(branch, ast.If) and branch not in self.names.liveness.after:
-                    self.names.liveness.after[branch] = after | read_names(branches)
+                    self.names.liveness.after[branch] = after | list_read_names(branches)
             self.on_If(branches)
             return
         cases = [

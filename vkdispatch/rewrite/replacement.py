@@ -12,8 +12,8 @@ from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.rewrite import interface
 from vkdispatch.rewrite.branches.builtin_functions import REPLACED
-from vkdispatch.rewrite.state.tracer import Tracer, tracer
-from vkdispatch.rewrite.syntax.bytecode import Call, calls_of
+from vkdispatch.rewrite.state.tracer import Tracer, find_tracer
+from vkdispatch.rewrite.syntax.bytecode import Call, find_calls
 from vkdispatch.rewrite.syntax.compilation import compile_function
 from vkdispatch.rewrite.syntax.control_flow import has_control_flow, is_generator
 from vkdispatch.rewrite.syntax.nodes import walk_tree
@@ -69,7 +69,7 @@ def rewrite_plain_function(function: types.FunctionType) -> Any:
     code = function.__code__
     if is_foreign(code.co_filename) or _RUNTIME in code.co_freevars:
         return function
-    active = tracer()
+    active = find_tracer()
     if active is not None and not active.enabled:
         return function
     calls = _find_straight_calls(code)
@@ -99,7 +99,7 @@ def _explain(active: Tracer | None, code: types.CodeType, reason: str) -> None:
 
 def _find_straight_calls(code: types.CodeType) -> frozenset[Call] | None:
     if code not in _straight:
-        _straight[code] = None if _mentions_dynamic(code) else calls_of(code)
+        _straight[code] = None if _mentions_dynamic(code) else find_calls(code)
         _limit_size(_straight)
     return _straight.get(code)
 
