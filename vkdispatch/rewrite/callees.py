@@ -1,4 +1,4 @@
-"""The functions that rewritten code calls in place of those that the user's code names."""
+"""The functions that rewritten code calls in place of the functions in the source."""
 
 import builtins
 import functools
@@ -16,7 +16,7 @@ from vkdispatch.rewrite.state.tracer import Retry, find_tracer
 
 
 def choose_callee(function: Any) -> Any:
-    """Return the function that rewritten code calls in place of another: itself or a rewritten one."""
+    """Return the function to call in place of another: a rewritten one, a replacement, or itself."""
     kind = type(function)
     if kind is types.FunctionType:
         return rewrite_plain_function(function)

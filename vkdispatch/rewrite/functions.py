@@ -1,4 +1,4 @@
-"""Rewriting of existing functions: which functions need it, and how the new function replaces the old one."""
+"""Entry points: the functions to call to trace a kernel, or a function as a part of a kernel."""
 
 import functools
 import inspect
@@ -37,7 +37,7 @@ def prepare_kernel(function: Callable[..., Any], rewrite: bool) -> Callable[...,
         return function
     inner = choose_callee(function)
     if inner is not function:
-        # a lambda has no statements, and so nothing that the next function called would be mistaken for
+        # a rewritten lambda makes no frame, so the next frame is not the kernel's
         active.kernel_next = getattr(inner, "__name__", "<lambda>") != "<lambda>"
     return _wrap_kernel(inner, active)
 
@@ -52,14 +52,14 @@ def _wrap_kernel(function: Callable[..., Any], active: Tracer) -> Callable[..., 
             raise located(
                 UsageError,
                 "the functions of this kernel call one another too deeply while it is traced; a recursion "
-                "must end by what Python knows, not by a value of the GPU: use a loop",
+                "must end by a condition that Python knows, not by a value of the GPU: use a loop",
                 last_place(error.__traceback__),
             ) from None
         if active.abandoned is not None:
             raise located(
                 UsageError,
-                "an exception left a block that the GPU decides about, and was caught outside of it; "
-                "exceptions belong to the trace: catch it inside, or raise it where Python decides",
+                "an exception left a block that the GPU decides about, and was caught outside of it; Python "
+                "raises exceptions while it traces: catch it inside, or raise it where Python decides",
                 active.abandoned,
             )
         return result

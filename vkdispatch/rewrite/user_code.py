@@ -1,4 +1,4 @@
-"""Which code is not the user's: this package, NumPy and the standard library."""
+"""Tells the user's code from this package, NumPy and the standard library."""
 
 import functools
 import os

@@ -1,4 +1,4 @@
-"""Operators and built-in functions of rewritten code, for Python values and GPU values."""
+"""Conditions of rewritten code, for Python values and GPU values: `and`, `if else`, `a < b < c`, `in`..."""
 
 import builtins
 import operator

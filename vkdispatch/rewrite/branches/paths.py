@@ -1,4 +1,4 @@
-"""Alternative paths through a kernel, of which the GPU takes one: recording and joining them."""
+"""Alternative paths through a kernel, of which the GPU takes one: recorded separately."""
 
 from collections.abc import Callable
 from typing import Any

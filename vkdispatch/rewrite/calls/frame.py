@@ -28,7 +28,7 @@ from vkdispatch.rewrite.state.values import (
 from vkdispatch.rewrite.state.variables import LocalScope, State, Variable, read, write
 
 Block = Callable[[], Any]
-# For recursion that the GPU decides about; each level takes many of Python's own.
+# The limit of a recursion that the GPU decides about; each level takes many Python frames.
 _DEEPEST_RECURSION = 25
 _UNBOUND_NAME = r"variable '(\w+)'"
 
@@ -91,8 +91,8 @@ class Frame:
         if len(alike) > _DEEPEST_RECURSION:
             raise located(
                 UsageError,
-                f"{self.name} calls itself again and again where the GPU decides how often; code of the GPU "
-                "cannot do that: use a loop",
+                f"{self.name} calls itself as often as the GPU decides; code of the GPU cannot recurse: "
+                "use a loop",
             )
 
     def _on_gpu(self) -> bool:
@@ -315,7 +315,7 @@ class Frame:
             raise located(
                 UsageError,
                 f"{what}: the GPU decides whether it leaves a try with `finally`, or a `with` block, whose "
-                "end Python runs while the kernel is traced; put that block around less, or more",
+                "end Python runs while the kernel is traced; make that block smaller or larger",
             )
 
     def break_(self, guarded: bool) -> Any:

@@ -1,4 +1,4 @@
-"""What a kernel returns: nothing."""
+"""A check that a kernel returns no value."""
 
 import dis
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from vkdispatch.rewrite.state.values import describe
 def check_result(function: Callable[..., Any], result: object) -> None:
     """Raise TypeError at the line of a kernel's `return` if that has a value.
 
-    The value of a lambda is that of its last statement, which is wrong only if it does nothing.
+    A lambda always returns the value of its expression. That is an error only if the lambda records nothing.
     """
     if result is None:
         return
@@ -31,7 +31,7 @@ def check_result(function: Callable[..., Any], result: object) -> None:
 
 
 def _find_return(code: Any) -> Loc | None:
-    """Return the place of the first `return` with a value, None if nothing tells."""
+    """Return the place of the first `return` with a value, or None if there is none."""
     if code is None:
         return None
     before = None

@@ -1,4 +1,4 @@
-"""Loops of rewritten functions: run while tracing if Python decides, recorded if the GPU decides.
+"""A loop: the variables that it changes, and its break and continue statements.
 
 A GPU loop keeps the variables that it changes in registers. Registers do not change within a round: each path
 to the next round or out of the loop stores the new values. The variables and their types are found by tracing
@@ -93,7 +93,7 @@ class LoopNames:
     head
         Names that are read from the start of a round on.
     after
-        Names that are read behind the loop.
+        Names that are read after the loop.
     jumps
         Whether the body has a break, continue or return.
     """
@@ -112,7 +112,7 @@ class LoopNames:
 
     @property
     def live(self) -> frozenset[str]:
-        """Names whose values matter in the loop or behind it."""
+        """Names whose values matter in the loop or after it."""
         return self.assigned | self.head | self.after
 
 
@@ -128,7 +128,7 @@ class Loop:
         self.frame = frame
         self.noun = noun
         self.names = names
-        # whether unrolling would never end if only the GPU knew when to stop
+        # whether unrolling would not end if the GPU decided when to stop
         self.endless = noun == "while"
         self.loc = here()
         self.where = f"the {noun} loop ({self.loc})"
@@ -367,7 +367,7 @@ class Loop:
         )
 
     def watch_breaks(self, orelse: Block | None) -> None:
-        """Declare a register that tells whether a break has left the loop, if it is needed."""
+        """Declare `break_register`, which tells whether a break has left the loop, if it is needed."""
         recorder = self.tracer.recorder
         needed = orelse is not None or self.is_unrolled
         self.break_register = recorder.declare(bool_, ex.literal(False, bool_), "left") if needed else None

@@ -75,8 +75,8 @@ class LoopIndex(PythonNumber):
         if active is None or not any(attempt is self.owner for attempt in active.attempts):
             raise located(
                 UsageError,
-                "the index of a loop that became one of the GPU was kept where only Python sees it; put it "
-                "in a local variable",
+                "the index of a loop that runs on the GPU was stored where only Python sees it; put it in a "
+                "local variable",
             )
         raise Retry(self.owner)
 
@@ -88,7 +88,7 @@ class LoopIndex(PythonNumber):
     def _value(self) -> Expr:
         self.unroll()
 
-    # -- what codegen and the rewriter ask
+    # -- for codegen and the rewriter
 
     @property
     def extremes(self) -> tuple[int | float, int | float]:

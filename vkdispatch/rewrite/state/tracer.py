@@ -47,13 +47,34 @@ class Retry(BaseException):
 
 @record(frozen=False)
 class Tracer:
-    """The rewritten functions that run at the moment, the innermost last.
+    """The trace of one kernel.
 
-    `gpu` tells whether the kernel has control flow that the GPU decides, so that local variables hold copies,
-    as Python's do, and `reached` whether that has begun. `kernel_next` tells that the next function is the
-    kernel itself, `waiting` what is traced again if it reaches such control flow, `open_states` those of open
-    constructs, `abandoned` where an exception has left a construct of the GPU, `attempts` the loops over
-    Python's numbers that are tried as loops of the GPU, and `failures` how often that was in vain.
+    Attributes
+    ----------
+    recorder
+        What records the statements.
+    enabled
+        Whether functions are rewritten.
+    gpu
+        Whether the kernel has control flow that the GPU decides. Local variables hold copies of values then.
+    reached
+        Whether the trace has reached that control flow.
+    kernel_next
+        Whether the next frame is the kernel's.
+    frames
+        The calls of rewritten functions, the innermost last.
+    waiting
+        The target of the Retry when the trace reaches control flow of the GPU for the first time.
+    open_states
+        The variables as they were at the start of each open construct.
+    abandoned
+        Where an exception left a construct of the GPU.
+    element_copies
+        Identities of the registers that hold a value read from a buffer.
+    attempts
+        The open attempts to record a loop over Python numbers as a loop of the GPU.
+    failures
+        The number of failed attempts, by the code of the loop's body.
     """
 
     recorder: Recorder
@@ -65,7 +86,6 @@ class Tracer:
     waiting: object | None = None
     open_states: list[State] = field(factory=list)
     abandoned: Loc | None = None
-    # registers that hold what was read from a buffer, by identity
     element_copies: set[int] = field(factory=set)
     attempts: list[object] = field(factory=list)
     failures: dict[CodeType, int] = field(factory=dict)
@@ -78,7 +98,7 @@ class Tracer:
             error.add_note(
                 f"This happened while the kernel was traced, in code that the GPU decides about ({place}): "
                 "Python runs that block once, to record it, whatever the condition. Code of the GPU raises "
-                "nothing: store a value that says so, or write `assert` and check the kernel."
+                "no exceptions: store an error value, or write `assert` and check the kernel."
             )
 
     @property
@@ -284,7 +304,7 @@ def last_place(trace: TracebackType | None) -> Loc | None:
 
 
 def find_tracer() -> Tracer | None:
-    """Return what belongs to the kernel being traced in this thread, or None outside tracing."""
+    """Return the trace of the kernel that this thread traces, or None outside tracing."""
     if not is_tracing():
         return None
     recorder = current()
@@ -294,7 +314,7 @@ def find_tracer() -> Tracer | None:
 
 
 def require_tracer() -> Tracer:
-    """Return what belongs to the kernel being traced. Raises RuntimeError outside tracing."""
+    """Return the trace of the kernel that this thread traces. Raises RuntimeError outside tracing."""
     found = find_tracer()
     if found is None:
         current()

@@ -37,11 +37,26 @@ def write(cell: CellType, value: object) -> None:
 
 @record(frozen=False)
 class LocalScope:
-    """The cells of one running function by name.
+    """The variables of one running function.
 
-    `free` are those that belong to functions around it, `rebound` those of them that it or its own functions
-    assign, `aliases` the names that stay names of places, `shared` the module's variables that the function
-    assigns, `mentioned` those that it reads, and `reasons` tell why a variable has no value.
+    Attributes
+    ----------
+    cells
+        The cells of its local variables by name.
+    free
+        Names of variables of the functions around it.
+    rebound
+        Those of them that the function, or a function inside it, assigns.
+    aliases
+        Names whose components are assigned to: they remain names of places.
+    module
+        The variables of its module.
+    shared
+        Names of the module's variables that the function assigns.
+    mentioned
+        Names of the module's variables that it reads.
+    reasons
+        Why a variable has no value, by name.
     """
 
     cells: dict[str, CellType]
@@ -94,7 +109,7 @@ class State:
     compares: bool = False
     containers: list[tuple[str, Any, list[Any]]] = field(factory=list)
     _seen: set[object] = field(factory=set)
-    # what to trace again if a function is called that has iterators
+    # the target of the Retry when a function with iterators is called
     retry_on_iterators: object | None = None
     # variables of functions that were called since: they end before the construct does
     _newer: dict[int, CellType] = field(factory=dict)

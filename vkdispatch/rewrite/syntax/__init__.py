@@ -1,1 +1,1 @@
-"""Syntax trees of functions: found, analysed and rewritten. Nothing here knows a value."""
+"""Syntax trees of functions: found, analysed and rewritten, before any value is known."""

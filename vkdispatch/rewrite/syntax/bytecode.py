@@ -10,7 +10,7 @@ import types
 Call = tuple[str, ...]
 
 # What the instructions of functions without control flow take from the stack and put there; None: as many as
-# their argument says. Where there are others, the source has to tell.
+# their argument says. A function with any other instruction is judged by its source.
 _EFFECTS: dict[str, tuple[int | None, int | None]] = {
     **dict.fromkeys(("RESUME", "NOP", "COPY_FREE_VARS", "MAKE_CELL", "PRECALL", "KW_NAMES"), (0, 0)),
     **dict.fromkeys(("LOAD_CONST", "LOAD_SMALL_INT", "LOAD_FAST", "LOAD_FAST_CHECK"), (0, 1)),

@@ -1,7 +1,7 @@
-"""Rewriting of syntax trees: control flow becomes calls of the runtime module.
+"""Rewriting of syntax trees: control flow becomes calls of methods of a frame.
 
 Every block of statements becomes a nested function without arguments whose assigned names are nonlocal. The
-runtime can then run the block once, repeatedly or not at all, and access the local variables through their
+frame can then run the block once, repeatedly or not at all, and access the local variables through their
 cells. A block function returns None at its end, and a signal if a jump leaves it. Positions remain those of
 the user's source.
 """
