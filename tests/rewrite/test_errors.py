@@ -400,7 +400,7 @@ def test_error_names_the_line(function: Callable[..., Any], kind: type[Exception
     trace(lambda out: None)
 
 
-def test_part_of_what_a_loop_carries_cannot_be_assigned() -> None:
+def test_component_of_a_carried_variable_cannot_be_assigned() -> None:
     def kernel(out: Buff[v4]) -> None:
         v = out[0]
         for _ in range(index()):
@@ -416,7 +416,7 @@ def needs_rewriting(out: Any) -> None:
         out[0] = 1
 
 
-def test_what_a_kernel_may_return() -> None:
+def test_kernel_with_a_return_value_is_refused() -> None:
     def nothing(out: Any) -> Any:
         out[0] = 1
         return None
@@ -436,7 +436,7 @@ def test_what_a_kernel_may_return() -> None:
         trace(kernel_returns_what_it_reads, rewrite=False)
 
 
-def test_maps_return_what_they_say() -> None:
+def test_map_with_a_wrong_return_type_is_refused() -> None:
     def trace_map(mapping: Any) -> None:
         with vc.shader_context() as context:
             mapping.callback(*context.declare_input_arguments([Buff[i32]]))
@@ -465,7 +465,7 @@ def test_exception_raised_by_the_kernel() -> None:
     assert "code that the GPU decides about (test_errors.py" in caught.value.__notes__[0]
 
 
-def test_generators_are_no_kernels() -> None:
+def test_generator_kernels_are_refused() -> None:
     def generator(out: Buff[i32]) -> Iterator[int]:
         out[0] = 1
         yield 1
@@ -485,7 +485,7 @@ def test_rewriting_can_be_turned_off() -> None:
     trace(needs_rewriting)
 
 
-def test_no_source() -> None:
+def test_function_without_source_explains_the_error() -> None:
     names: dict[str, Any] = {"index": index}
     exec("def kernel(out):\n    if index() > 3:\n        out[0] = 1\n", names)
     with pytest.raises(ValueError, match="the source of 'kernel' was not found"):
@@ -494,7 +494,7 @@ def test_no_source() -> None:
     trace(names["simple"])
 
 
-def test_an_edited_file_is_not_used(tmp_path: Any) -> None:
+def test_edited_source_file_is_not_used(tmp_path: Any) -> None:
     import importlib.util
 
     path = tmp_path / "edited.py"

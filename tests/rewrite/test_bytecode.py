@@ -121,12 +121,12 @@ TABLE = [helper]
         (method_chain, {("vc", "abs"), ("", "to_dtype")}),
     ],
 )
-def test_what_is_called(function: types.FunctionType, calls: set[tuple[str, ...]]) -> None:
+def test_calls_found_in_bytecode(function: types.FunctionType, calls: set[tuple[str, ...]]) -> None:
     assert find_calls(function.__code__) == calls
 
 
 @pytest.mark.parametrize("function", [straight, in_place, branch, choice, loop, lists, *NEEDING_SOURCE])
-def test_what_bytecode_does_not_tell(function: types.FunctionType) -> None:
+def test_functions_that_need_their_source(function: types.FunctionType) -> None:
     # `straight` calls with a star
     assert find_calls(function.__code__) is None
 
@@ -136,7 +136,7 @@ def run(function: Callable[..., None]) -> str:
     return vd.shader(exec_size=4)(function).get_src(build=False, line_numbers=False).code
 
 
-def test_a_straight_kernel_needs_no_source(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernel_without_control_flow_needs_no_source(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> None:
         raise AssertionError("the source was read")
 
@@ -193,7 +193,9 @@ TEXT = textwrap.dedent('''
 ''')
 
 
-def test_a_function_alone_is_what_the_file_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_function_parsed_alone_equals_its_part_of_the_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     file = tmp_path / "made.py"
     file.write_text(TEXT, encoding="utf-8")
     module = {"__name__": "made", "math": __import__("math")}
@@ -211,7 +213,7 @@ def test_a_function_alone_is_what_the_file_says(monkeypatch: pytest.MonkeyPatch,
         )
 
 
-def test_lines_that_say_something_else_are_not_taken() -> None:
+def test_source_lines_that_do_not_match_the_bytecode_are_refused() -> None:
     (code,) = functions_of("def f(x):\n    return x + 1\n", "nowhere.py")
     assert source._find_by_lines(code, ["def f(x):\n", "    return x + 2\n"], {}) is None
     assert source._find_by_lines(code, ["def f(x):\n"], {}) is None

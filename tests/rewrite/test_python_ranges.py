@@ -477,7 +477,7 @@ def loop_count(kernel: Any) -> int:
 
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize(("body", "loops"), LOOPS, ids=lambda each: getattr(each, "__name__", ""))
-def test_becomes_loops(body: Callable[..., Any], loops: int, n: int) -> None:
+def test_python_range_becomes_a_gpu_loop(body: Callable[..., Any], loops: int, n: int) -> None:
     # Mesa's llvmpipe leaves loops after 65,535 rounds taken together
     found, kernel = run(body, n, interpret=body is nested and n > 1000)
     if n >= 64:
@@ -486,20 +486,20 @@ def test_becomes_loops(body: Callable[..., Any], loops: int, n: int) -> None:
 
 
 @pytest.mark.parametrize(("body", "loops"), LOOPS, ids=lambda each: getattr(each, "__name__", ""))
-def test_same_bits(body: Callable[..., Any], loops: int) -> None:
+def test_gpu_loop_gives_the_bits_of_the_unrolled_loop(body: Callable[..., Any], loops: int) -> None:
     """The interpreter computes with NumPy, in the order of the program."""
     assert run(body, 65, interpret=True)[0].tolist() == expected(body, 65).tolist()
 
 
 @pytest.mark.parametrize("n", FEW_SIZES)
 @pytest.mark.parametrize("body", UNROLLED, ids=lambda body: body.__name__)
-def test_unrolls(body: Callable[..., Any], n: int) -> None:
+def test_loop_that_needs_the_index_is_unrolled(body: Callable[..., Any], n: int) -> None:
     found, kernel = run(body, n)
     assert loop_count(kernel) == 0
     np.testing.assert_allclose(found, expected(body, n), rtol=1e-5)
 
 
-def test_stores_the_index() -> None:
+def test_index_is_stored_in_buffers() -> None:
     @vd.shader(exec_size=1)
     def kernel(ints: Buff[i32], floats: Buff[f32]) -> None:
         for k in range(300):
@@ -541,7 +541,7 @@ def test_index_beyond_a_known_size() -> None:
             out[0] = shared[0]
 
 
-def test_element_that_does_not_hold_the_index() -> None:
+def test_index_that_the_element_type_cannot_hold() -> None:
     with pytest.raises(ValueError, match="69000 in uint16: it does not fit"):
 
         @vd.shader(exec_size=1)
@@ -564,8 +564,8 @@ class Settings:
     last: Any = None
 
 
-def test_index_kept_where_nobody_looks() -> None:
-    with pytest.raises(RuntimeError, match="was kept where only Python sees it"):
+def test_index_stored_where_only_python_sees_it() -> None:
+    with pytest.raises(RuntimeError, match="was stored where only Python sees it"):
 
         @vd.shader(exec_size=1)
         def kernel(out: Buff[f32]) -> None:
@@ -575,7 +575,7 @@ def test_index_kept_where_nobody_looks() -> None:
             out[0] = TABLE[Settings.last]
 
 
-def test_asserts_and_prints_of_the_gpu() -> None:
+def test_gpu_asserts_and_prints_in_a_recorded_loop() -> None:
     @vd.shader(exec_size=1, check="asserts")
     def kernel(out: Buff[i32], x: Buff[i32]) -> None:
         for k in range(70):
@@ -590,7 +590,7 @@ def test_asserts_and_prints_of_the_gpu() -> None:
         kernel(out, x)
 
 
-def test_errors_of_the_body() -> None:
+def test_exception_in_the_body_is_raised() -> None:
     with pytest.raises(ZeroDivisionError):
 
         @vd.shader(exec_size=1)
@@ -599,7 +599,7 @@ def test_errors_of_the_body() -> None:
                 out[k] = 1.0 / (k - 70)
 
 
-def test_prints_each_round(capsys: pytest.CaptureFixture[str]) -> None:
+def test_python_print_runs_in_each_round(capsys: pytest.CaptureFixture[str]) -> None:
     def told(text: str) -> None:
         print(text)
 
@@ -613,7 +613,7 @@ def test_prints_each_round(capsys: pytest.CaptureFixture[str]) -> None:
     assert loop_count(kernel) == 0
 
 
-def test_library_kernels_stay() -> None:
+def test_library_kernels_are_unchanged() -> None:
     """Code of the package is not rewritten: its loops are unrolled."""
 
     @vd.shader(exec_size=1)
@@ -623,7 +623,7 @@ def test_library_kernels_stay() -> None:
             out[0] = 1
 
 
-def test_warns_of_long_code() -> None:
+def test_long_unrolled_loop_warns() -> None:
     with pytest.warns(
         vd.KernelWarning, match="this for loop is unrolled: each of more than 1,024 rounds"
     ) as found:
@@ -648,7 +648,7 @@ def test_warns_of_long_code() -> None:
             out[0] = total
 
 
-def test_no_warning() -> None:
+def test_short_or_recorded_loops_do_not_warn() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
 
@@ -666,7 +666,7 @@ def test_no_warning() -> None:
             out[0] = total + table[7]
 
 
-def test_few_visits_of_the_body() -> None:
+def test_body_is_traced_few_times() -> None:
     """A body that becomes a loop is traced a few times, however many rounds it has."""
 
     def body(x: Any, k: Any) -> Any:
