@@ -2,15 +2,17 @@
 
 import operator
 from collections.abc import Callable
-from fractions import Fraction
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vkdispatch.base.dtype import DType, float16, float32, float64, int32, is_integer_dtype, is_signed_dtype
 from vkdispatch.codegen.trace.division import floor_quotient, floor_remainder
 from vkdispatch.ir import Expr, Op
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 # Bits of exact integers, and the exponent of the smallest exact fraction.
 _EXACT: dict[DType, tuple[int, int]] = {float16: (11, 14), float32: (24, 126), float64: (53, 1022)}
