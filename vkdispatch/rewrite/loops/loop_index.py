@@ -8,7 +8,7 @@ impossible: where Python needs the value itself, or a type cannot represent it e
 import math
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from vkdispatch.base.dtype import (
     DType,
@@ -35,9 +35,6 @@ from vkdispatch.rewrite.loops.spans import COMBINATIONS, COMPARISONS, Span, comp
 from vkdispatch.rewrite.state.tracer import Retry, find_tracer
 from vkdispatch.rewrite.state.values import LocalValue, PythonNumber
 
-if TYPE_CHECKING:
-    pass
-
 _OPERATE: dict[str, Callable[[Any, Any], Any]] = {
     **COMPARISONS,
     "+": operator.add,
@@ -52,7 +49,6 @@ _OPERATE: dict[str, Callable[[Any, Any], Any]] = {
     "|": operator.or_,
     "^": operator.xor,
 }
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _set = object.__setattr__
 
 
