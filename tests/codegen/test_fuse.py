@@ -16,9 +16,9 @@ from vkdispatch.analyses.affine import Form, Space
 from vkdispatch.analyses.verify import verify
 from vkdispatch.codegen.abbreviations import Buff, Const, c64, f16, f32, f64, i32, m2, u8, u32, v3
 from vkdispatch.glsl.writer import write_kernel
-from vkdispatch.interpreter.execution import run_kernel
 from vkdispatch.interpreter.memory import Cells
-from vkdispatch.interpreter.program import Checks
+from vkdispatch.interpreter.program import Checks, Memory
+from vkdispatch.interpreter.run import run_kernel
 from vkdispatch.ir import Argument, Expr, Kernel, Op, Return, Storage, Store, walk
 from vkdispatch.passes.elementwise import decided, decisions, elementwise
 from vkdispatch.passes.fuse import Fused, fuse
@@ -93,12 +93,12 @@ W = Const[u32]
         (lambda: vc.to_uint(vc.to_float(at().x)), None),
     ],
 )
-def test_forms(build: Callable[[], Any], expected: Form | None) -> None:
+def test_index_forms(build: Callable[[], Any], expected: Form | None) -> None:
     kernel, index = index_of(build)
     assert space_of(kernel, (100, 7, 1), {}).form(index) == expected
 
 
-def test_forms_with_arguments() -> None:
+def test_index_forms_with_arguments() -> None:
     kernel, index = index_of(lambda w: at().y * w + at().x, [W])
     assert space_of(kernel, (10, 5, 1), {"param1": (10,)}).form(index) == axes(0, x=1, y=10)
     assert space_of(kernel, (10, 5, 1), {}).form(index) is None
@@ -165,7 +165,7 @@ def test_conditions(build: Callable[[], Any], expected: bool | None) -> None:
 # -- kernels
 
 
-def test_what_is_no_element_wise_kernel() -> None:
+def test_kernels_that_are_not_element_wise() -> None:
     def barrier(a: Any) -> None:
         vc.barrier()
 
@@ -216,7 +216,7 @@ def test_returns_become_branches() -> None:
     assert left.returns
 
 
-def test_what_registers_can_hold() -> None:
+def test_values_passed_in_registers() -> None:
     assert all(map(is_kept_in_registers, (f32, f64, i32, v3, c64)))
     assert not any(map(is_kept_in_registers, (f16, u8, m2, vd.bool_, vd.int8, vd.bfloat16)))
 
@@ -263,9 +263,13 @@ def run(kernel: Kernel, arrays: Sequence[Array], count: int) -> None:
     run_kernel(
         kernel.name,
         kernel,
-        values,
-        {number: Cells(str(number), array, array.shape, len(array)) for number, array in enumerate(arrays)},
-        {},
+        Memory(
+            values,
+            {
+                number: Cells(str(number), array, array.shape, len(array))
+                for number, array in enumerate(arrays)
+            },
+        ),
         groups=(-(-count // 8), 1, 1),
         local_size=(8, 1, 1),
         subgroup_size=8,
@@ -336,7 +340,7 @@ def test_each_element_is_loaded_and_stored_once() -> None:
     assert fused.kernel.name == "fused"
 
 
-def test_floats_are_sealed_where_they_are_passed_on() -> None:
+def test_passed_floats_are_rounded_to_their_type() -> None:
     arrays = [np.linspace(0, k + 1, 41, dtype=np.float32) for k in range(3)]
     fused = compare([(twice, (0, 1)), (twice, (1, 2))], [f32] * 3, arrays)
     text = "\n".join(write_kernel(fused.kernel).body)

@@ -95,7 +95,7 @@ def test_stencil_neighbours_count_once() -> None:
     assert count(body, Buff[f32], Buff[f32]) == exact(4 * 1002, 4000)
 
 
-def test_no_buffer_counts_more_than_it_has() -> None:
+def test_traffic_is_limited_by_the_buffer_size() -> None:
     def body(y: Any, x: Any) -> None:
         i = gid()
         y[i] = x[i - 1] + x[i] + x[i + 1]
@@ -164,7 +164,7 @@ def test_workgroup_indices() -> None:
     assert moved == exact(4 * 640, 4 * 10)
 
 
-def test_shared_memory_and_sizes_are_no_traffic() -> None:
+def test_shared_memory_and_sizes_are_not_counted() -> None:
     def body(y: Any) -> None:
         tile = vc.shared_buffer(f32, 64)
         tile[vc.local_invocation_id().x] = 1
@@ -188,7 +188,7 @@ def test_images() -> None:
 # ---- conditions
 
 
-def test_conditions_on_ids_confine() -> None:
+def test_conditions_on_ids_limit_the_traffic() -> None:
     def guarded(y: Any, x: Any) -> None:
         i = gid()
         with vc.if_block(vc.all(i > 0, i < 999)):
@@ -323,7 +323,7 @@ def elements(forms: list[Linear], ranges: Ranges) -> set[int]:
 
 
 @pytest.mark.parametrize("seed", range(200))
-def test_touched_is_what_python_counts(seed: int) -> None:
+def test_touched_bytes_agree_with_a_count_in_python(seed: int) -> None:
     rng = np.random.default_rng(seed)
     variables = [("global", axis) for axis in range(3)]
     ranges = Ranges({variable: int(rng.integers(1, 7)) for variable in variables})
@@ -341,7 +341,7 @@ def test_touched_is_what_python_counts(seed: int) -> None:
 
 
 @pytest.mark.parametrize("shift", [0, 1, 8, 9, 64, 65, -7, 500, 3])
-def test_shifts_overlap_as_sets_do(shift: int) -> None:
+def test_shifted_accesses_overlap_as_sets(shift: int) -> None:
     ranges = Ranges({("global", 0): 8, ("global", 1): 5})
     form = Linear(0, ((("global", 0), 1), (("global", 1), 64)))
     first = elements([form], ranges)

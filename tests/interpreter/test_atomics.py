@@ -39,7 +39,7 @@ def atomic(function: str, place: Any, *operands: Any) -> ShaderVariable:
 @pytest.mark.parametrize("places", [1, 7, 250])
 @pytest.mark.parametrize("kind", [i32, u32, u64, f32, f64], ids=lambda kind: kind.name)
 @pytest.mark.parametrize("function", [*_RULES, "atomicCompSwap"])
-def test_each_invocation_finds_what_the_one_before_left(function: str, kind: DType, places: int) -> None:
+def test_atomics_return_the_previous_value(function: str, kind: DType, places: int) -> None:
     if dt.is_float_dtype(kind) and function in ("atomicAnd", "atomicOr", "atomicXor"):
         return
 
@@ -95,7 +95,7 @@ def test_atomics_on_shared_memory_and_components() -> None:
     assert out.tolist() == [[0, 4 * sum(range(0, 64, 2)), 0, sum(range(1, 64, 2))]]
 
 
-def test_an_atomic_out_of_range() -> None:
+def test_out_of_range_atomic_raises() -> None:
     @vd.shader(exec_size=4)
     def body(out: Buff[i32]) -> None:
         atomic("atomicAdd", out[vc.global_invocation_id().x], ShaderVariable(ex.literal(1, i32)))

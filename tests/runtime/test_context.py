@@ -65,7 +65,7 @@ def _with_devices(monkeypatch: pytest.MonkeyPatch, devices: list[DeviceInfo]) ->
     monkeypatch.setattr(choosing_module, "get_devices", lambda: devices)
 
 
-def test_preference() -> None:
+def test_order_of_preferred_devices() -> None:
     devices = [_device(kind, str(kind)) for kind in (4, 3, 1, 2, 0)]
     assert [devices[index].device_type for index in by_preference(devices)] == [2, 1, 3, 0, 4]
     devices[3].missing = ["timeline semaphores"]
@@ -217,7 +217,7 @@ def test_queue_wait_idle() -> None:
         ("device_ids=0, queue_counts=0", "queue_count"),
     ],
 )
-def test_bad_contexts(run_python: RunPython, arguments: str, text: str) -> None:
+def test_invalid_context_arguments_are_refused(run_python: RunPython, arguments: str, text: str) -> None:
     done = run_python(
         "from vkdispatch.base.context import make_context, get_context\n"
         f"try: make_context({arguments})\n"
@@ -232,7 +232,7 @@ def test_bad_contexts(run_python: RunPython, arguments: str, text: str) -> None:
 @pytest.mark.parametrize(
     "arguments", ["", "device_ids=0", "device_ids=[0]", "use_cpu=True", "multi_queue=True", "queue_counts=1"]
 )
-def test_good_contexts(run_python: RunPython, arguments: str) -> None:
+def test_valid_context_arguments(run_python: RunPython, arguments: str) -> None:
     done = run_python(
         "import numpy as np\n"
         "from vkdispatch.base.context import make_context, queue_wait_idle\n"
@@ -427,7 +427,7 @@ def test_logging(capsys: pytest.CaptureFixture[str]) -> None:
         set_log_level(2)  # type: ignore[arg-type]
 
 
-def test_the_cpu_driver_is_named_aloud(run_python: RunPython) -> None:
+def test_cpu_driver_is_logged(run_python: RunPython) -> None:
     done = run_python("import vkdispatch as vd\nvd.initialize(log_level=vd.LogLevel.INFO)\nvd.get_context()")
     cpu = "CPU driver" in done.stdout
     assert "using device" in done.stdout
@@ -522,7 +522,7 @@ def test_vdlist_levels(vdlist: RunPython, flags: list[str], said: str) -> None:
 
 
 @pytest.mark.parametrize("flag", ["--loader_debug", "--vulkan_loader_debug_logs", "--debug"])
-def test_the_loader_speaks(vdlist: RunPython, flag: str) -> None:
+def test_loader_messages_are_logged(vdlist: RunPython, flag: str) -> None:
     assert len(vdlist(flag).stderr.splitlines()) > len(vdlist().stderr.splitlines()) + 5
 
 
@@ -535,12 +535,12 @@ def test_vdlist_with_other_backends(vdlist: RunPython) -> None:
     assert done.returncode == 2 and "one backend" in done.stderr
 
 
-def test_unavailable_backends_are_said_in_red() -> None:
+def test_vdlist_marks_unavailable_backends_in_red() -> None:
     # In this process another backend is active, which is said the same way.
     done = CliRunner().invoke(cli_entrypoint, ["--cuda"], color=True)
     assert "already initialised" in str(done.exception) or "\x1b[31m" in done.output
 
 
-def test_errors_share_a_base() -> None:
+def test_errors_share_a_base_class() -> None:
     for error in (BackendUnavailableError, UnsupportedError):
         assert issubclass(error, VkDispatchError)

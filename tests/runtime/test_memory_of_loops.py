@@ -64,7 +64,7 @@ def test_small_buffers_cost_no_allocation() -> None:
     assert statistics()["allocations"] == before
 
 
-def test_many_at_once_are_back_when_dropped() -> None:
+def test_many_buffers_are_freed_when_dropped() -> None:
     gc.collect()
     vd.queue_wait_idle()
     before = statistics()
@@ -77,7 +77,7 @@ def test_many_at_once_are_back_when_dropped() -> None:
     assert statistics()["allocations"] <= before["allocations"] + 300
 
 
-def test_a_graph_is_made_of_memory_that_was_used_before() -> None:
+def test_graph_reuses_memory() -> None:
     """Results that a graph's calls make are its own while it lasts, wherever their memory comes from."""
     values = np.arange(3000, dtype=np.int32)
     x = vd.asbuffer(values)
@@ -93,7 +93,7 @@ def test_a_graph_is_made_of_memory_that_was_used_before() -> None:
         np.testing.assert_array_equal(other.read(0), np.cumsum(values))
 
 
-def test_a_layout_is_what_a_buffer_has() -> None:
+def test_buffers_made_from_a_layout_have_the_same_attributes() -> None:
     context = vd.get_context()
     for shape in ((), 5, (4,), [2, 3], (2, 3, 4), np.int64(3), (0, 2)):
         made: Buffer[vd.float32] = Buffer(shape, vd.float32)  # type: ignore[arg-type]

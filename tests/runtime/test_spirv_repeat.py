@@ -275,7 +275,7 @@ def test_old_blocks_are_storage_buffers() -> None:
     assert (made.written, made.read) == ({0}, {0, 2})
 
 
-def test_modules_that_are_none_are_refused() -> None:
+def test_invalid_modules_are_refused() -> None:
     with pytest.raises(TypeError, match="expected the bytes of a SPIR-V module"):
         repeated("x")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="no SPIR-V module"):
@@ -284,7 +284,7 @@ def test_modules_that_are_none_are_refused() -> None:
         repeated(module("a[i] += 1;"), "other")
 
 
-def test_changed_words_are_harmless() -> None:
+def test_modules_with_changed_words_are_harmless() -> None:
     """A broken module is refused, left alone, or made into a module again; nothing else comes of it."""
     code = np.frombuffer(
         module(*ELEMENTWISE["structures"][:1], before=ELEMENTWISE["structures"][1]), np.uint32

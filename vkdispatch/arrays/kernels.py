@@ -8,7 +8,7 @@ from vkdispatch.arrays.maps.source import make_distinct
 from vkdispatch.codegen.annotations import Annotation
 from vkdispatch.codegen.annotations import buffer as buffer
 from vkdispatch.codegen.annotations import constant as constant
-from vkdispatch.rewrite.functions import kernel
+from vkdispatch.rewrite.functions import prepare_kernel
 from vkdispatch.shader.shader_function import ShaderFunction
 
 Extent = int | Sequence[int]
@@ -57,7 +57,7 @@ def trace_kernel(
     names = make_distinct([each for each, _ in arguments])
     with vc.shader_context(flags) as context:
         variables = context.declare_input_arguments([kind for _, kind in arguments], names)
-        kernel(body, rewrite=True)(*variables)
+        prepare_kernel(body, rewrite=True)(*variables)
     # buffers of any dtype are moved as words; maps check the buffers that they are called with
     description = context.get_description(_make_identifier(name)).reinterpreting()
     if unsigned:

@@ -23,7 +23,7 @@ from vkdispatch.base.dtype import (
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.rewrite.functions import inlined
+from vkdispatch.rewrite.functions import prepare_function
 
 
 @record
@@ -63,7 +63,7 @@ class ScanOp:
         return register
 
     def _apply(self, x: Any, y: Any) -> Any:
-        result = inlined(self.function)(x, y)
+        result = prepare_function(self.function)(x, y)
         if isinstance(result, ShaderVariable) and result.var_type is not self.kind:
             return result.to_dtype(self.kind)
         return result

@@ -24,10 +24,10 @@ from vkdispatch.base.image import Image, Sampler
 from vkdispatch.base.structures import Structure, as_structure, is_structure, leaves_of
 from vkdispatch.codegen.description import ShaderDescription
 from vkdispatch.execution_pipeline.argument_bytes import BoundVariable
-from vkdispatch.interpreter.execution import run_kernel
 from vkdispatch.interpreter.images import Texels
 from vkdispatch.interpreter.memory import Cells, Coder
-from vkdispatch.interpreter.program import Checks
+from vkdispatch.interpreter.program import Checks, Memory
+from vkdispatch.interpreter.run import run_kernel
 from vkdispatch.interpreter.values import Array, make_uniform, value_shape
 from vkdispatch.ir import Storage
 from vkdispatch.passes.diagnostics import parse_checks
@@ -272,9 +272,7 @@ def interpret_call(
         run_kernel(
             who,
             kernel,
-            arguments,
-            buffers,
-            images,
+            Memory(arguments, buffers, images),
             groups=(groups[0], groups[1], groups[2]),
             local_size=local_size,
             **options,

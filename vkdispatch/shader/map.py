@@ -21,7 +21,7 @@ from vkdispatch.base.process.listing import Listed
 from vkdispatch.codegen.trace.current import is_tracing, precise_math
 from vkdispatch.execution_pipeline.argument_bytes import BoundVariable
 from vkdispatch.execution_pipeline.command_graph import current
-from vkdispatch.rewrite.functions import inlined
+from vkdispatch.rewrite.functions import prepare_function
 from vkdispatch.shader.arguments.annotations import check_elements, format_annotation, is_value
 from vkdispatch.shader.arguments.parameters import describe
 from vkdispatch.shader.arguments.references import Home, Referenced, find_home
@@ -135,7 +135,7 @@ class MappingFunction(Referenced, Listed):
     def trace(self, *variables: Any) -> Any:
         """Trace the function on variables of the kernel being traced, and return what it returns."""
         with precise_math(self.precise_math):
-            return inlined(self.mapping_function)(*variables)
+            return prepare_function(self.mapping_function)(*variables)
 
     def callback(self, *variables: Any) -> Any:
         """Trace the function, in a block of its own, on variables of the kernel being traced.

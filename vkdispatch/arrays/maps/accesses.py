@@ -11,7 +11,7 @@ from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr, Kernel, Op, Register, Storage, expressions_of, walk
 from vkdispatch.passes.elementwise import definitions_of
-from vkdispatch.rewrite.functions import kernel
+from vkdispatch.rewrite.functions import prepare_kernel
 
 
 @record
@@ -51,7 +51,7 @@ def find_accesses(
             mapped.append(index.expr.value)
             trace(traced, ShaderVariable(index.expr))
 
-        kernel(probe, rewrite=True)(*variables)
+        prepare_kernel(probe, rewrite=True)(*variables)
         description = context.get_description("probe")
     elsewhere = _find_elsewhere(description.kernel, mapped[0])
     touched = description.binding_access[description.resource_binding_base :]

@@ -20,7 +20,7 @@ from vkdispatch.codegen.annotations import Annotation, buffer
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Kernel, Op, Register, expressions_of, walk
-from vkdispatch.rewrite.functions import kernel
+from vkdispatch.rewrite.functions import prepare_kernel
 from vkdispatch.shader.map import MappingFunction, mapped_at, mapped_index
 
 
@@ -220,7 +220,7 @@ def _find_uses(source: Source) -> tuple[list[int], bool, bool]:
             registers.append(index.expr.value)
             source.trace(variables, ShaderVariable(index.expr))
 
-        kernel(probe, rewrite=True)(*wrapped)
+        prepare_kernel(probe, rewrite=True)(*wrapped)
         description = context.get_description("probe")
     is_writing = any(writes for _, writes in description.binding_access)
     read = [i for i, each in enumerate(wrapped) if isinstance(each, _Element) and each.is_read]

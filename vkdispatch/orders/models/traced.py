@@ -40,7 +40,7 @@ from vkdispatch.orders.models.engine import (
 )
 from vkdispatch.orders.models.protocol import Program, Task
 from vkdispatch.orders.order import find_line
-from vkdispatch.rewrite.functions import kernel as traceable
+from vkdispatch.rewrite.functions import prepare_kernel
 from vkdispatch.shader.shader_function import ShaderFunction
 
 NAME = "vkdispatch"
@@ -156,7 +156,7 @@ def _trace(task: Task) -> tuple[ShaderDescription, tuple[str, ...]]:
         with vc.shader_context() as context:
             made = context.declare_input_arguments(annotations, labels, [None] * len(labels))
             function.__globals__.update(zip(grid_names, made[len(parameters) :], strict=True))
-            traceable(function, True)(*map(_wrap_variable, parameters, made))
+            prepare_kernel(function, rewrite=True)(*map(_wrap_variable, parameters, made))
         description = context.get_description(FUNCTION)
     except VkDispatchError as error:
         raise BuildFailure(str(error)) from None

@@ -28,7 +28,7 @@ from vkdispatch.reduce.operations import (
     is_predefined,
     make_number,
 )
-from vkdispatch.rewrite.functions import inlined
+from vkdispatch.rewrite.functions import prepare_function
 from vkdispatch.shader.arguments.signature import find_origin
 
 State = tuple[Any, ...]
@@ -262,7 +262,7 @@ def make_accumulator(operation: ReduceOp, kind: DType, features: frozenset[str])
     wide, narrow = wide_type(kind), compute_type(kind)
 
     def combine(x: Any, y: Any) -> Any:
-        result = inlined(operation.reduction)(x, y)
+        result = prepare_function(operation.reduction)(x, y)
         if isinstance(result, ShaderVariable) and result.var_type is narrow is not wide:
             return result.to_dtype(wide)
         if not isinstance(result, ShaderVariable):
