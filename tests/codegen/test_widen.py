@@ -9,14 +9,13 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.analyses.contents import nodes
 from vkdispatch.analyses.verify import verify
 from vkdispatch.base.dtype import int64, uint64
 from vkdispatch.base.record import replace
 from vkdispatch.codegen.abbreviations import Buff, Const, f32, i32, i64, u8, u32, u64
 from vkdispatch.interpreter.execution import run_kernel
 from vkdispatch.interpreter.memory import Cells
-from vkdispatch.ir import Kernel, Op, Storage, expressions_of, walk
+from vkdispatch.ir import Kernel, Op, Storage, expressions_of, nodes, walk
 from vkdispatch.ir.variant import Variant
 from vkdispatch.passes.widen import widen
 

@@ -5,7 +5,7 @@ Its contents, accesses, types in use, and scopes. `naming` chooses the names.
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from vkdispatch.base.dtype import DType, component_type, compute_type, is_cooperative
@@ -37,9 +37,11 @@ from vkdispatch.ir import (
     Value,
     While,
     blocks_of,
+    evaluated,
     expressions_of,
     is_encoded,
     is_place,
+    nodes,
     root_of,
     walk,
 )
@@ -66,41 +68,6 @@ PURE = frozenset(
         Op.IMAGE_SIZE,
     )
 )
-
-
-def nodes(roots: Iterable[Expr]) -> Iterable[Expr]:
-    """Every expression reachable from the roots, each object once."""
-    stack = list(roots)
-    found: dict[int, Expr] = {}
-    while stack:
-        expr = stack.pop()
-        if id(expr) not in found:
-            found[id(expr)] = expr
-            if expr.args:
-                stack += expr.args
-    return found.values()
-
-
-def place_operands(place: Expr) -> Iterator[Expr]:
-    """Expressions that are evaluated to find a place: its indices."""
-    while place.op in (Op.INDEX, Op.COMPONENT):
-        yield from place.args[1:]
-        place = place.args[0]
-    yield from place.args
-
-
-def evaluated(statement: Statement) -> tuple[Expr, ...]:
-    """Expressions whose value a statement itself uses; of a place these are its indices."""
-    if isinstance(statement, Store):
-        return (*place_operands(statement.place), statement.value)
-    if isinstance(statement, Declare) and statement.value.op is Op.ATOMIC:
-        place, *operands = statement.value.args
-        return (*place_operands(place), *operands)
-    if isinstance(statement, MatrixLoad):
-        return (statement.source, statement.stride, *statement.window)
-    if isinstance(statement, MatrixStore):
-        return (*place_operands(statement.place), statement.value, statement.stride, *statement.window)
-    return expressions_of(statement)
 
 
 _Fact = TypeVar("_Fact")

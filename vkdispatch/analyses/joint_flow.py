@@ -7,14 +7,7 @@ barrier to barrier is the same for all of them, and only between barriers may th
 
 from collections.abc import Iterable, Iterator
 
-from vkdispatch.analyses.contents import (
-    PURE,
-    contents,
-    nodes,
-    place_operands,
-    remembered,
-    resource_access,
-)
+from vkdispatch.analyses.contents import PURE, contents, remembered, resource_access
 from vkdispatch.base.record import record, replace
 from vkdispatch.ir import (
     Block,
@@ -36,6 +29,9 @@ from vkdispatch.ir import (
     Switch,
     While,
     blocks_of,
+    expressions_of,
+    nodes,
+    place_operands,
     root_of,
     walk,
 )
@@ -72,13 +68,7 @@ def has_barriers(kernel: Kernel) -> bool:
 
 def decisions(statement: Statement) -> tuple[Expr, ...]:
     """Expressions that decide where control flow goes."""
-    if isinstance(statement, If):
-        return tuple(condition for condition, _ in statement.branches)
-    if isinstance(statement, While):
-        return (statement.condition,)
-    if isinstance(statement, For):
-        return (statement.start, statement.stop, statement.step)
-    return (statement.value,) if isinstance(statement, Switch) else ()
+    return expressions_of(statement) if isinstance(statement, (If, While, For, Switch)) else ()
 
 
 @record

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
-from vkdispatch.analyses.contents import nodes
 from vkdispatch.analyses.linear import Linear, Ranges, Variable
 from vkdispatch.base.dtype import component_type, is_float_dtype
 from vkdispatch.base.record import field, record
@@ -16,6 +15,7 @@ from vkdispatch.ir import (
     Register,
     Storage,
     Store,
+    nodes,
     root_of,
     walk,
 )

@@ -1,11 +1,10 @@
 """Where each host value lies in a kernel's argument block."""
 
-from vkdispatch.analyses.contents import nodes
 from vkdispatch.analyses.packed_buffers import packed_buffers
 from vkdispatch.base.dtype import DType, component_type, scalar_layout, uint64, uvec2, uvec3
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import field, record
-from vkdispatch.ir import ImageBinding, Kernel, Op, Storage, expressions_of, walk
+from vkdispatch.ir import ImageBinding, Kernel, Op, Storage, expressions_in
 from vkdispatch.ir.variant import PLAIN, SHORT_ARGUMENTS, Variant
 
 # Every device takes push constants of this size.
@@ -97,8 +96,7 @@ def _measured(kernel: Kernel) -> list[int]:
     """Positions of the buffers whose length the kernel asks for."""
     found = {
         expr.value.index
-        for statement in walk(kernel.body)
-        for expr in nodes(expressions_of(statement))
+        for expr in expressions_in(kernel.body)
         if expr.op is Op.LENGTH and isinstance(expr.value, Storage)
     }
     return sorted(found)

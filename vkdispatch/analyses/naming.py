@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from vkdispatch.analyses.contents import PURE, evaluated
+from vkdispatch.analyses.contents import PURE
 from vkdispatch.base.record import record
-from vkdispatch.ir import Block, Expr, If, Kernel, Op, Statement, While, blocks_of
+from vkdispatch.ir import Block, Expr, If, Kernel, Op, Statement, While, blocks_of, evaluated
 
 _SELECTIONS = frozenset((Op.INDEX, Op.COMPONENT, Op.SWIZZLE))
 _NEVER_NAMED = frozenset((Op.LITERAL, Op.ARGUMENT, Op.BUILTIN, Op.REGISTER, Op.RAW, Op.ATOMIC))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from vkdispatch.analyses.contents import check_scopes, nodes, stored_to
+from vkdispatch.analyses.contents import check_scopes, stored_to
 from vkdispatch.base.dtype import (
     DType,
     bool_,
@@ -55,6 +55,7 @@ from vkdispatch.ir import (
     expressions_of,
     is_encoded,
     is_place,
+    nodes,
     walk,
 )
 from vkdispatch.ir.location import Loc, located

@@ -7,7 +7,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from vkdispatch.analyses.contents import place_operands
 from vkdispatch.base.dtype import int64, is_array, is_matrix, uint64
 from vkdispatch.base.errors import BoundsError, NanError, UnsupportedError, VkDispatchError
 from vkdispatch.interpreter import arithmetic
@@ -48,6 +47,7 @@ from vkdispatch.ir import (
     Register,
     SharedArray,
     Storage,
+    place_operands,
 )
 from vkdispatch.ir.location import Loc, located
 

@@ -1,10 +1,9 @@
 """Statements, which hold expressions and nest in blocks, and the kernel that they make up."""
 
 import functools
-from collections.abc import Iterator
 from typing import Any
 
-from vkdispatch.base.record import record, replace
+from vkdispatch.base.record import record
 from vkdispatch.ir.location import Loc
 from vkdispatch.ir.nodes import Argument, Expr, ImageBinding, Register, ShaderFlags, SharedArray, Storage
 
@@ -265,77 +264,3 @@ class Kernel:
     def facts(self) -> dict[object, Any]:
         """What analyses have found out about the kernel; see `analyses.contents.remembered`."""
         return {}
-
-
-def blocks_of(statement: Statement) -> tuple[Block, ...]:
-    """Blocks nested in a statement, in order."""
-    if isinstance(statement, (Store, Declare)):
-        return ()  # most are
-    if isinstance(statement, If):
-        bodies = tuple(body for _, body in statement.branches)
-        return bodies if statement.orelse is None else (*bodies, statement.orelse)
-    if isinstance(statement, (While, For, Scope, Assert)):
-        return (statement.body,)
-    if isinstance(statement, Switch):
-        bodies = tuple(body for _, body in statement.cases)
-        return bodies if statement.default is None else (*bodies, statement.default)
-    return ()
-
-
-def with_blocks(statement: Statement, blocks: tuple[Block, ...]) -> Statement:
-    """Return a statement with other blocks nested in it, in the order of `blocks_of`."""
-    if isinstance(statement, If):
-        bodies = tuple(
-            (condition, body) for (condition, _), body in zip(statement.branches, blocks, strict=False)
-        )
-        return replace(statement, branches=bodies, orelse=None if statement.orelse is None else blocks[-1])
-    if isinstance(statement, (While, For, Scope, Assert)):
-        return replace(statement, body=blocks[0])
-    if isinstance(statement, Switch):
-        cases = tuple((values, body) for (values, _), body in zip(statement.cases, blocks, strict=False))
-        return replace(statement, cases=cases, default=None if statement.default is None else blocks[-1])
-    return statement
-
-
-def expressions_of(statement: Statement) -> tuple[Expr, ...]:
-    """Expressions that a statement itself holds, places included, without those of nested blocks."""
-    if isinstance(statement, Declare):
-        return (statement.value,)
-    if isinstance(statement, Store):
-        return (statement.place, statement.value)
-    if isinstance(statement, ImageStore):
-        return (statement.coordinate, statement.value)
-    if isinstance(statement, MatrixLoad):
-        return (statement.matrix, statement.source, statement.stride, *statement.window)
-    if isinstance(statement, MatrixStore):
-        return (statement.place, statement.value, statement.stride, *statement.window)
-    if isinstance(statement, If):
-        return tuple(condition for condition, _ in statement.branches)
-    if isinstance(statement, (While, Assert)):
-        return (statement.condition,)
-    if isinstance(statement, For):
-        return (statement.start, statement.stop, statement.step)
-    if isinstance(statement, Switch):
-        return (statement.value,)
-    if isinstance(statement, Print):
-        return statement.args
-    return ()
-
-
-def walk(block: Block) -> Iterator[Statement]:
-    """Every statement of a block and of the blocks nested in it, in program order."""
-    for statement in block:
-        yield statement
-        for inner in blocks_of(statement):
-            yield from walk(inner)
-
-
-def without_asserts(block: Block) -> Block:
-    """Return a block without its asserts; the same one if it has none."""
-    if not any(isinstance(statement, Assert) for statement in walk(block)):
-        return block
-    return tuple(
-        with_blocks(statement, tuple(map(without_asserts, blocks_of(statement))))
-        for statement in block
-        if not isinstance(statement, Assert)
-    )

@@ -13,7 +13,7 @@ processor's driver runs both sides of a branch, so that to look for a rest would
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from vkdispatch.analyses.contents import contents, nodes, place_operands
+from vkdispatch.analyses.contents import contents
 from vkdispatch.base.dtype import (
     DType,
     complex64,
@@ -42,6 +42,8 @@ from vkdispatch.ir import (
     Statement,
     Storage,
     Store,
+    evaluated,
+    nodes,
     root_of,
     walk,
 )
@@ -112,14 +114,11 @@ def put_in_blocks(kernel: Kernel) -> Kernel:
 
 def _loading(statement: Statement) -> tuple[Expr, ...]:
     """Expressions that a statement evaluates in any case, before it stores anything."""
-    if isinstance(statement, Declare):
-        return (statement.value,)
-    if isinstance(statement, Store):
-        updated = () if statement.operator is None else (statement.place,)
-        return (*place_operands(statement.place), statement.value, *updated)
-    if isinstance(statement, If):
-        return tuple(condition for condition, _ in statement.branches)
-    return ()
+    if not isinstance(statement, (Declare, Store, If)):
+        return ()
+    if isinstance(statement, Store) and statement.operator is not None:
+        return (*evaluated(statement), statement.place)
+    return evaluated(statement)
 
 
 def _stored(statement: Statement) -> tuple[Expr, ...]:

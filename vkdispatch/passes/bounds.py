@@ -16,7 +16,7 @@ their workgroup, which lies within the limit if any does: it puts what it has de
 from collections import Counter
 from itertools import pairwise
 
-from vkdispatch.analyses.contents import PURE, contents, nodes, remembered
+from vkdispatch.analyses.contents import PURE, contents, remembered
 from vkdispatch.analyses.joint_flow import JointFlow, has_barriers, registers_of
 from vkdispatch.base.dtype import DType, bool_, is_cooperative, uint32, uvec3
 from vkdispatch.base.record import replace
@@ -41,11 +41,11 @@ from vkdispatch.ir import (
     Store,
     Switch,
     While,
-    blocks_of,
     expressions_of,
+    map_statement,
+    nodes,
     root_of,
     walk,
-    with_blocks,
 )
 from vkdispatch.ir.location import Loc
 from vkdispatch.passes.reports import all_of, less, negation, read, uint, zero
@@ -273,7 +273,7 @@ class _Guards:
         else:
             if isinstance(statement, Switch):
                 statement = replace(statement, value=self._decided(statement.value, statement.loc, out))
-            out.append(with_blocks(statement, tuple(map(self.block, blocks_of(statement)))))
+            out.append(map_statement(statement, block=self.block))
 
     def _if(
         self,

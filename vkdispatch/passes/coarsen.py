@@ -35,6 +35,8 @@ from vkdispatch.ir import (
     Store,
     Switch,
     is_encoded,
+    map_statement,
+    postorder,
     root_of,
     walk,
 )
@@ -217,24 +219,7 @@ class Copy:
                 new = replace(new, precise=True)
             self._registers[id(old)] = new
             return Declare(new, value, statement.loc)
-        if isinstance(statement, Store):
-            return replace(statement, place=self.place(statement.place), value=self.expr(statement.value))
-        if isinstance(statement, ImageStore):
-            coordinate, value = self.expr(statement.coordinate), self.expr(statement.value)
-            return replace(statement, coordinate=coordinate, value=value)
-        if isinstance(statement, If):
-            branches = tuple(
-                (self.expr(condition), self.block(body)) for condition, body in statement.branches
-            )
-            orelse = None if statement.orelse is None else self.block(statement.orelse)
-            return replace(statement, branches=branches, orelse=orelse)
-        if isinstance(statement, Switch):
-            cases = tuple((values, self.block(body)) for values, body in statement.cases)
-            default = None if statement.default is None else self.block(statement.default)
-            return replace(statement, value=self.expr(statement.value), cases=cases, default=default)
-        if isinstance(statement, Scope):
-            return replace(statement, body=self.block(statement.body))
-        return statement
+        return map_statement(statement, self.expr, self.block, self.place)
 
     def block(self, block: Block) -> Block:
         """Return statements for this element."""
@@ -246,18 +231,8 @@ class Copy:
 
     def expr(self, root: Expr) -> Expr:
         """Return an expression for this element; what has nothing of the element stays the same object."""
-        stack = [root]
-        while stack:
-            expr = stack[-1]
-            if id(expr) in self.exprs:
-                stack.pop()
-                continue
-            pending = [arg for arg in expr.args if id(arg) not in self.exprs]
-            if pending and not is_id_x(expr):
-                stack.extend(pending)
-                continue
+        for expr in postorder(root, self.exprs, lambda each: () if is_id_x(each) else each.args):
             self.exprs[id(expr)] = (self.replaced(expr), expr)
-            stack.pop()
         return self.exprs[id(root)][0]
 
     def replaced(self, expr: Expr) -> Expr:

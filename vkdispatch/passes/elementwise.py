@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 
 from vkdispatch.analyses.affine import Space
-from vkdispatch.analyses.contents import nodes, place_operands
 from vkdispatch.base.dtype import bool_, is_cooperative
 from vkdispatch.base.record import record, replace
 from vkdispatch.base.structures import is_structure
@@ -32,10 +31,13 @@ from vkdispatch.ir import (
     Storage,
     Store,
     blocks_of,
+    expressions_in,
     expressions_of,
+    map_statement,
+    nodes,
+    place_operands,
     root_of,
     walk,
-    with_blocks,
 )
 
 _FORBIDDEN_STATEMENTS = (Effect, RawStatement, Print, ImageStore, MatrixLoad, MatrixStore)
@@ -87,7 +89,7 @@ def elementwise(kernel: Kernel) -> Elementwise | None:
     statements = list(walk(kernel.body))
     if any(isinstance(statement, _FORBIDDEN_STATEMENTS) for statement in statements):
         return None
-    found = list(nodes(expr for statement in statements for expr in expressions_of(statement)))
+    found = list(expressions_in(kernel.body))
     if any(map(_is_forbidden, found)):
         return None
     definitions = definitions_of(statements)
@@ -196,8 +198,7 @@ def _resolved(block: Block, known: Iterator[bool | None]) -> Block:
     out: list[Statement] = []
     for statement in block:
         if not isinstance(statement, If):
-            inner = tuple(_resolved(body, known) for body in blocks_of(statement))
-            out.append(with_blocks(statement, inner) if inner else statement)
+            out.append(map_statement(statement, block=lambda inner: _resolved(inner, known)))
             continue
         # in the order of _conditions: those of one statement, then those within its blocks
         answers = [next(known) for _ in statement.branches]

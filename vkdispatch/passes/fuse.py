@@ -10,7 +10,6 @@ memory is brought up to date: it is always right to go through memory, as an inv
 from collections.abc import Iterable, Sequence
 from enum import Enum, auto
 
-from vkdispatch.analyses.contents import evaluated, nodes
 from vkdispatch.analyses.layout import GROUP_COUNT
 from vkdispatch.base.dtype import (
     component_count,
@@ -49,7 +48,10 @@ from vkdispatch.ir import (
     Value,
     While,
     blocks_of,
+    evaluated,
+    expressions_in,
     expressions_of,
+    nodes,
     root_of,
     walk,
 )
@@ -236,12 +238,7 @@ class _Chain:
 
     def still_used(self, body: Block, numbers: Sequence[int]) -> list[int]:
         """Return the numbers of the resources that a program mentions."""
-        used = {
-            id(expr.value)
-            for statement in walk(body)
-            for expr in nodes(expressions_of(statement))
-            if expr.value is not None
-        }
+        used = {id(expr.value) for expr in expressions_in(body) if expr.value is not None}
         return [
             number
             for number in numbers

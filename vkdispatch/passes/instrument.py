@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from vkdispatch.analyses.contents import nodes
 from vkdispatch.analyses.naming import Numbering
 from vkdispatch.base.dtype import (
     DType,
@@ -51,11 +50,10 @@ from vkdispatch.ir import (
     Store,
     Switch,
     While,
-    blocks_of,
-    expressions_of,
+    expressions_in,
+    map_statement,
     root_of,
     walk,
-    with_blocks,
 )
 from vkdispatch.ir.location import Loc
 from vkdispatch.passes import diagnostics as words
@@ -117,9 +115,7 @@ def instrument(kernel: Kernel, checks: Checks) -> Instrumented | None:
     launch = Argument(_free_member(kernel, "launch_number"), uint32)
     # for an index and a length of 64 bits, a texel and a size, or several indices and sizes
     wide = kernel.wide or any(isinstance(resource, ImageBinding) for resource in kernel.resources)
-    wide = wide or any(
-        expr.axes for statement in walk(kernel.body) for expr in nodes(expressions_of(statement))
-    )
+    wide = wide or any(expr.axes for expr in expressions_in(kernel.body))
     lowering = _Lowering(kernel, checks, Report(storage, launch, Names(kernel), wide=wide))
     body = lowering.block(kernel.body)
     if not lowering.report.sites:
@@ -144,7 +140,7 @@ def _with_endings(block: Block, report: Report) -> Block:
             returns = re.search(r"\breturn\b", statement.text) is not None
         if returns:
             out += report.ending()
-        out.append(with_blocks(statement, tuple(_with_endings(b, report) for b in blocks_of(statement))))
+        out.append(map_statement(statement, block=lambda inner: _with_endings(inner, report)))
     return tuple(out)
 
 
@@ -205,20 +201,13 @@ class _Lowering:
             self._if(statement.branches, statement.orelse, statement.loc, out)
         elif isinstance(statement, While):
             self._while(statement, out)
-        elif isinstance(statement, For):
-            start = self._value(statement.start, out)
-            out.append(replace(statement, start=start, body=self.block(statement.body)))
-        elif isinstance(statement, Switch):
-            value = self._value(statement.value, out)
-            cases = tuple((values, self.block(body)) for values, body in statement.cases)
-            default = None if statement.default is None else self.block(statement.default)
-            out.append(replace(statement, value=value, cases=cases, default=default))
-        elif isinstance(statement, Scope):
-            out.append(replace(statement, body=self.block(statement.body)))
         elif isinstance(statement, Assert):
             self._assert(statement, out)
         elif isinstance(statement, Print):
             self._print(statement, out)
+        elif isinstance(statement, (For, Switch, Scope)):
+            # only the start of a loop may need checks: its other bounds do not change
+            out.append(map_statement(statement, lambda expr: self._value(expr, out), self.block))
         else:
             out.append(statement)
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from vkdispatch.analyses.contents import evaluated, nodes
 from vkdispatch.base.dtype import DType, component_type, compute_type, is_matrix
 from vkdispatch.base.record import record
 from vkdispatch.ir import (
@@ -15,10 +14,11 @@ from vkdispatch.ir import (
     Statement,
     Storage,
     Store,
-    blocks_of,
+    evaluated,
+    map_statement,
+    nodes,
     root_of,
     walk,
-    with_blocks,
 )
 from vkdispatch.passes.elementwise import Elementwise
 
@@ -112,6 +112,5 @@ def _pruned(block: Block, dead: set[int]) -> Block:
             root = root_of(statement.place)
             if root.op is Op.ELEMENT and id(root.value) in dead:
                 continue
-        inner = tuple(_pruned(body, dead) for body in blocks_of(statement))
-        out.append(with_blocks(statement, inner) if inner else statement)
+        out.append(map_statement(statement, block=lambda inner: _pruned(inner, dead)))
     return tuple(out)

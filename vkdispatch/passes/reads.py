@@ -8,7 +8,6 @@ changed what it reads, the use evaluates it, and the generated code is as short 
 
 from collections.abc import Callable, Iterable, Sequence
 
-from vkdispatch.analyses.contents import evaluated
 from vkdispatch.base.record import record, replace
 from vkdispatch.ir import (
     Assert,
@@ -23,7 +22,6 @@ from vkdispatch.ir import (
     MatrixLoad,
     MatrixStore,
     Op,
-    Print,
     RawStatement,
     Read,
     Register,
@@ -35,11 +33,14 @@ from vkdispatch.ir import (
     Switch,
     While,
     blocks_of,
+    evaluated,
     is_constant,
     is_encoded,
+    map_statement,
+    postorder,
     root_of,
     walk,
-    with_blocks,
+    with_args,
 )
 from vkdispatch.ir.location import Loc
 
@@ -251,16 +252,8 @@ class _Search:
         found = summaries.get(id(root))
         if found is not None:
             return found
-        stack = [root]
-        while stack:
-            expr = stack[-1]
-            waiting = [arg for arg in self._operands(expr) if id(arg) not in summaries]
-            if waiting:
-                stack += waiting
-                continue
-            stack.pop()
-            if id(expr) not in summaries:
-                summaries[id(expr)] = self._summarize(expr)
+        for expr in postorder(root, summaries, self._operands):
+            summaries[id(expr)] = self._summarize(expr)
         return summaries[id(root)]
 
     def _summarize(self, expr: Expr) -> _Summary:
@@ -297,6 +290,12 @@ def _union(a: frozenset[_Memory], b: frozenset[_Memory]) -> frozenset[_Memory]:
 def _operands(expr: Expr) -> tuple[Expr, ...]:
     # text of the user reads what it names when it runs
     return () if expr.op is Op.RAW else expr.args
+
+
+def _operands_and_axes(expr: Expr) -> tuple[Expr, ...]:
+    if not expr.axes:
+        return _operands(expr)
+    return (*_operands(expr), *(part for axis in expr.axes for part in axis))
 
 
 def _own_memory(expr: Expr) -> frozenset[_Memory]:
@@ -386,17 +385,13 @@ class _Rebuilding:
     def _statement(self, statement: Statement) -> Statement:
         if isinstance(statement, Store) and statement.update:
             return self._update(statement)
-        # an assert looks at what its body computes, all else evaluates its expressions first
-        first = not self._all_inline and not isinstance(statement, Assert)
-        statement = self._with_expressions(statement) if first else statement
-        blocks = blocks_of(statement)
-        if blocks:
-            statement = with_blocks(statement, tuple(map(self.block, blocks)))
-            if isinstance(statement, If):
-                statement = _flatten(statement, blocks[-1])
-        if isinstance(statement, Assert):
-            statement = replace(statement, condition=self._expr(statement.condition))
-        return statement
+        if self._all_inline:
+            changed = map_statement(statement, block=self.block)
+        else:
+            changed = map_statement(statement, self._expr, self.block, self._place)
+        if isinstance(changed, If) and isinstance(statement, If):
+            return _flatten(changed, statement.orelse)
+        return changed
 
     def _update(self, statement: Store) -> Store:
         """Write `place op= operand` where the place still holds what Python read from it."""
@@ -409,101 +404,52 @@ class _Rebuilding:
         assert isinstance(value.value, str)
         return Store(place, self._expr(operand), value.value, statement.loc)
 
-    def _with_expressions(self, statement: Statement) -> Statement:
-        if isinstance(statement, Store):
-            place, value = self._place(statement.place), self._expr(statement.value)
-            same = place is statement.place and value is statement.value
-            return statement if same else replace(statement, place=place, value=value)
-        if isinstance(statement, Declare):
-            if statement.value.op is Op.ATOMIC:
-                place, *operands = statement.value.args
-                args = (self._place(place), *map(self._expr, operands))
-                return replace(statement, value=replace(statement.value, args=args))
-            value = self._expr(statement.value)
-            return statement if value is statement.value else replace(statement, value=value)
-        if isinstance(statement, ImageStore):
-            return replace(
-                statement, coordinate=self._expr(statement.coordinate), value=self._expr(statement.value)
-            )
-        if isinstance(statement, MatrixLoad):
-            window = tuple(map(self._expr, statement.window))
-            source, stride = self._place(statement.source), self._expr(statement.stride)
-            return replace(statement, source=source, stride=stride, window=window)
-        if isinstance(statement, MatrixStore):
-            window = tuple(map(self._expr, statement.window))
-            place, stride = self._place(statement.place), self._expr(statement.stride)
-            return replace(statement, place=place, stride=stride, window=window)
-        if isinstance(statement, If):
-            branches = tuple((self._expr(condition), body) for condition, body in statement.branches)
-            return replace(statement, branches=branches)
-        if isinstance(statement, While):
-            return replace(statement, condition=self._expr(statement.condition))
-        if isinstance(statement, For):
-            start, stop, step = map(self._expr, (statement.start, statement.stop, statement.step))
-            return replace(statement, start=start, stop=stop, step=step)
-        if isinstance(statement, Switch):
-            return replace(statement, value=self._expr(statement.value))
-        if isinstance(statement, Print):
-            return replace(statement, args=tuple(map(self._expr, statement.args)))
-        return statement
-
     def _place(self, place: Expr) -> Expr:
         """Rebuild a place: its indices are values, itself is none."""
         if self._all_inline:
             return place
         if place.op in (Op.INDEX, Op.COMPONENT):
-            return _with_args(place, (self._place(place.args[0]), *map(self._expr, place.args[1:])))
+            return with_args(place, (self._place(place.args[0]), *map(self._expr, place.args[1:])))
         return self._with_operands(place)
 
     def _with_operands(self, expr: Expr) -> Expr:
-        made = _with_args(expr, tuple(map(self._expr, _operands(expr))) if _operands(expr) else expr.args)
-        if not made.axes or made is expr:
-            return made
-        axes = tuple((self._expr(index), self._expr(size)) for index, size in made.axes)
-        return replace(made, axes=axes)
+        if self._all_inline:
+            return expr
+        for operand in _operands_and_axes(expr):
+            self._expr(operand)
+        return self._rebuild(expr)
 
     def _expr(self, root: Expr) -> Expr:
         """Rebuild the expression of a value."""
         known = self._expressions
         if self._all_inline:
             return root
-        stack = [root]
-        while stack:
-            expr = stack[-1]
-            if id(expr) in known:
-                stack.pop()
-                continue
+        for expr in postorder(root, known, self._rebuilt_operands):
             named = self._names.get(id(expr.value))
-            if named is not None:
-                if id(named) in known:
-                    known[id(expr)] = known[id(named)]
-                else:
-                    stack.append(named)
-                continue
-            operands = (*_operands(expr), *(part for axis in expr.axes for part in axis))
-            waiting = [arg for arg in operands if id(arg) not in known]
-            if waiting:
-                stack += waiting
-                continue
-            stack.pop()
-            made = _with_args(expr, tuple([known[id(arg)] for arg in _operands(expr)]))
-            if expr.axes:
-                axes = tuple((known[id(index)], known[id(size)]) for index, size in expr.axes)
-                made = made if made is expr else replace(made, axes=axes)
-            known[id(expr)] = made
+            known[id(expr)] = self._rebuild(expr) if named is None else known[id(named)]
         return known[id(root)]
 
+    def _rebuilt_operands(self, expr: Expr) -> tuple[Expr, ...]:
+        named = self._names.get(id(expr.value))
+        return _operands_and_axes(expr) if named is None else (named,)
 
-def _with_args(expr: Expr, args: tuple[Expr, ...]) -> Expr:
-    if expr.op is Op.RAW or all(new is old for new, old in zip(args, expr.args, strict=True)):
-        return expr
-    return replace(expr, args=args)
+    def _rebuild(self, expr: Expr) -> Expr:
+        """Rebuild an expression whose operands have been rebuilt."""
+        if expr.op is Op.RAW:
+            return expr
+        known = self._expressions
+        changed = with_args(expr, tuple([known[id(arg)] for arg in expr.args]))
+        if changed is expr or not expr.axes:
+            return changed
+        return replace(changed, axes=tuple((known[id(index)], known[id(size)]) for index, size in expr.axes))
 
 
-def _flatten(statement: If, last: Block) -> If:
-    """Make an `elif` of an `else` that held reads and one if."""
+def _flatten(statement: If, before: Block | None) -> If:
+    """Make an `elif` of an `else` that held reads and one if; `before` is the `else` with its reads."""
     orelse = statement.orelse
-    if orelse is None or len(orelse) != 1 or len(last) == 1 or not isinstance(orelse[0], If):
+    if before is None or orelse is None or len(orelse) != 1 or len(before) == 1:
+        return statement
+    if not isinstance(orelse[0], If):
         return statement
     inner = orelse[0]
     return If((*statement.branches, *inner.branches), inner.orelse, statement.loc)

@@ -17,22 +17,16 @@ from vkdispatch.ir import (
     Break,
     Declare,
     Expr,
-    For,
     If,
-    ImageStore,
     Kernel,
-    MatrixLoad,
-    MatrixStore,
     Op,
-    Print,
     Register,
     Statement,
     Store,
-    Switch,
     While,
-    blocks_of,
     expressions_of,
-    with_blocks,
+    map_statement,
+    postorder,
 )
 from vkdispatch.ir.expressions import construct, literal
 from vkdispatch.ir.location import Loc
@@ -78,18 +72,8 @@ class _Sizes:
 
     def holds_large(self, root: Expr) -> bool:
         """Whether an expression is, or has in it, a large conditional."""
-        stack = [root]
-        while stack:
-            expr = stack[-1]
-            if id(expr) in self._sizes:
-                stack.pop()
-                continue
-            pending = [arg for arg in expr.args if id(arg) not in self._sizes]
-            if pending:
-                stack += pending
-                continue
+        for expr in postorder(root, self._sizes):
             self._measure(expr)
-            stack.pop()
         return id(root) in self._holding
 
     def is_large(self, expr: Expr) -> bool:
@@ -178,9 +162,8 @@ class _Unfolding:
                 out.append(replace(statement, body=tuple(inside), condition=condition))
                 return
             self._precise = isinstance(statement, Declare) and statement.register.precise
-            statement = _with_values(statement, lambda expr: self._value(expr, out))
-        blocks = blocks_of(statement)
-        out.append(with_blocks(statement, tuple(map(self.block, blocks))) if blocks else statement)
+            statement = map_statement(statement, lambda expr: self._value(expr, out))
+        out.append(map_statement(statement, block=self.block))
 
     def _if(self, statement: If, out: list[Statement]) -> None:
         done: list[tuple[Expr, Block]] = []
@@ -209,30 +192,24 @@ class _Unfolding:
 
     def _value(self, root: Expr, out: list[Statement]) -> Expr:
         """Rewrite an expression; `out` gets the statements that compute its large conditionals."""
-        stack = [root] if self._sizes.holds_large(root) else []
-        while stack:
-            expr = stack[-1]
-            if id(expr) in self._values:
-                stack.pop()
-                continue
-            large = self._sizes.is_large(expr)
-            operands = expr.args[:1] if large else expr.args
-            pending = [
-                arg for arg in operands if self._sizes.holds_large(arg) and id(arg) not in self._values
-            ]
-            if pending:
-                stack += reversed(pending)
-                continue
-            stack.pop()
-            self._values[id(expr)] = (
-                self._unfolded(expr, out) if large else replace(expr, args=tuple(map(self._new, expr.args)))
-            )
+        if not self._sizes.holds_large(root):
+            return root
+        for expr in postorder(root, self._values, self._unfolded_operands):
+            if self._sizes.is_large(expr):
+                self._values[id(expr)] = self._unfold(expr, out)
+            else:
+                self._values[id(expr)] = replace(expr, args=tuple(map(self._new, expr.args)))
         return self._new(root)
+
+    def _unfolded_operands(self, expr: Expr) -> list[Expr]:
+        """Return the operands that are rewritten before an expression: of a large one what always runs."""
+        operands = expr.args[:1] if self._sizes.is_large(expr) else expr.args
+        return [operand for operand in operands if self._sizes.holds_large(operand)]
 
     def _new(self, expr: Expr) -> Expr:
         return self._values.get(id(expr), expr)
 
-    def _unfolded(self, expr: Expr, out: list[Statement]) -> Expr:
+    def _unfold(self, expr: Expr, out: list[Statement]) -> Expr:
         """Compute a conditional expression in a register."""
         loc = expr.loc
         register = Register(self._new_name(), expr.dtype, precise=self._precise)
@@ -254,32 +231,6 @@ class _Unfolding:
         with self._inside():
             inside.append(Store(place, self._value(value, inside), None, loc))
         return tuple(inside)
-
-
-def _with_values(statement: Statement, change: Callable[[Expr], Expr]) -> Statement:
-    """Return a statement with other expressions in place of those that it evaluates once, and before it."""
-    if isinstance(statement, Declare):
-        return replace(statement, value=change(statement.value))
-    if isinstance(statement, Store):
-        return replace(statement, place=change(statement.place), value=change(statement.value))
-    if isinstance(statement, ImageStore):
-        return replace(statement, coordinate=change(statement.coordinate), value=change(statement.value))
-    if isinstance(statement, MatrixLoad):
-        window = tuple(map(change, statement.window))
-        return replace(
-            statement, source=change(statement.source), stride=change(statement.stride), window=window
-        )
-    if isinstance(statement, MatrixStore):
-        window = tuple(map(change, statement.window))
-        place, value = change(statement.place), change(statement.value)
-        return replace(statement, place=place, value=value, stride=change(statement.stride), window=window)
-    if isinstance(statement, For):
-        return replace(statement, start=change(statement.start))
-    if isinstance(statement, Switch):
-        return replace(statement, value=change(statement.value))
-    if isinstance(statement, Print):
-        return replace(statement, args=tuple(map(change, statement.args)))
-    return statement
 
 
 def _not(value: Expr) -> Expr:

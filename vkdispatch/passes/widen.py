@@ -9,10 +9,9 @@ same hash as ever.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from vkdispatch.analyses.contents import nodes
 from vkdispatch.base.dtype import (
     DType,
     bool_,
@@ -46,10 +45,12 @@ from vkdispatch.ir import (
     Statement,
     Storage,
     Store,
-    blocks_of,
     expressions_of,
+    map_statement,
+    nodes,
+    postorder,
     walk,
-    with_blocks,
+    with_args,
 )
 from vkdispatch.passes.reports import read
 
@@ -122,22 +123,6 @@ def _is_hashing(expr: Expr, least: int) -> bool:
         arg.op is Op.LITERAL and isinstance(arg.value, int) and arg.value % 2 == 1 and abs(arg.value) >= least
         for arg in expr.args
     )
-
-
-def _postorder(roots: Iterable[Expr], done: Callable[[Expr], bool]) -> Iterator[Expr]:
-    """Every expression that is not done, operands first; expressions may be deeper than Python recurses."""
-    stack = list(roots)
-    while stack:
-        expr = stack[-1]
-        if done(expr):
-            stack.pop()
-            continue
-        pending = [arg for arg in expr.args if not done(arg)]
-        if pending:
-            stack.extend(pending)
-            continue
-        yield expr
-        stack.pop()
 
 
 # ---- which registers take part -------------------------------------------------------------------
@@ -395,17 +380,17 @@ class _Widening:
     def _value(self, expr: Expr) -> Expr:
         """Rewrite an expression in its own type."""
         if id(expr) not in self._narrow:
-            self._visit((expr,))
+            self._visit(expr)
         return self._narrow[id(expr)]
 
     def _long(self, expr: Expr) -> Parts:
         """Return the components of an expression in 64 bits."""
         if id(expr) not in self._wide:
-            self._visit((expr,))
+            self._visit(expr)
         return self._wide[id(expr)]
 
-    def _visit(self, roots: Iterable[Expr]) -> None:
-        for expr in _postorder(roots, lambda each: id(each) in self._narrow):
+    def _visit(self, root: Expr) -> None:
+        for expr in postorder(root, self._narrow):
             self._kept.append(expr)
             narrow = self._narrow[id(expr)] = self._rewritten(expr)
             if _is_narrow(expr.dtype):
@@ -430,8 +415,7 @@ class _Widening:
             return replace(expr, args=args) if found is None else _cast(found[0], expr.dtype)
         if self._positions.asks(expr):
             return replace(expr, args=tuple(self._wide[id(arg)][0] for arg in expr.args))
-        same = all(new is old for new, old in zip(args, expr.args, strict=True))
-        return expr if same else replace(expr, args=args)
+        return with_args(expr, args)
 
     def _position(self, index: Expr) -> Expr:
         """Return an index in as many bits as it may need."""
@@ -547,8 +531,7 @@ class _Widening:
         elif isinstance(statement, For):
             yield from self._for(statement)
         else:
-            inside = tuple(map(self._block, blocks_of(statement)))
-            yield with_blocks(_with_expressions(statement, self._value), inside)
+            yield map_statement(statement, self._value, self._block)
 
     def _declare(self, statement: Declare) -> Iterator[Statement]:
         register, value = statement.register, statement.value
@@ -634,21 +617,3 @@ def _global_id(axis: int) -> Expr:
     )
     before = Expr(Op.BINARY, uint64, (group, size), "*")
     return Expr(Op.BINARY, uint64, (before, local), "+")
-
-
-def _with_expressions(statement: Statement, rule: Callable[[Expr], Expr]) -> Statement:
-    """Return a statement whose own expressions are rewritten."""
-    if isinstance(statement, If):
-        return replace(
-            statement, branches=tuple((rule(condition), body) for condition, body in statement.branches)
-        )
-    changes: dict[str, Any] = {}
-    for name in ("condition", "value", "coordinate", "matrix", "source", "place", "stride"):
-        found = getattr(statement, name, None)
-        if isinstance(found, Expr):
-            changes[name] = rule(found)
-    for name in ("args", "window"):
-        found = getattr(statement, name, None)
-        if found:
-            changes[name] = tuple(map(rule, found))
-    return replace(statement, **changes) if changes else statement

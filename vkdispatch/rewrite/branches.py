@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from vkdispatch.analyses.contents import nodes
 from vkdispatch.base.dtype import DType, bool_
 from vkdispatch.base.record import field, record, replace
 from vkdispatch.codegen.trace.recording import Recorder
@@ -22,6 +21,7 @@ from vkdispatch.ir import (
     Switch,
     While,
     expressions_of,
+    nodes,
     root_of,
     walk,
 )

@@ -4,11 +4,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.analyses.contents import nodes
 from vkdispatch.base.record import record
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Expr, Kernel, Op, Register, Storage, expressions_of, walk
+from vkdispatch.ir import Expr, Kernel, Op, Register, Storage, expressions_of, nodes, walk
 from vkdispatch.passes.elementwise import definitions_of
 from vkdispatch.rewrite.functions import kernel
 

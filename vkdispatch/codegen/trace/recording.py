@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from types import CodeType
 from typing import Any, Literal
 
-from vkdispatch.analyses.contents import nodes
 from vkdispatch.base.dtype import DType, bool_, float32, ivec4
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.record import field, record, replace
@@ -39,6 +38,7 @@ from vkdispatch.ir import (
     Switch,
     While,
     is_encoded,
+    nodes,
     root_of,
     walk,
 )
