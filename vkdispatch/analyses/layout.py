@@ -5,6 +5,7 @@ from vkdispatch.base.dtype import DType, component_type, scalar_layout, uint64, 
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import field, record
 from vkdispatch.ir import ImageBinding, Kernel, Op, Storage, expressions_in
+from vkdispatch.ir.names import FreshNames
 from vkdispatch.ir.variant import PLAIN, SHORT_ARGUMENTS, Variant
 
 # Every device takes push constants of this size.
@@ -55,16 +56,15 @@ class ArgumentLayout:
 def argument_layout(kernel: Kernel, variant: Variant = PLAIN) -> ArgumentLayout:
     """Lay out a kernel's arguments: largest components first, so that no padding is needed."""
     fields: list[tuple[str, DType]] = [(argument.name, argument.dtype) for argument in kernel.arguments]
+    names = FreshNames.of_arguments(kernel)
     addresses: dict[int, str] = {}
     lengths: dict[int, str] = {}
     if variant.addressed:
-        taken = {name for name, _ in fields}
-        addresses = {index: _free(f"buf{index}_address", taken) for index in _buffers(kernel)}
-        lengths = {index: _free(f"buf{index}_bytes", taken) for index in _measured(kernel)}
+        addresses = {index: names.claim(f"buf{index}_address") for index in _buffers(kernel)}
+        lengths = {index: names.claim(f"buf{index}_bytes") for index in _measured(kernel)}
         fields += [(name, uint64) for name in (*addresses.values(), *lengths.values())]
     elif packed := packed_buffers(kernel, variant):
-        taken = {name for name, _ in fields}
-        lengths = {index: _free(f"buf{index}_bytes", taken) for index in _measured(kernel) if index in packed}
+        lengths = {index: names.claim(f"buf{index}_bytes") for index in _measured(kernel) if index in packed}
         fields += [(name, uvec2) for name in lengths.values()]
     # The folded form must bind like the plain one, so the larger of them decides.
     total = sum(kind.item_size for _, kind in fields) + uvec3.item_size
@@ -100,12 +100,6 @@ def _measured(kernel: Kernel) -> list[int]:
         if expr.op is Op.LENGTH and isinstance(expr.value, Storage)
     }
     return sorted(found)
-
-
-def _free(name: str, taken: set[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name
 
 
 def resource_bindings(kernel: Kernel, layout: ArgumentLayout) -> dict[int, int]:

@@ -46,13 +46,13 @@ from vkdispatch.ir import (
     Builtin,
     Declare,
     Effect,
-    For,
     ImageBinding,
     Kernel,
     Op,
     Storage,
 )
 from vkdispatch.ir.location import Loc
+from vkdispatch.ir.names import FreshNames
 from vkdispatch.ir.variant import PLAIN, Variant, emulates
 from vkdispatch.passes.blocks import put_in_blocks
 from vkdispatch.passes.bounds import guard_effects, keeps_workgroups
@@ -296,17 +296,13 @@ def _write_body(
         builtins[Builtin.GLOBAL_INVOCATION_ID] = FOLDED_GLOBAL_ID
         builtins[Builtin.WORKGROUP_ID] = FOLDED_WORKGROUP_ID
         builtins[Builtin.NUM_WORKGROUPS] = GROUP_COUNT
-    statements = contents(kernel).statements
-    taken = {statement.register.name for statement in statements if isinstance(statement, Declare)}
-    taken.update(statement.counter.name for statement in statements if isinstance(statement, For))
-    taken.update(array.name for array in kernel.shared)
     names = Names(builtins, block, plan)
     if layout is not None:
         names.addresses, names.lengths, names.halves = layout.addresses, layout.lengths, layout.halves
     names.lacks = variant.lacks
     if packing is not None:
         names.packing = packing
-    writer = BodyWriter(names, plan, taken)
+    writer = BodyWriter(names, plan, FreshNames.of_variables(kernel))
     if variant.folded:
         _fold_prologue(writer, block)
     if bounded and kernel.exec_count is not None:

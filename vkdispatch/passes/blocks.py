@@ -47,6 +47,7 @@ from vkdispatch.ir import (
     root_of,
     walk,
 )
+from vkdispatch.ir.names import FreshNames
 from vkdispatch.passes.coarsen import (
     Copy,
     binary,
@@ -149,8 +150,8 @@ def _is_own(expr: Expr, definitions: Mapping[Register, Expr]) -> bool:
 class _Member(Copy):
     """The kernel's statements for one element of the block, with what was loaded of it."""
 
-    def __init__(self, number: int, taken: set[str], definitions: Mapping[Register, Expr]) -> None:
-        super().__init__(new_register(f"element_{number}", uint32, taken), f"_{number}", taken)
+    def __init__(self, number: int, names: FreshNames, definitions: Mapping[Register, Expr]) -> None:
+        super().__init__(new_register(f"element_{number}", uint32, names), f"_{number}", names)
         self._definitions = definitions
         self.loaded: dict[int, Expr] = {}
 
@@ -178,9 +179,9 @@ class _Blocks:
 
     def __init__(self, kernel: Kernel) -> None:
         self._source = kernel
-        self._taken = {each.register.name for each in walk(kernel.body) if isinstance(each, Declare)}
+        self._names = FreshNames.of_variables(kernel)
         self._definitions = definitions_of(list(walk(kernel.body)))
-        self._members = [_Member(number, self._taken, self._definitions) for number in range(BLOCK)]
+        self._members = [_Member(number, self._names, self._definitions) for number in range(BLOCK)]
         self._views: dict[int, Storage] = {}
 
     def kernel(self) -> Kernel:
@@ -189,7 +190,7 @@ class _Blocks:
         assert kernel.exec_count is not None
         limit = Expr(Op.ARGUMENT, kernel.exec_count.dtype, value=kernel.exec_count)
         gid = {axis: id_part(Builtin.GLOBAL_INVOCATION_ID, axis) for axis in "xyz"}
-        first = new_register("first", uint32, self._taken)
+        first = new_register("first", uint32, self._names)
         beyond = [compare(">=", read(first), part_of(limit, "x"))]
         beyond += [compare(">=", gid[axis], part_of(limit, axis)) for axis in "yz"]
         places = [
@@ -255,7 +256,7 @@ class _Blocks:
                 continue
             values: list[Expr] = []
             for element in self._vectors(storage):
-                vector = new_register(f"words_{storage.index}", dvec4, self._taken)
+                vector = new_register(f"words_{storage.index}", dvec4, self._names)
                 yield Declare(vector, element, expr.loc)
                 for letter in _LETTERS:
                     word = Expr(Op.COMPONENT, float64, (read(vector),), letter)

@@ -48,6 +48,7 @@ from vkdispatch.ir import (
     walk,
 )
 from vkdispatch.ir.location import Loc
+from vkdispatch.ir.names import FreshNames
 from vkdispatch.passes.reports import all_of, less, negation, read, uint, zero
 
 _SILENT = (Comment, Print, Assert)
@@ -118,26 +119,13 @@ class _Guards:
         assert kernel.exec_count is not None
         self._flow = JointFlow(kernel)
         self._limit = Expr(Op.ARGUMENT, uvec3, (), kernel.exec_count)
-        self._taken = {array.name for array in kernel.shared}
-        for statement in walk(kernel.body):
-            if isinstance(statement, Declare):
-                self._taken.add(statement.register.name)
-            elif isinstance(statement, For):
-                self._taken.add(statement.counter.name)
+        self._names = FreshNames.of_variables(kernel)
         # how many statements mention a register
         self._uses = Counter(
             register for statement in walk(kernel.body) for register in _own_registers(statement)
         )
-        self._inside = Register(self._new_name("inside"), bool_, fixed=True)
+        self._inside = Register(self._names.claim_copy("inside"), bool_, fixed=True)
         self.shared: dict[DType, SharedArray] = {}
-
-    def _new_name(self, name: str) -> str:
-        wanted, copies = name, 0
-        while name in self._taken:
-            copies += 1
-            name = f"{wanted}_{copies}"
-        self._taken.add(name)
-        return name
 
     def start(self) -> Statement:
         """Declare whether the invocation lies within the limit."""
@@ -244,11 +232,11 @@ class _Guards:
         held = register
         if register.fixed:
             held = Register(
-                self._new_name(f"guarded_{register.name}"), register.dtype, position=register.position
+                self._names.claim_copy(f"guarded_{register.name}"), register.dtype, position=register.position
             )
         out.append(Declare(held, zero(held.dtype), loc))
         if value.op is Op.ATOMIC:
-            before = Register(self._new_name(f"atomic_{register.name}"), register.dtype)
+            before = Register(self._names.claim_copy(f"atomic_{register.name}"), register.dtype)
             guarded.append(Declare(before, value, loc))
             value = read(before)
         guarded.append(Store(read(held), value, None, loc))
@@ -309,7 +297,7 @@ class _Guards:
         """Return what decides on control flow, as invocations beyond the limit see it too."""
         if self._flow.is_uniform(value):
             return value
-        register = Register(self._new_name("decision"), value.dtype)
+        register = Register(self._names.claim_copy("decision"), value.dtype)
         decision = read(register)
         if _is_harmless(value):
             out.append(Declare(register, value, loc))
@@ -330,5 +318,5 @@ class _Guards:
     def _shared_for(self, kind: DType) -> SharedArray:
         """Array in which the first invocation puts what it has decided."""
         if kind not in self.shared:
-            self.shared[kind] = SharedArray(self._new_name("first_decision"), kind, 1, (1,))
+            self.shared[kind] = SharedArray(self._names.claim_copy("first_decision"), kind, 1, (1,))
         return self.shared[kind]

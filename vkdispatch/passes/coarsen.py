@@ -40,6 +40,7 @@ from vkdispatch.ir import (
     root_of,
     walk,
 )
+from vkdispatch.ir.names import FreshNames
 from vkdispatch.passes.reports import negation, read, uint
 
 # Loops have work enough for one element; in long programs the registers of several do not fit.
@@ -117,12 +118,11 @@ def coarsen(kernel: Kernel, elements: int) -> Kernel:
     """
     assert kernel.exec_count is not None
     limit = Expr(Op.ARGUMENT, kernel.exec_count.dtype, value=kernel.exec_count)
-    taken = {statement.register.name for statement in walk(kernel.body) if isinstance(statement, Declare)}
-    taken |= {array.name for array in kernel.shared}
+    names = FreshNames.of_variables(kernel)
 
     stride = id_part(Builtin.WORKGROUP_SIZE, "x")
     width = binary("*", stride, uint(elements))
-    first = new_register("first", uint32, taken)
+    first = new_register("first", uint32, names)
     start = binary(
         "+",
         binary("*", id_part(Builtin.WORKGROUP_ID, "x"), width),
@@ -133,7 +133,7 @@ def coarsen(kernel: Kernel, elements: int) -> Kernel:
     ]
     guard, body = split_guard(kernel.body)
 
-    copies = [Copy(new_register(f"element_{k}", uint32, taken), f"_{k}", taken) for k in range(elements)]
+    copies = [Copy(new_register(f"element_{k}", uint32, names), f"_{k}", names) for k in range(elements)]
     offsets = [binary("+", read(first), binary("*", stride, uint(k))) for k in range(1, elements)]
     places = [
         Declare(copy.element, place) for copy, place in zip(copies, [read(first), *offsets], strict=True)
@@ -142,8 +142,8 @@ def coarsen(kernel: Kernel, elements: int) -> Kernel:
     if guard is not None:
         whole = logical("&&", whole, *(negation(copy.expr(guard)) for copy in copies))
 
-    turn = new_register("turn", uint32, taken, counter=True)
-    single = Copy(new_register("element", uint32, taken), "_n", taken)
+    turn = new_register("turn", uint32, names, counter=True)
+    single = Copy(new_register("element", uint32, names), "_n", names)
     inside = compare("<", read(single.element), part_of(limit, "x"))
     if guard is not None:
         inside = logical("&&", inside, negation(single.expr(guard)))
@@ -198,16 +198,16 @@ def store_values(statement: Store, copies: Sequence["Copy"]) -> Iterable[Stateme
 class Copy:
     """The kernel's statements for one element: its own registers, its own id."""
 
-    def __init__(self, element: Register, suffix: str, taken: set[str]) -> None:
+    def __init__(self, element: Register, suffix: str, names: FreshNames) -> None:
         self.element = element
         self._suffix = suffix
-        self._taken = taken
+        self._names = names
         self._registers: dict[int, Register] = {}
         self.exprs: dict[int, tuple[Expr, Expr]] = {}  # with the original, so that its id stays its own
 
     def register(self, name: str, kind: DType, fixed: bool = False) -> Register:
         """Make a register of the element."""
-        return new_register(name + self._suffix, kind, self._taken, fixed=fixed)
+        return new_register(name + self._suffix, kind, self._names, fixed=fixed)
 
     def statement(self, statement: Statement) -> Statement:
         """Return a statement for this element."""
@@ -255,13 +255,10 @@ class Copy:
 
 
 def new_register(
-    name: str, kind: DType, taken: set[str], *, counter: bool = False, fixed: bool = True
+    name: str, kind: DType, names: FreshNames, *, counter: bool = False, fixed: bool = True
 ) -> Register:
     """Make a register whose name nothing else has."""
-    while name in taken:
-        name += "_"
-    taken.add(name)
-    return Register(name, kind, counter, fixed and not counter)
+    return Register(names.claim(name), kind, counter, fixed and not counter)
 
 
 def id_part(builtin: Builtin, axis: str) -> Expr:

@@ -55,7 +55,7 @@ from vkdispatch.ir import (
     root_of,
     walk,
 )
-from vkdispatch.ir.names import legal_name
+from vkdispatch.ir.names import FreshNames, legal_name
 from vkdispatch.passes.places import Part, places_of, without_stores
 from vkdispatch.passes.reports import components, zero
 
@@ -134,7 +134,6 @@ class _Chain:
 
     def __init__(self, parts: Sequence[Part], bound: Sequence[int]) -> None:
         self._parts = parts
-        self._taken = {_EXEC_COUNT, GROUP_COUNT, _ZERO}
         self.resources: dict[int, Storage | ImageBinding] = {}
         self._exec_count = Argument(_EXEC_COUNT, uvec3)
         self._zero = Argument(_ZERO, uint32)
@@ -149,7 +148,8 @@ class _Chain:
                 index = order.get(number, len(order))
                 self.resources.setdefault(number, replace(resource, index=index))
         # how the writer calls them
-        self._taken.update(f"{kind}{index}" for kind in ("buf", "tex", "img") for index in range(len(order)))
+        bound_names = (f"{kind}{index}" for kind in ("buf", "tex", "img") for index in range(len(order)))
+        self._names = FreshNames((_EXEC_COUNT, GROUP_COUNT, _ZERO, *bound_names))
         self._shape_names()
         self._places = places_of(parts)
         self.prelude: list[Statement] = []
@@ -170,12 +170,7 @@ class _Chain:
             self._shapes[number] = replace(argument, name=name)
 
     def _claim(self, wanted: str) -> str:
-        name, copies = wanted, 1
-        while name in self._taken:
-            copies += 1
-            name = f"{wanted.rstrip('_')}_{copies}"
-        self._taken.add(name)
-        return name
+        return self._names.claim_copy(wanted, first=2)
 
     # -- parts
 

@@ -56,6 +56,7 @@ from vkdispatch.ir import (
     walk,
 )
 from vkdispatch.ir.location import Loc
+from vkdispatch.ir.names import FreshNames
 from vkdispatch.passes import diagnostics as words
 from vkdispatch.passes.diagnostics import (
     AssertSite,
@@ -70,7 +71,6 @@ from vkdispatch.passes.diagnostics import (
 )
 from vkdispatch.passes.messages import word_count
 from vkdispatch.passes.reports import (
-    Names,
     Report,
     all_of,
     cast,
@@ -112,11 +112,11 @@ def instrument(kernel: Kernel, checks: Checks) -> Instrumented | None:
     if not checks and not any(isinstance(statement, Print) for statement in walk(kernel.body)):
         return None
     storage = Storage(len(kernel.resources), uint32, "diagnostics")
-    launch = Argument(_free_member(kernel, "launch_number"), uint32)
+    launch = Argument(FreshNames.of_arguments(kernel).claim("launch_number"), uint32)
     # for an index and a length of 64 bits, a texel and a size, or several indices and sizes
     wide = kernel.wide or any(isinstance(resource, ImageBinding) for resource in kernel.resources)
     wide = wide or any(expr.axes for expr in expressions_in(kernel.body))
-    lowering = _Lowering(kernel, checks, Report(storage, launch, Names(kernel), wide=wide))
+    lowering = _Lowering(kernel, checks, Report(storage, launch, FreshNames.of_variables(kernel), wide=wide))
     body = lowering.block(kernel.body)
     if not lowering.report.sites:
         return None
@@ -142,13 +142,6 @@ def _with_endings(block: Block, report: Report) -> Block:
             out += report.ending()
         out.append(map_statement(statement, block=lambda inner: _with_endings(inner, report)))
     return tuple(out)
-
-
-def _free_member(kernel: Kernel, name: str) -> str:
-    taken = {argument.name for argument in kernel.arguments}
-    while name in taken:
-        name += "_"
-    return name
 
 
 # ---- the pass ------------------------------------------------------------------------------------
@@ -230,7 +223,7 @@ class _Lowering:
             out.append(replace(statement, value=atomic))
             return
         out.append(replace(statement, value=zero(atomic.dtype)))
-        before = self.report.names.register(atomic.dtype)
+        before = self.report.register(atomic.dtype)
         inside = (
             Declare(before, atomic, statement.loc),
             Store(read(statement.register), read(before), None, statement.loc),
@@ -246,7 +239,7 @@ class _Lowering:
         if self._watches(place.dtype) and (statement.operator or not is_constant(value)):
             if statement.operator is not None:
                 value = Expr(Op.BINARY, place.dtype, (place, value), statement.operator, loc)
-            register = self.report.names.register(place.dtype)
+            register = self.report.register(place.dtype)
             inside.append(Declare(register, value, loc))
             value = read(register)
             what, index = _described(place)
@@ -270,7 +263,7 @@ class _Lowering:
         value = self._value(statement.value, out)
         inside: list[Statement] = []
         if self._watches(value.dtype) and not is_constant(value):
-            register = self.report.names.register(value.dtype)
+            register = self.report.register(value.dtype)
             inside.append(Declare(register, value, loc))
             value = read(register)
             inside.append(self._nan_check(value, f"image {image.label!r}", None, loc))
@@ -309,7 +302,7 @@ class _Lowering:
                 head.append(If(((negation(value), (Break(loc),)),), None, loc))
                 condition = Expr(Op.LITERAL, bool_, (), True, condition.loc)
             if self._checks.loops:
-                rounds = self.report.names.register(uint32)
+                rounds = self.report.register(uint32)
                 out.append(Declare(rounds, uint(0), loc))
                 most = self._most_rounds(out, loc)
                 broken = (*self.report.violation(LoopSite(loc), loc, (read(rounds),)), Break(loc))
@@ -322,7 +315,7 @@ class _Lowering:
     def _most_rounds(self, out: list[Statement], loc: Loc | None) -> Expr:
         if self._checks.rounds is not None:
             return uint(self._checks.rounds)
-        register = self.report.names.register(uint32)
+        register = self.report.register(uint32)
         out.append(Declare(register, self.report.word(words.ROUNDS), loc))
         return read(register)
 
@@ -349,7 +342,7 @@ class _Lowering:
             for arg in statement.args:
                 value = self._value(arg, inside)
                 if value.op not in (Op.LITERAL, Op.REGISTER):
-                    register = self.report.names.register(value.dtype)
+                    register = self.report.register(value.dtype)
                     inside.append(Declare(register, value, loc))
                     value = read(register)
                 told += [word for part in components(value) for word in words_of(part)]
@@ -453,7 +446,7 @@ class _Lowering:
 
     def _lowered_logical(self, expr: Expr, out: list[Statement]) -> Expr:
         loc = expr.loc
-        register = self.report.names.register(bool_)
+        register = self.report.register(bool_)
         result = read(register)
         out.append(Declare(register, self._operand(expr.args[0]), loc))
         for arg in expr.args[1:]:
@@ -465,7 +458,7 @@ class _Lowering:
 
     def _lowered_select(self, expr: Expr, out: list[Statement]) -> Expr:
         loc = expr.loc
-        register = self.report.names.register(expr.dtype)
+        register = self.report.register(expr.dtype)
         result = read(register)
         arms: list[Block] = []
         for arg in expr.args[1:]:
@@ -496,7 +489,7 @@ class _Lowering:
         thing = expr.value
         assert isinstance(thing, (Storage, SharedArray)) or size is not None
         length = Expr(Op.LENGTH, self._length, (), thing) if size is None else uint(size)
-        good = self.report.names.register(bool_)
+        good = self.report.register(bool_)
         unsigned = uint64 if wide or length.dtype is uint64 else uint32
         within = less(cast(value, unsigned), cast(length, unsigned))
         along = self._check_axes(expr, out) if expr.axes else []
@@ -519,7 +512,7 @@ class _Lowering:
             fits.append(less(cast(value, unsigned), cast(size, unsigned)))
             parts.append(shown_word(value))
             limits.append(cast(size, uint32))
-        good = self.report.names.register(bool_)
+        good = self.report.register(bool_)
         out.append(Declare(good, all_of(fits), expr.loc))
         padding = [uint(0)] * (3 - len(parts))
         resource = expr.value.index if isinstance(expr.value, Storage) else None
@@ -539,12 +532,12 @@ class _Lowering:
         """Check a texel's coordinate at a mip level, if one is given; returns it, and whether it is good."""
         texel = self._steady(self._value(written, out), self._numbering.number(written), out)
         levels = tuple(self._value(each, out) for each in level)
-        size = self.report.names.register(texel.dtype)
+        size = self.report.register(texel.dtype)
         out.append(Declare(size, Expr(Op.IMAGE_SIZE, size.dtype, levels, image, loc), loc))
         parts = [cast(part, uint32) for part in components(texel)]
         limits = [cast(part, uint32) for part in components(read(size))]
         inside = [less(part, limit) for part, limit in zip(parts, limits, strict=True)]
-        good = self.report.names.register(bool_)
+        good = self.report.register(bool_)
         out.append(Declare(good, all_of(inside), loc))
         padding = [uint(0)] * (3 - len(parts))
         site = TexelSite(f"image {image.label!r}", len(parts), loc)
@@ -556,7 +549,7 @@ class _Lowering:
         """Return a value that is the same however often it is evaluated in this statement."""
         if value.op in (Op.LITERAL, Op.REGISTER) or self._numbering.pure[number]:
             return value
-        register = self.report.names.register(value.dtype)
+        register = self.report.register(value.dtype)
         out.append(Declare(register, value, value.loc))
         return read(register)
 

@@ -26,39 +26,16 @@ from vkdispatch.ir import (
     Builtin,
     Declare,
     Expr,
-    For,
     If,
-    Kernel,
     Op,
     Register,
     Storage,
     Store,
-    walk,
 )
 from vkdispatch.ir.location import Loc
+from vkdispatch.ir.names import FreshNames
 from vkdispatch.passes import diagnostics as words
 from vkdispatch.passes.diagnostics import PrintSite, Site
-
-
-class Names:
-    """Makes registers whose names nothing else in the kernel has."""
-
-    def __init__(self, kernel: Kernel) -> None:
-        self._taken = {array.name for array in kernel.shared}
-        for statement in walk(kernel.body):
-            if isinstance(statement, Declare):
-                self._taken.add(statement.register.name)
-            elif isinstance(statement, For):
-                self._taken.add(statement.counter.name)
-        self._count = 0
-
-    def register(self, kind: DType) -> Register:
-        """Make a register of this type, not declared yet."""
-        while (name := f"check{self._count}") in self._taken:
-            self._count += 1
-        self._taken.add(name)
-        return Register(name, kind)
-
 
 # ---- small expressions ---------------------------------------------------------------------------
 
@@ -193,16 +170,20 @@ class Report:
     the invocation writes them when it ends. Compilers make much of every access to memory, little of this.
     """
 
-    def __init__(self, storage: Storage, launch: Argument, names: Names, *, wide: bool) -> None:
+    def __init__(self, storage: Storage, launch: Argument, names: FreshNames, *, wide: bool) -> None:
         self.sites: list[Site] = []
-        self.names = names
+        self._names = names
         self._storage = storage
         self._launch = Expr(Op.ARGUMENT, uint32, (), launch)
         self._id = Expr(Op.BUILTIN, uvec3, (), Builtin.GLOBAL_INVOCATION_ID)
-        self._count = names.register(uint32)
-        self._site = names.register(uint32)
+        self._count = self.register(uint32)
+        self._site = self.register(uint32)
         # index (low, high) and length; with `wide` an index and a size along three axes
-        self._values = tuple(names.register(uint32) for _ in range(6 if wide else 3))
+        self._values = tuple(self.register(uint32) for _ in range(6 if wide else 3))
+
+    def register(self, kind: DType) -> Register:
+        """Make a register of this type, which is not declared yet."""
+        return Register(self._names.claim_number("check"), kind)
 
     def word(self, position: Expr | int) -> Expr:
         """Return the place of a word."""
@@ -211,7 +192,7 @@ class Report:
 
     def _added(self, position: int, amount: Expr, loc: Loc | None = None) -> Declare:
         atomic = Expr(Op.ATOMIC, uint32, (self.word(position), amount), "atomicAdd")
-        return Declare(self.names.register(uint32), atomic, loc)
+        return Declare(self.register(uint32), atomic, loc)
 
     def _origin(self) -> list[Expr]:
         return [self._launch, *components(self._id)]

@@ -52,6 +52,7 @@ from vkdispatch.ir import (
     walk,
     with_args,
 )
+from vkdispatch.ir.names import FreshNames
 from vkdispatch.passes.reports import read
 
 _LETTERS = "xyzw"
@@ -320,13 +321,8 @@ class _Widening:
     def __init__(self, kernel: Kernel) -> None:
         self._source = kernel
         self._positions = _Positions(kernel)
-        self._taken = {array.name for array in kernel.shared}
-        for statement in walk(kernel.body):
-            if isinstance(statement, Declare):
-                self._taken.add(statement.register.name)
-            elif isinstance(statement, For):
-                self._taken.add(statement.counter.name)
-        members = {argument.name for argument in kernel.arguments}
+        self._names = FreshNames.of_variables(kernel)
+        members = FreshNames.of_arguments(kernel)
         self._members: dict[Argument, tuple[Argument, ...]] = {
             argument: _split(argument, members)
             for argument in kernel.arguments
@@ -365,10 +361,7 @@ class _Widening:
         )
 
     def _register(self, name: str, kind: DType, *, counter: bool = False, fixed: bool = False) -> Register:
-        while name in self._taken:
-            name += "_"
-        self._taken.add(name)
-        return Register(name, kind, counter, fixed)
+        return Register(self._names.claim(name), kind, counter, fixed)
 
     def _id(self, axis: int) -> Expr:
         if axis not in self._ids:
@@ -596,16 +589,11 @@ class _Widening:
         yield replace(statement, counter=companion, **bounds, body=(first, *self._block(statement.body)))
 
 
-def _split(argument: Argument, taken: set[str]) -> tuple[Argument, ...]:
+def _split(argument: Argument, members: FreshNames) -> tuple[Argument, ...]:
     """Return the members of 64 bits that take the place of a vector; the first keeps its name."""
     kind = _WIDE[component_type(argument.dtype)]
-    names = [argument.name]
-    for letter in _LETTERS[1 : _width(argument.dtype)]:
-        name = f"{argument.name}_{letter}"
-        while name in taken:
-            name += "_"
-        taken.add(name)
-        names.append(name)
+    letters = _LETTERS[1 : _width(argument.dtype)]
+    names = (argument.name, *(members.claim(f"{argument.name}_{letter}") for letter in letters))
     return tuple(Argument(name, kind) for name in names)
 
 
