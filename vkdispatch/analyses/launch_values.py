@@ -2,7 +2,17 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
-from vkdispatch.analyses.linear import Linear, Ranges, Variable
+from vkdispatch.analyses.linear import (
+    Extent,
+    Linear,
+    Ranges,
+    Variable,
+    can_shift,
+    combine,
+    compare_with_zero,
+    linear,
+    pair_components,
+)
 from vkdispatch.base.dtype import component_type, is_float_dtype
 from vkdispatch.base.record import field, record
 from vkdispatch.ir import (
@@ -20,7 +30,6 @@ from vkdispatch.ir import (
     walk,
 )
 
-Extent = tuple[int, int, int]
 Environment = dict[Variable, Linear]
 """Variables that the conditions around a place confine, by what is left of them."""
 
@@ -145,7 +154,7 @@ class LaunchValues:
                 return _ALL
             elif isinstance(expr.value, Register) and expr.value.counter:
                 form = self.counters.get(id(expr.value))
-                found.update(variable for variable, _ in form.coefficients) if form else None
+                found.update(form.variables if form else ())
             elif isinstance(expr.value, Builtin) and "SUBGROUP" in expr.value.name:
                 return _ALL
             elif expr.value is Builtin.LOCAL_INVOCATION_INDEX:
@@ -160,7 +169,7 @@ class LaunchValues:
     def constant(self, expr: Expr, env: Environment) -> int | None:
         """Return the value of an integer that is the same everywhere, or None."""
         form = self.linear(expr, env)
-        return form.constant if form is not None and form.fixed else None
+        return form.constant if form is not None and form.is_constant else None
 
     def linear(self, expr: Expr, env: Environment, depth: int = 100) -> Linear | None:
         """Return an integer expression as a sum, or None."""
@@ -194,7 +203,7 @@ class LaunchValues:
             return None if form is None else form.times(-1)
         if expr.op is Op.BINARY:
             left, right = (self.linear(arg, env, depth - 1) for arg in expr.args)
-            return None if left is None or right is None else _combined(str(expr.value), left, right)
+            return None if left is None or right is None else _combine(str(expr.value), left, right)
         if expr.op is Op.CALL and expr.value in ("min", "max") and len(expr.args) == 2:
             left, right = (self.linear(arg, env, depth - 1) for arg in expr.args)
             return None if left is None or right is None else self._extreme(str(expr.value), left, right)
@@ -234,7 +243,7 @@ class LaunchValues:
             sides = [self.axes(arg, env, depth - 1) for arg in expr.args]
             if sides[0] is None or sides[1] is None:
                 return None
-            found = [_combined(str(expr.value), a, b) for a, b in _paired(sides[0], sides[1])]
+            found = [_combine(str(expr.value), a, b) for a, b in pair_components(sides[0], sides[1])]
             return None if None in found else found  # type: ignore[return-value]
         if expr.op is Op.CONSTRUCT and len(expr.args) == 1:
             return self.axes(expr.args[0], env, depth - 1)
@@ -252,7 +261,7 @@ class LaunchValues:
     def _variable(self, variable: Variable, env: Environment) -> Linear:
         if variable in env:
             return env[variable]
-        return Linear(0, ((variable, 1),)) if self.ranges.of(variable) > 1 else Linear(0)
+        return linear(0, {variable: 1}) if self.ranges.of(variable) > 1 else Linear(0)
 
     # -- conditions
 
@@ -279,7 +288,7 @@ class LaunchValues:
         if form is None:
             return None
         low, high = self.ranges.bounds(form)
-        return _compared(str(expr.value), low, high)
+        return compare_with_zero(str(expr.value), low, high)
 
     def confined(self, expr: Expr, env: Environment, holds: bool) -> Environment:
         """Return the environment of a place that is reached where a condition holds, or does not.
@@ -295,7 +304,7 @@ class LaunchValues:
                 env = self.confined(arg, env, holds)
             return env
         form = self._difference(expr, env) if expr.op is Op.COMPARE else None
-        if form is None or len(form.coefficients) != 1:
+        if form is None or len(form.terms) != 1:
             if not self.is_data(expr):
                 self.about = True
             return env
@@ -303,7 +312,8 @@ class LaunchValues:
         return self._narrowed(form, operator, env)
 
     def _narrowed(self, form: Linear, operator: str, env: Environment) -> Environment:
-        ((variable, factor),) = form.coefficients
+        ((variable, factor),) = form.terms
+        assert isinstance(variable, tuple)
         count = self.ranges.of(variable)
         inside = [0, count - 1]
         # factor * v + constant OP 0, for v in 0 ... count - 1
@@ -329,53 +339,27 @@ class LaunchValues:
             return env
         narrow: Variable = (f"{variable[0]}, {low} to {high}", variable[1])
         self.ranges.sizes[narrow] = high - low + 1
-        value = Linear(low, ((narrow, 1),)) if high > low else Linear(low)
-        narrowed = {known: _substituted(form, variable, value) for known, form in env.items()}
+        value = linear(low, {narrow: int(high > low)})
+        narrowed = {known: _substitute(form, variable, value) for known, form in env.items()}
         narrowed.setdefault(variable, value)
         return narrowed
 
 
-def _substituted(form: Linear, variable: Variable, value: Linear) -> Linear:
-    factor = dict(form.coefficients).get(variable, 0)
-    rest = Linear(form.constant, tuple(term for term in form.coefficients if term[0] != variable))
-    return rest.plus(value, factor) if factor else form
+def _substitute(form: Linear, variable: Variable, value: Linear) -> Linear:
+    terms = dict(form.terms)
+    factor = terms.pop(variable, 0)
+    return linear(form.constant, terms).plus(value, factor) if factor else form
 
 
-def _combined(operator: str, left: Linear, right: Linear) -> Linear | None:
-    if operator in ("+", "-"):
-        return left.plus(right, 1 if operator == "+" else -1)
-    if operator == "*" and (left.fixed or right.fixed):
-        return left.times(right.constant) if right.fixed else right.times(left.constant)
-    if not (left.fixed and right.fixed):
-        return left.times(1 << right.constant) if operator == "<<" and _shifts(right) else None
-    if operator == "<<":
-        return Linear(left.constant << right.constant) if _shifts(right) else None
-    function = _ARITHMETIC.get(operator)
-    if function is None or (operator in "/%" and right.constant == 0):
-        return None
-    if operator == ">>" and not _shifts(right):
+def _combine(symbol: str, left: Linear, right: Linear) -> Linear | None:
+    combined = combine(symbol, left, right)
+    if combined is not None or not (left.is_constant and right.is_constant):
+        return combined
+    function = _ARITHMETIC.get(symbol)
+    if (
+        function is None
+        or (symbol in "/%" and not right.constant)
+        or (symbol == ">>" and not can_shift(right))
+    ):
         return None
     return Linear(function(left.constant, right.constant))
-
-
-def _shifts(form: Linear) -> bool:
-    return form.fixed and 0 <= form.constant < 64
-
-
-def _paired(left: list[Linear], right: list[Linear]) -> Iterator[tuple[Linear, Linear]]:
-    """Return the components of two vectors side by side; a scalar goes with each."""
-    size = max(len(left), len(right))
-    return zip(
-        left * size if len(left) == 1 else left, right * size if len(right) == 1 else right, strict=False
-    )
-
-
-def _compared(operator: str, low: int, high: int) -> bool | None:
-    """Whether all numbers from low to high compare so with 0 (True), none does, or some do."""
-    if operator in (">", ">=", "!="):
-        negated = _compared(_NEGATED[operator], low, high)
-        return None if negated is None else not negated
-    if operator == "==":
-        return True if low == high == 0 else False if low > 0 or high < 0 else None
-    edge = 0 if operator == "<=" else -1
-    return True if high <= edge else False if low > edge else None

@@ -12,8 +12,9 @@ not at all. An index that is data counts one element for each invocation.
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
 
+from vkdispatch.analyses.footprint import touched
 from vkdispatch.analyses.launch_values import Environment, Launch, LaunchValues
-from vkdispatch.analyses.linear import Linear, Variable, touched
+from vkdispatch.analyses.linear import Linear, Variable, linear
 from vkdispatch.base.record import record
 from vkdispatch.ir import (
     Block,
@@ -207,7 +208,7 @@ class _Counter:
     def _loop(self, statement: For, env: Environment) -> None:
         bounds = (statement.start, statement.stop, statement.step)
         start, stop, step = (self._values.linear(expr, env) for expr in bounds)
-        if start is None or stop is None or step is None or not step.fixed:
+        if start is None or stop is None or step is None or not step.is_constant:
             self._values.counters[id(statement.counter)] = None
             self._perhaps(statement.body, env)
             return
@@ -223,7 +224,7 @@ class _Counter:
             rounds = 1
         variable = ("loop", id(statement.counter))
         self._values.ranges.sizes[variable] = rounds
-        counter = start.plus(Linear(0, ((variable, by),))) if rounds > 1 else start
+        counter = start.plus(linear(0, {variable: by})) if rounds > 1 else start
         self._values.counters[id(statement.counter)] = counter
         self.walk(statement.body, env)
 
@@ -299,7 +300,7 @@ class _Counter:
             for axis, part in enumerate(axes or ()):
                 form = form.plus(part, _IMAGE_AXIS**axis) if form is not None else None
         data = form is None and self._values.is_data(index)
-        variables = frozenset(v for v, _ in form.coefficients) if form else self._values.variables(index)
+        variables = form.variables if form else self._values.variables(index)
         self.accesses.append(_Access(resource, writes, form, variables, data, id(index)))
 
     # -- bytes

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from vkdispatch.analyses.affine import Space
+from vkdispatch.analyses.index_space import Space
 from vkdispatch.base.dtype import bool_, is_cooperative
 from vkdispatch.base.record import record, replace
 from vkdispatch.base.structures import is_structure

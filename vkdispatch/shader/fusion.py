@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.analyses.affine import Extent, Form, Space
+from vkdispatch.analyses.index_space import Space
+from vkdispatch.analyses.linear import Extent, Linear
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import is_integer_dtype, is_scalar, is_vector, uvec3
 from vkdispatch.base.handle import Handle
@@ -59,7 +60,7 @@ class _Reach:
     """
 
     element: Elementwise
-    forms: tuple[Form | None, ...]
+    forms: tuple[Linear | None, ...]
     space: Space
 
 
@@ -100,7 +101,7 @@ class _Use:
     links: int = 0
     written: bool = False
     kinds: set[Any] = field(factory=set)
-    forms: set[Form | None] = field(factory=set)
+    forms: set[Linear | None] = field(factory=set)
 
     def join(self, other: "_Use") -> "_Use":
         """Return what both do together."""
@@ -287,9 +288,9 @@ class _Chain:
         extent, values = self.links[0].extent, tuple(self._list_values(fused))
         return FusedChain(first, len(self.links), fused, resources, extent, values)
 
-    def _number_places(self, numbers: Mapping[_Key, int]) -> dict[tuple[int, Form], int]:
+    def _number_places(self, numbers: Mapping[_Key, int]) -> dict[tuple[int, Linear], int]:
         """Give numbers to the elements that every invocation has for itself and several launches touch."""
-        touched: dict[tuple[int, Form], set[int]] = {}
+        touched: dict[tuple[int, Linear], set[int]] = {}
         for position, link in enumerate(self.links):
             keys, bound = link.keys, link.bound
             for element, form in zip(link.reach.element.elements, link.reach.forms, strict=True):
@@ -331,7 +332,7 @@ def _cut(launches: Sequence[Launch], most_buffers: int) -> Iterator[tuple[int, _
         yield first, chain
 
 
-def _make_part(link: _Link, numbers: Mapping[_Key, int], places: Mapping[tuple[int, Form], int]) -> Part:
+def _make_part(link: _Link, numbers: Mapping[_Key, int], places: Mapping[tuple[int, Linear], int]) -> Part:
     element, keys = link.reach.element, link.keys
     arguments = {argument.name: argument for argument in element.kernel.arguments}
     of_resource = tuple(numbers[keys[position]] for position in range(len(element.kernel.resources)))
