@@ -10,18 +10,16 @@ from vkdispatch.base.dtype import (
 from vkdispatch.base.record import replace
 from vkdispatch.glsl.emulation import write_operation
 from vkdispatch.glsl.expressions import (
-    COMPONENT_NAMES,
-    GVEC,
-    STORED,
-    Names,
     array_text,
     full_text,
-    literal_text,
     packed_place,
     place_text,
     updated_text,
     value_text,
 )
+from vkdispatch.glsl.literals import literal_text
+from vkdispatch.glsl.names import Names
+from vkdispatch.glsl.spelling import COMPONENT_NAMES, GVEC, INDENT, STORED
 from vkdispatch.ir import (
     Assert,
     Block,
@@ -53,8 +51,6 @@ from vkdispatch.ir.location import Loc
 from vkdispatch.ir.names import FreshNames
 from vkdispatch.ir.variant import emulates
 from vkdispatch.passes.reports import read
-
-INDENT = "    "
 
 
 class BodyWriter:

@@ -90,6 +90,11 @@ def is_id_x(expr: Expr) -> bool:
     return expr.op is Op.COMPONENT and expr.value == "x" and _is_id(expr.args[0])
 
 
+def _operands(expr: Expr) -> tuple[Expr, ...]:
+    """Return what is replaced before an expression; the id along x is replaced as a whole."""
+    return expr.args if expr.op is not Op.COMPONENT or not is_id_x(expr) else ()
+
+
 def _is_id(expr: Expr) -> bool:
     return expr.value is Builtin.GLOBAL_INVOCATION_ID
 
@@ -231,7 +236,7 @@ class Copy:
 
     def expr(self, root: Expr) -> Expr:
         """Return an expression for this element; what has nothing of the element stays the same object."""
-        for expr in postorder(root, self.exprs, lambda each: () if is_id_x(each) else each.args):
+        for expr in () if id(root) in self.exprs else postorder(root, self.exprs, _operands):
             self.exprs[id(expr)] = (self.replaced(expr), expr)
         return self.exprs[id(root)][0]
 
