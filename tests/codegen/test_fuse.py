@@ -21,9 +21,9 @@ from vkdispatch.interpreter.execution import run_kernel
 from vkdispatch.interpreter.memory import Cells
 from vkdispatch.interpreter.program import Checks
 from vkdispatch.ir import Argument, Expr, Kernel, Op, Return, Storage, Store, walk
-from vkdispatch.passes.elementwise import decided, decisions, elementwise
-from vkdispatch.passes.fuse import Fused, fuse
-from vkdispatch.passes.places import Part, is_kept_in_registers
+from vkdispatch.passes.fusion.elementwise import decided, decisions, elementwise
+from vkdispatch.passes.fusion.fuse import Fused, fuse
+from vkdispatch.passes.fusion.places import Part, is_kept_in_registers
 
 from .tracing import compile_glsl, trace
 

@@ -61,7 +61,7 @@ from vkdispatch.passes.coarsen import (
     split_guard,
     store_values,
 )
-from vkdispatch.passes.elementwise import definitions_of
+from vkdispatch.passes.fusion.elementwise import definitions_of
 from vkdispatch.passes.reports import read, uint
 
 BLOCK = 8

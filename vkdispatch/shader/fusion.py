@@ -18,9 +18,9 @@ from vkdispatch.base.record import field, record
 from vkdispatch.codegen import ArgType, ShaderArgumentInfo, ShaderDescription
 from vkdispatch.execution_pipeline.optimization import Launch
 from vkdispatch.ir import Argument, Storage
-from vkdispatch.passes.elementwise import Elementwise, decided, decisions, elementwise
-from vkdispatch.passes.fuse import fuse
-from vkdispatch.passes.places import Part, is_kept_in_registers
+from vkdispatch.passes.fusion.elementwise import Elementwise, decided, decisions, elementwise
+from vkdispatch.passes.fusion.fuse import fuse
+from vkdispatch.passes.fusion.places import Part, is_kept_in_registers
 from vkdispatch.shader.arguments.parameters import zero_of
 from vkdispatch.shader.fusible import FusibleKernel
 

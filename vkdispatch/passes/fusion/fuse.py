@@ -8,19 +8,14 @@ memory is brought up to date: it is always right to go through memory, as an inv
 """
 
 from collections.abc import Iterable, Sequence
-from enum import Enum, auto
 
 from vkdispatch.analyses.layout import GROUP_COUNT
 from vkdispatch.base.dtype import (
-    component_count,
     component_type,
     float32,
-    float64,
     is_float_dtype,
     is_scalar,
-    to_vector,
     uint32,
-    uvec2,
     uvec3,
 )
 from vkdispatch.base.record import record, replace
@@ -55,9 +50,10 @@ from vkdispatch.ir import (
     root_of,
     walk,
 )
-from vkdispatch.ir.names import FreshNames, legal_name
-from vkdispatch.passes.places import Part, places_of, without_stores
-from vkdispatch.passes.reports import components, zero
+from vkdispatch.ir.names import FreshNames
+from vkdispatch.passes.fusion.place_registers import PlaceRegisters, State
+from vkdispatch.passes.fusion.places import Part, places_of, without_stores
+from vkdispatch.passes.fusion.seal import seal
 
 _EXEC_COUNT = "exec_count"
 _ZERO = "zero"
@@ -118,15 +114,8 @@ def _chained(
         body.append(Comment(part.element.kernel.name, preceding_new_line=position > 0))
         ended = chain.run(part.element.kernel.body, body)
     if not ended:
-        chain.store_all(body)
-    return chain, without_stores((*chain.prelude, *body), discarded, chain.resources)
-
-
-class _State(Enum):
-    """What is known of a place's register; a place without a state has to be loaded."""
-
-    CLEAN = auto()  # it holds what memory holds
-    CHANGED = auto()  # memory is out of date
+        chain.registers.store_all(body)
+    return chain, without_stores((*chain.registers.prelude, *body), discarded, chain.resources)
 
 
 class _Chain:
@@ -152,11 +141,7 @@ class _Chain:
         self._names = FreshNames((_EXEC_COUNT, GROUP_COUNT, _ZERO, *bound_names))
         self._shape_names()
         self._places = places_of(parts)
-        self.prelude: list[Statement] = []
-        self._states: dict[int, _State] = {}
-        self._depth = 0
-        # places that the loops around the current point store to, or the part reads back: memory has them
-        self._in_memory: frozenset[int] = frozenset()
+        self.registers = PlaceRegisters(self._places, self._names)
         self._position = 0
         self._substitutes: dict[int, Value] = {}
         self._steady: dict[int, Expr] = {}
@@ -209,10 +194,10 @@ class _Chain:
         for element, place in zip(part.element.elements, part.places, strict=True):
             if place is not None and self._places[place].element is None:
                 self._places[place].element = self._in_memory_words(element)
-        self._in_memory = self._read_back()
-        self.store_all(out, self._in_memory)
-        for place in self._in_memory:
-            self._states.pop(place, None)
+        self.registers.in_memory = self._read_back()
+        self.registers.store_all(out, self.registers.in_memory)
+        for place in self.registers.in_memory:
+            self.registers.states.pop(place, None)
 
     def _in_memory_words(self, element: Expr) -> Expr:
         """Rewrite an element so that it can be reached from anywhere: without the part's registers."""
@@ -281,8 +266,8 @@ class _Chain:
             value = self._substitutes.get(id(expr.value), expr.value)
             known = self._steady if all(id(arg) in self._steady for arg in expr.args) else local
             place = self._place_of.get(id(expr))
-            if place is not None and place in self._states:
-                local[id(expr)] = self._register(place)
+            if place is not None and place in self.registers.states:
+                local[id(expr)] = self.registers.read(place)
             else:
                 if place is not None:
                     known = local
@@ -294,48 +279,7 @@ class _Chain:
         for expr in nodes(roots):
             place = self._place_of.get(id(expr))
             if place is not None:
-                self._load(place, out)
-
-    def _register(self, place: int) -> Expr:
-        register = self._places[place].register
-        assert register is not None
-        return Expr(Op.REGISTER, register.dtype, (), register)
-
-    # -- places
-
-    def _load(self, place: int, out: list[Statement]) -> None:
-        if place in self._states or place in self._in_memory:
-            return
-        element = self._places[place].element
-        assert element is not None
-        self._assign(place, element, out)
-        self._states[place] = _State.CLEAN
-
-    def _assign(self, place: int, value: Expr, out: list[Statement]) -> None:
-        """Give a place's register a value, and declare it if it has none."""
-        known = self._places[place]
-        if known.register is not None:
-            out.append(Store(self._register(place), value, None, value.loc))
-            return
-        known.register = Register(self._claim(legal_name(known.label)), known.kind)
-        if self._depth == 0:
-            out.append(Declare(known.register, value, value.loc))
-            return
-        self.prelude.append(Declare(known.register, zero(known.kind)))
-        out.append(Store(self._register(place), value, None, value.loc))
-
-    def _store(self, place: int, out: list[Statement]) -> None:
-        """Bring memory up to date."""
-        element = self._places[place].element
-        assert element is not None
-        out.append(Store(element, self._register(place), None, element.loc))
-
-    def store_all(self, out: list[Statement], places: Iterable[int] | None = None) -> None:
-        """Bring memory up to date with all registers, or those of some places."""
-        for place in sorted(self._states if places is None else places):
-            if self._states.get(place) is _State.CHANGED:
-                self._store(place, out)
-                self._states[place] = _State.CLEAN
+                self.registers.load(place, out)
 
     # -- statements
 
@@ -345,9 +289,9 @@ class _Chain:
 
     def _nested(self, block: Block) -> tuple[list[Statement], bool]:
         out: list[Statement] = []
-        self._depth += 1
+        self.registers.depth += 1
         left = self.run(block, out)
-        self._depth -= 1
+        self.registers.depth -= 1
         return out, left
 
     def _statement(self, statement: Statement, out: list[Statement]) -> bool:
@@ -382,7 +326,7 @@ class _Chain:
             out.append(replace(statement, body=tuple(body)))
             return ended
         elif isinstance(statement, Return):
-            self.store_all(out)
+            self.registers.store_all(out)
             out.append(statement)
             return True
         else:
@@ -396,22 +340,22 @@ class _Chain:
         self._rewritten(evaluated(statement), out)
         whole = root is statement.place and statement.operator is None
         if place is not None and not whole:
-            self._load(place, out)
+            self.registers.load(place, out)
         value = self._in_new_words(statement.value)
-        if place is None or place in self._in_memory:
+        if place is None or place in self.registers.in_memory:
             out.append(Store(self._place_words(statement.place), value, statement.operator, statement.loc))
             return
         sealed = self._passes_on(place)
         if whole:
             at_once = sealed and (is_scalar(value.dtype) or component_type(value.dtype) is float32)
-            self._assign(place, self._sealed(value) if at_once else value, out)
+            self.registers.assign(place, self._sealed(value) if at_once else value, out)
             sealed = sealed and not at_once
         else:
             target = self._place_words(statement.place)
             out.append(Store(target, value, statement.operator, statement.loc))
         if sealed:
-            out.append(Store(self._register(place), self._sealed(self._register(place))))
-        self._states[place] = _State.CHANGED
+            out.append(Store(self.registers.read(place), self._sealed(self.registers.read(place))))
+        self.registers.states[place] = State.CHANGED
 
     def _place_words(self, place: Expr) -> Expr:
         """Rewrite what is stored to: an element in memory, a register, or a part of one of them."""
@@ -427,52 +371,31 @@ class _Chain:
         Returns them, with one more if memory has to be brought up to date where none runs; and whether none
         of them comes to its end.
         """
-        before = self._states
-        ways: list[tuple[list[Statement], bool, dict[int, _State]]] = []
+        before = self.registers.states
+        ways: list[tuple[list[Statement], bool, dict[int, State]]] = []
         for body in bodies:
-            self._states = dict(before)
+            self.registers.states = dict(before)
             out, ended = self._nested(body)
-            ways.append((out, ended, self._states))
+            ways.append((out, ended, self.registers.states))
         if not complete:
             ways.append(([], False, dict(before)))
         open_ways = [(out, states) for out, ended, states in ways if not ended]
-        self._states = self._joined(before, open_ways)
+        self.registers.states = self.registers.join(before, open_ways)
         blocks = [tuple(out) for out, _, _ in ways]
         if not complete and not blocks[-1]:
             blocks.pop()
         return blocks, not open_ways
 
-    def _joined(
-        self, before: dict[int, _State], ways: Sequence[tuple[list[Statement], dict[int, _State]]]
-    ) -> dict[int, _State]:
-        if not ways:
-            return before
-        joined: dict[int, _State] = {}
-        for place in range(len(self._places)):
-            states = {known.get(place) for _, known in ways}
-            if len(states) == 1:
-                (state,) = states
-            elif None not in states and before.get(place) is _State.CHANGED:
-                state = _State.CHANGED
-            else:
-                for out, known in ways:
-                    if known.get(place) is _State.CHANGED:
-                        self._store(place, out)
-                state = None if None in states else _State.CLEAN
-            if state is not None:
-                joined[place] = state
-        return joined
-
     def _loop(self, statement: For | While, out: list[Statement]) -> None:
         touched, stored = self._touched(statement)
-        around = self._in_memory
-        self.store_all(out, stored)
+        around = self.registers.in_memory
+        self.registers.store_all(out, stored)
         for place in stored:
-            self._states.pop(place, None)
-        self._in_memory = around | stored
+            self.registers.states.pop(place, None)
+        self.registers.in_memory = around | stored
         for place in sorted(touched - stored):
-            self._load(place, out)
-        known = dict(self._states)
+            self.registers.load(place, out)
+        known = dict(self.registers.states)
         heads = expressions_of(statement)
         self._rewritten(heads, out)
         new = tuple(map(self._in_new_words, heads))
@@ -485,8 +408,8 @@ class _Chain:
             start, stop, step = new
             out.append(For(counter, start, stop, step, body, statement.loc))
         # every way out has left registers as they were, and memory up to date
-        self._states = known
-        self._in_memory = around
+        self.registers.states = known
+        self.registers.in_memory = around
 
     def _touched(self, loop: Statement) -> tuple[set[int], frozenset[int]]:
         touched: set[int] = set()
@@ -533,23 +456,5 @@ class _Chain:
         return frozenset(place for place in found if is_float_dtype(self._places[place].kind))
 
     def _sealed(self, value: Expr) -> Expr:
-        """Return a value in a way that no compiler sees through: its bits, changed by an argument of zero."""
         self._uses_zero = True
-        kind = value.dtype
-        mask = Expr(Op.ARGUMENT, uint32, (), self._zero)
-        if component_type(kind) is float32:
-            words = to_vector(uint32, component_count(kind))
-            bits = Expr(Op.CALL, words, (value,), "floatBitsToUint")
-            return Expr(
-                Op.CALL, kind, (Expr(Op.BINARY, words, (bits, mask), "^"),), "uintBitsToFloat", value.loc
-            )
-        parts = tuple(
-            Expr(
-                Op.CALL,
-                float64,
-                (Expr(Op.BINARY, uvec2, (Expr(Op.CALL, uvec2, (part,), "unpackDouble2x32"), mask), "^"),),
-                "packDouble2x32",
-            )
-            for part in components(value)
-        )
-        return parts[0] if is_scalar(kind) else Expr(Op.CONSTRUCT, kind, parts, None, value.loc)
+        return seal(value, self._zero)

@@ -20,7 +20,7 @@ from vkdispatch.ir import (
     root_of,
     walk,
 )
-from vkdispatch.passes.elementwise import Elementwise
+from vkdispatch.passes.fusion.elementwise import Elementwise
 
 
 @record
