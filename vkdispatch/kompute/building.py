@@ -12,8 +12,9 @@ from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context
 from vkdispatch.base.device_support import check_features, check_workgroup
 from vkdispatch.base.errors import DeviceLostError, OutOfDeviceMemoryError, VkDispatchError
+from vkdispatch.base.spirv.interface import Interface, Resource, Type
 from vkdispatch.base.spirv.module import Module, read_module, validate
-from vkdispatch.base.spirv.reflection import Interface, Resource, Type, reflect
+from vkdispatch.base.spirv.reflection import reflect
 from vkdispatch.base.spirv.repeat import MOST, repeated
 from vkdispatch.base.spirv.type_checks import check_types
 from vkdispatch.execution_pipeline.command_graph import BoundPlan, CommandGraph

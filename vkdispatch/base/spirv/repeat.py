@@ -1,7 +1,7 @@
 """Many dispatches of a SPIR-V kernel in one: its invocations run it several times in a row.
 
 A dispatch and the barrier after it have a price of their own, 20 us on a CPU driver, and kernels that are
-dispatched hundreds of times often take less. Where a kernel works element by element (`spirv_elementwise`),
+dispatched hundreds of times often take less. Where a kernel works element by element (`elementwise.proof`),
 n dispatches with all barriers between them do what one does whose invocations each run the kernel n times.
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from vkdispatch.base.record import record
 from vkdispatch.base.spirv import opcodes as op
-from vkdispatch.base.spirv.elementwise import proven
+from vkdispatch.base.spirv.elementwise.proof import proven
 from vkdispatch.base.spirv.module import Instruction, Module, read_module
 from vkdispatch.base.spirv.type_checks import check_types
 

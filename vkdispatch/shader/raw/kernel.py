@@ -18,8 +18,9 @@ from vkdispatch.base.errors import (
 )
 from vkdispatch.base.process.surroundings import surround
 from vkdispatch.base.record import record, replace
+from vkdispatch.base.spirv.interface import Interface, SpecConstant, Value
 from vkdispatch.base.spirv.module import NEWEST_OF_EXTENSIONS, Module, read_module, validate
-from vkdispatch.base.spirv.reflection import Interface, SpecConstant, Value, rebound, reflect
+from vkdispatch.base.spirv.reflection import rebound, reflect
 from vkdispatch.base.spirv.type_checks import check_types
 from vkdispatch.codegen import ShaderDescription, ShaderSource
 from vkdispatch.ir.variant import Variant

@@ -7,7 +7,7 @@ from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
-from vkdispatch.base.spirv.reflection import Interface, Resource, Type
+from vkdispatch.base.spirv.interface import Interface, Resource, Type
 from vkdispatch.shader.raw.arguments import Field, Place, RawArgument
 
 MOST_BYTES = 16384
