@@ -21,7 +21,7 @@ from vkdispatch.interpreter.execution import run_kernel
 from vkdispatch.interpreter.memory import Cells
 from vkdispatch.interpreter.program import Checks
 from vkdispatch.ir import Argument, Expr, Kernel, Op, Return, Storage, Store, walk
-from vkdispatch.passes.fusion.elementwise import decided, decisions, elementwise
+from vkdispatch.passes.fusion.elementwise import decide_branches, elementwise, resolve_branches
 from vkdispatch.passes.fusion.fuse import Fused, fuse
 from vkdispatch.passes.fusion.places import Part, is_kept_in_registers
 
@@ -152,9 +152,9 @@ def test_conditions(build: Callable[[], Any], expected: bool | None) -> None:
 
     element = elementwise(trace(body, [Buff[i32]]).kernel)
     assert element is not None
-    known = decisions(element, Space((100, 7, 1), lambda _: None, element.definitions))
+    known = decide_branches(element, Space((100, 7, 1), lambda _: None, element.definitions))
     assert known == (expected,)
-    result = decided(element.kernel, known)
+    result = resolve_branches(element.kernel, known)
     assert result is not None
     assert len(result.conditions) == (expected is None)
     assert len(result.elements) == (expected is not False)

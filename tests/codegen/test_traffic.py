@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import vkdispatch.codegen as vc
-from vkdispatch.analyses.footprint import digits_of, touched
+from vkdispatch.analyses.footprint import count_touched, digits_of
 from vkdispatch.analyses.launch_values import Launch
 from vkdispatch.analyses.linear import Linear, Ranges, linear
 from vkdispatch.analyses.traffic import Known, Traffic, traffic
@@ -332,8 +332,8 @@ def test_touched_is_what_python_counts(seed: int) -> None:
     terms = dict(zip(variables, steps, strict=True))
     forms = [linear(int(rng.integers(-9, 10)), terms) for _ in range(int(rng.integers(1, 4)))]
     truth = len(elements(forms, ranges))
-    found, exactly = touched(forms, ranges)
-    single, single_exactly = touched(forms[:1], ranges)
+    found, exactly = count_touched(forms, ranges)
+    single, single_exactly = count_touched(forms[:1], ranges)
     if single_exactly:
         assert single == len(elements(forms[:1], ranges))
     if exactly:

@@ -60,7 +60,7 @@ def digits_of(form: Linear, ranges: Ranges) -> Digits:
     return Digits(tuple(digits), exact)
 
 
-def touched(forms: Sequence[Linear], ranges: Ranges) -> tuple[int, bool]:
+def count_touched(forms: Sequence[Linear], ranges: Ranges) -> tuple[int, bool]:
     """Return how many elements several indices touch together, and whether that is exact.
 
     Those of a stencil differ by a constant: what they share counts once.
@@ -87,7 +87,7 @@ def touched(forms: Sequence[Linear], ranges: Ranges) -> tuple[int, bool]:
             runs.append((low, high))
         else:
             others.append((low, high, total))
-    merged = _merged(runs)
+    merged = _merge(runs)
     loose = [
         elements
         for low, high, elements in others
@@ -97,7 +97,7 @@ def touched(forms: Sequence[Linear], ranges: Ranges) -> tuple[int, bool]:
     return count, exact and len(loose) + bool(merged) < 2
 
 
-def _merged(runs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _merge(runs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return runs of integers, ends included, joined where they meet."""
     joined: list[tuple[int, int]] = []
     for low, high in sorted(runs):

@@ -79,7 +79,7 @@ class Space:
 
     def _forms(self, expr: Expr, depth: int) -> tuple[Linear, ...] | None:
         if id(expr) not in self._known:
-            forms = self._computed(expr, depth) if depth < _DEEPEST else None
+            forms = self._compute(expr, depth) if depth < _DEEPEST else None
             if forms is not None and not all(self._fits(form, expr.dtype) for form in forms):
                 forms = None
             self._known[id(expr)] = forms
@@ -94,7 +94,7 @@ class Space:
         low, high = self.limits(form)
         return least <= low and high < least + (1 << bits)
 
-    def _computed(self, expr: Expr, depth: int) -> tuple[Linear, ...] | None:
+    def _compute(self, expr: Expr, depth: int) -> tuple[Linear, ...] | None:
         if not is_integer_dtype(expr.dtype) or not (is_scalar(expr.dtype) or is_vector(expr.dtype)):
             return None
         if expr.op is Op.LITERAL:
@@ -123,7 +123,7 @@ class Space:
             at = position[0]
             return None if not at.is_constant or not 0 <= at.constant < len(base) else (base[at.constant],)
         if expr.op is Op.CONSTRUCT:
-            return self._constructed(expr, known_parts)
+            return self._construct(expr, known_parts)
         if expr.op is Op.UNARY and expr.value == "-":
             return tuple(form.times(-1) for form in known_parts[0])
         if expr.op is Op.BINARY:
@@ -133,7 +133,7 @@ class Space:
             return forms if len(forms) == len(found) else None
         return None
 
-    def _constructed(self, expr: Expr, parts: list[tuple[Linear, ...]]) -> tuple[Linear, ...] | None:
+    def _construct(self, expr: Expr, parts: list[tuple[Linear, ...]]) -> tuple[Linear, ...] | None:
         given = tuple(form for part in parts for form in part)
         wanted = 1 if is_scalar(expr.dtype) else expr.dtype.child_count
         if len(given) == 1:
@@ -145,14 +145,14 @@ class Space:
         if combined is not None or not b.is_constant:
             return combined
         if symbol == ">>" and can_shift(b):
-            return self._divided("/", a, 1 << b.constant)
+            return self._divide("/", a, 1 << b.constant)
         if symbol == "&" and b.constant >= 0 and b.constant & (b.constant + 1) == 0:
-            return self._divided("%", a, b.constant + 1)
+            return self._divide("%", a, b.constant + 1)
         if symbol in ("/", "%") and b.constant > 0:
-            return self._divided(symbol, a, b.constant)
+            return self._divide(symbol, a, b.constant)
         return None
 
-    def _divided(self, symbol: str, form: Linear, by: int) -> Linear | None:
+    def _divide(self, symbol: str, form: Linear, by: int) -> Linear | None:
         low, high = self.limits(form)
         if low < 0:
             return None

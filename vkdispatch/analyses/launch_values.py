@@ -85,7 +85,7 @@ class LaunchValues:
     counters
         What the loop counters seen so far are, by identity; None where that is not known.
     about
-        Whether a condition was met that `confined` could not make use of.
+        Whether a condition was met that `confine` could not make use of.
     """
 
     def __init__(self, body: Block, launch: Launch) -> None:
@@ -290,7 +290,7 @@ class LaunchValues:
         low, high = self.ranges.bounds(form)
         return compare_with_zero(str(expr.value), low, high)
 
-    def confined(self, expr: Expr, env: Environment, holds: bool) -> Environment:
+    def confine(self, expr: Expr, env: Environment, holds: bool) -> Environment:
         """Return the environment of a place that is reached where a condition holds, or does not.
 
         Doubts where it cannot tell.
@@ -298,10 +298,10 @@ class LaunchValues:
         if self.truth(expr, env) is holds:
             return env
         if expr.op is Op.UNARY and expr.value == "!":
-            return self.confined(expr.args[0], env, not holds)
+            return self.confine(expr.args[0], env, not holds)
         if expr.op is Op.LOGICAL and (expr.value == "&&") is holds:
             for arg in expr.args:
-                env = self.confined(arg, env, holds)
+                env = self.confine(arg, env, holds)
             return env
         form = self._difference(expr, env) if expr.op is Op.COMPARE else None
         if form is None or len(form.terms) != 1:
@@ -309,9 +309,9 @@ class LaunchValues:
                 self.about = True
             return env
         operator = str(expr.value) if holds else _NEGATED[str(expr.value)]
-        return self._narrowed(form, operator, env)
+        return self._narrow(form, operator, env)
 
-    def _narrowed(self, form: Linear, operator: str, env: Environment) -> Environment:
+    def _narrow(self, form: Linear, operator: str, env: Environment) -> Environment:
         ((variable, factor),) = form.terms
         assert isinstance(variable, tuple)
         count = self.ranges.of(variable)

@@ -61,10 +61,12 @@ def argument_layout(kernel: Kernel, variant: Variant = PLAIN) -> ArgumentLayout:
     lengths: dict[int, str] = {}
     if variant.addressed:
         addresses = {index: names.claim(f"buf{index}_address") for index in _buffers(kernel)}
-        lengths = {index: names.claim(f"buf{index}_bytes") for index in _measured(kernel)}
+        lengths = {index: names.claim(f"buf{index}_bytes") for index in _find_measured(kernel)}
         fields += [(name, uint64) for name in (*addresses.values(), *lengths.values())]
     elif packed := packed_buffers(kernel, variant):
-        lengths = {index: names.claim(f"buf{index}_bytes") for index in _measured(kernel) if index in packed}
+        lengths = {
+            index: names.claim(f"buf{index}_bytes") for index in _find_measured(kernel) if index in packed
+        }
         fields += [(name, uvec2) for name in lengths.values()]
     # The folded form must bind like the plain one, so the larger of them decides.
     total = sum(kind.item_size for _, kind in fields) + uvec3.item_size
@@ -92,7 +94,7 @@ def _buffers(kernel: Kernel) -> list[int]:
     return [resource.index for resource in kernel.resources if isinstance(resource, Storage)]
 
 
-def _measured(kernel: Kernel) -> list[int]:
+def _find_measured(kernel: Kernel) -> list[int]:
     """Positions of the buffers whose length the kernel asks for."""
     found = {
         expr.value.index

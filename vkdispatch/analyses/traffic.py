@@ -12,7 +12,7 @@ not at all. An index that is data counts one element for each invocation.
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
 
-from vkdispatch.analyses.footprint import touched
+from vkdispatch.analyses.footprint import count_touched
 from vkdispatch.analyses.launch_values import Environment, Launch, LaunchValues
 from vkdispatch.analyses.linear import Linear, Variable, linear
 from vkdispatch.base.record import record
@@ -156,11 +156,11 @@ class _Counter:
             truth = self._values.truth(condition, inner)
             if truth is not False:
                 plain = all(isinstance(only, (Return, Break, Continue)) for only in body)
-                remaining.append((body, inner if plain else self._values.confined(condition, inner, True)))
+                remaining.append((body, inner if plain else self._values.confine(condition, inner, True)))
             if truth is True:
                 break
             if len(statement.branches) > 1 or statement.orelse or _leaves(body):
-                inner = self._values.confined(condition, inner, False)
+                inner = self._values.confine(condition, inner, False)
         else:
             remaining.append((statement.orelse or (), inner))
         data = any(self._values.is_data(condition) for condition, _ in statement.branches)
@@ -319,7 +319,7 @@ class _Counter:
         else:
             size = self.launch.texels.get(resource.index, resource.texel.item_size)
         most = self.launch.sizes.get(resource.index)
-        count, exact = touched([a.form for a in accesses if a.form is not None], self._values.ranges)
+        count, exact = count_touched([a.form for a in accesses if a.form is not None], self._values.ranges)
         others = {access.expr: access for access in accesses if access.form is None}
         for access in others.values():
             count += self._combinations(access.variables)

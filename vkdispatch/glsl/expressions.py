@@ -252,8 +252,8 @@ def _binary(expr: Expr, names: Names) -> tuple[str, int]:
     symbol = str(expr.value)
     strength = STRENGTH[symbol]
     left, right = expr.args
-    left_text = _mixed(left, names, symbol, strength)
-    text = f"{left_text} {symbol} {_mixed(right, names, symbol, strength + 1)}"
+    left_text = _write_mixed(left, names, symbol, strength)
+    text = f"{left_text} {symbol} {_write_mixed(right, names, symbol, strength + 1)}"
     zero = unknown_zero(symbol, left, right, names)
     return (text, strength) if zero is None else (f"({text}) ^ {zero}", BIT_XOR)
 
@@ -283,7 +283,7 @@ def updated_text(place: str, symbol: str, left: Expr, right: Expr, names: Names)
     return f"{place} = ({place} {symbol} {_operand(right, names, PREFIX)}) ^ {zero}"
 
 
-def _mixed(expr: Expr, names: Names, symbol: str, strength: int) -> str:
+def _write_mixed(expr: Expr, names: Names, symbol: str, strength: int) -> str:
     text, own = written(expr, names)
     compound = own < PREFIX
     other = expr.op is Op.BINARY and expr.value != symbol

@@ -50,7 +50,7 @@ from vkdispatch.ir import (
 from vkdispatch.ir.location import Loc
 from vkdispatch.ir.names import FreshNames
 from vkdispatch.ir.variant import emulates
-from vkdispatch.passes.reports import read
+from vkdispatch.passes.builders import read
 
 
 class BodyWriter:

@@ -48,21 +48,9 @@ from vkdispatch.ir import (
     walk,
 )
 from vkdispatch.ir.names import FreshNames
-from vkdispatch.passes.coarsen import (
-    Copy,
-    binary,
-    compare,
-    id_part,
-    is_id_x,
-    is_separable,
-    logical,
-    new_register,
-    part_of,
-    split_guard,
-    store_values,
-)
+from vkdispatch.passes.builders import binary, compare, id_part, logical, part_of, read, uint
+from vkdispatch.passes.coarsen import Copy, is_id_x, is_separable, new_register, split_guard, store_values
 from vkdispatch.passes.fusion.elementwise import definitions_of
-from vkdispatch.passes.reports import read, uint
 
 BLOCK = 8
 # Longer kernels take their time computing, and eight times the text takes long to compile.
@@ -101,7 +89,7 @@ def can_block(kernel: Kernel) -> bool:
     return any(
         _is_own(root, definitions)
         for statement in kernel.body
-        for root in nodes((*_loading(statement), *_stored(statement)))
+        for root in nodes((*_find_loads(statement), *_find_stored(statement)))
     )
 
 
@@ -113,7 +101,7 @@ def put_in_blocks(kernel: Kernel) -> Kernel:
     return _Blocks(kernel).kernel()
 
 
-def _loading(statement: Statement) -> tuple[Expr, ...]:
+def _find_loads(statement: Statement) -> tuple[Expr, ...]:
     """Expressions that a statement evaluates in any case, before it stores anything."""
     if not isinstance(statement, (Declare, Store, If)):
         return ()
@@ -122,7 +110,7 @@ def _loading(statement: Statement) -> tuple[Expr, ...]:
     return evaluated(statement)
 
 
-def _stored(statement: Statement) -> tuple[Expr, ...]:
+def _find_stored(statement: Statement) -> tuple[Expr, ...]:
     return (statement.place,) if isinstance(statement, Store) and statement.place.op is Op.ELEMENT else ()
 
 
@@ -167,11 +155,11 @@ class _Member(Copy):
             return replace(expr, args=tuple(map(self.expr, expr.args)), axes=())
         return self.expr(expr)
 
-    def replaced(self, expr: Expr) -> Expr:
+    def replace_node(self, expr: Expr) -> Expr:
         known = self.loaded.get(expr.value.index) if isinstance(expr.value, Storage) else None
         if known is not None and _is_own(expr, self._definitions):
             return known
-        return super().replaced(expr)
+        return super().replace_node(expr)
 
 
 class _Blocks:
@@ -213,7 +201,7 @@ class _Blocks:
         if isinstance(statement, Comment):
             yield statement
             return
-        yield from self._load(_loading(statement))
+        yield from self._load(_find_loads(statement))
         if isinstance(statement, Store) and root_of(statement.place).op is Op.ELEMENT:
             yield from self._store(statement)
         elif isinstance(statement, (Declare, Store)):
@@ -296,29 +284,29 @@ class _Blocks:
         return [Expr(Op.ELEMENT, dvec4, (place,), view) for place in places]
 
 
-def _converted(function: str, kind: DType, value: Expr) -> Expr:
+def _convert(function: str, kind: DType, value: Expr) -> Expr:
     return Expr(Op.CALL, kind, (value,), function) if function else value
 
 
 def _values_of(word: Expr, kind: DType) -> list[Expr]:
     """Return the elements that a word holds."""
     if kind in _WORDS:
-        return [_converted(_WORDS[kind][0], kind, word)]
+        return [_convert(_WORDS[kind][0], kind, word)]
     pair = Expr(Op.CALL, uvec2, (word,), "unpackDouble2x32")
     if kind in _PAIRS:
-        return [_converted(_PAIRS[kind][0], kind, pair)]
+        return [_convert(_PAIRS[kind][0], kind, pair)]
     halves = [Expr(Op.COMPONENT, uint32, (pair,), letter) for letter in "xy"]
-    return [_converted(_HALVES[kind][0], kind, half) for half in halves]
+    return [_convert(_HALVES[kind][0], kind, half) for half in halves]
 
 
 def _words_of(values: list[Expr], kind: DType) -> list[Expr]:
     """Return the words that hold elements."""
     if kind in _WORDS:
-        return [_converted(_WORDS[kind][1], float64, value) for value in values]
+        return [_convert(_WORDS[kind][1], float64, value) for value in values]
     if kind in _PAIRS:
-        pairs = [_converted(_PAIRS[kind][1], uvec2, value) for value in values]
+        pairs = [_convert(_PAIRS[kind][1], uvec2, value) for value in values]
     else:
-        bits = [_converted(_HALVES[kind][1], uint32, value) for value in values]
+        bits = [_convert(_HALVES[kind][1], uint32, value) for value in values]
         pairs = [
             Expr(Op.CONSTRUCT, uvec2, (low, high)) for low, high in zip(bits[::2], bits[1::2], strict=True)
         ]

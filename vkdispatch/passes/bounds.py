@@ -49,7 +49,7 @@ from vkdispatch.ir import (
 )
 from vkdispatch.ir.location import Loc
 from vkdispatch.ir.names import FreshNames
-from vkdispatch.passes.reports import all_of, less, negation, read, uint, zero
+from vkdispatch.passes.builders import all_of, less, negate, read, uint, zero
 
 _SILENT = (Comment, Print, Assert)
 
@@ -89,7 +89,7 @@ def _is_harmless(value: Expr) -> bool:
     )
 
 
-def _own_registers(statement: Statement) -> set[Register]:
+def _find_own_registers(statement: Statement) -> set[Register]:
     """Return the registers that a statement mentions, without what is nested in it."""
     found = set(registers_of(expressions_of(statement)))
     if isinstance(statement, Declare):
@@ -99,7 +99,7 @@ def _own_registers(statement: Statement) -> set[Register]:
     return found
 
 
-def _assigned(outer: Statement) -> set[Register]:
+def _find_assigned(outer: Statement) -> set[Register]:
     """Return the registers that a statement and what is nested in it declare or store to."""
     found: set[Register] = set()
     for statement in walk((outer,)):
@@ -122,7 +122,7 @@ class _Guards:
         self._names = FreshNames.of_variables(kernel)
         # how many statements mention a register
         self._uses = Counter(
-            register for statement in walk(kernel.body) for register in _own_registers(statement)
+            register for statement in walk(kernel.body) for register in _find_own_registers(statement)
         )
         self._inside = Register(self._names.claim_copy("inside"), bool_, fixed=True)
         self.shared: dict[DType, SharedArray] = {}
@@ -145,7 +145,7 @@ class _Guards:
         for statement in block:
             if id(statement) in self._flow.joint or isinstance(statement, Effect):
                 self._flush(apart, out)
-                self._joint(statement, out)
+                self._rewrite_joint(statement, out)
             else:
                 apart.append(statement)
         self._flush(apart, out)
@@ -153,20 +153,22 @@ class _Guards:
 
     def _flush(self, apart: list[Statement], out: list[Statement]) -> None:
         """Write what only invocations within the limit do."""
-        for piece in self._pieces(apart):
+        for piece in self._split_pieces(apart):
             self._flush_piece(piece, out)
         apart.clear()
 
-    def _pieces(self, apart: list[Statement]) -> list[list[Statement]]:
+    def _split_pieces(self, apart: list[Statement]) -> list[list[Statement]]:
         """Split statements behind each fixed register that is used behind its piece: a guard ends there."""
-        changed = {register for statement in apart for register in _assigned(statement)}
+        changed = {register for statement in apart for register in _find_assigned(statement)}
         ends = {0, len(apart)}
         while True:
             pieces = [apart[first:last] for first, last in pairwise(sorted(ends))]
             more = set(ends)
             first = 0
             for piece in pieces:
-                uses = Counter(register for each in walk(tuple(piece)) for register in _own_registers(each))
+                uses = Counter(
+                    register for each in walk(tuple(piece)) for register in _find_own_registers(each)
+                )
                 for position, statement in enumerate(piece, first + 1):
                     if (
                         isinstance(statement, Declare)
@@ -181,14 +183,14 @@ class _Guards:
             ends = more
 
     def _flush_piece(self, apart: list[Statement], out: list[Statement]) -> None:
-        uses = Counter(register for each in walk(tuple(apart)) for register in _own_registers(each))
+        uses = Counter(register for each in walk(tuple(apart)) for register in _find_own_registers(each))
         guarded: list[Statement] = []
         changed: set[Register] = set()
         for statement in apart:
             if self._needs_no_guard(statement, changed, guarded):
                 out.append(statement)
                 continue
-            changed |= _assigned(statement)
+            changed |= _find_assigned(statement)
             if isinstance(statement, Declare) and self._uses[statement.register] > uses[statement.register]:
                 self._declare_outside(statement, guarded, out)
             else:
@@ -201,11 +203,11 @@ class _Guards:
         while end and isinstance(guarded[end - 1], _SILENT):
             end -= 1
         if end:
-            out.append(self._guarded(tuple(guarded[:end])))
+            out.append(self._make_guard(tuple(guarded[:end])))
         out += guarded[end:]
         guarded.clear()
 
-    def _guarded(self, block: Block) -> If:
+    def _make_guard(self, block: Block) -> If:
         inside, first = read(self._inside), block[0]
         if len(block) == 1 and isinstance(first, If) and len(first.branches) == 1 and first.orelse is None:
             ((condition, body),) = first.branches
@@ -246,21 +248,21 @@ class _Guards:
 
     # -- control flow that all invocations go through
 
-    def _joint(self, statement: Statement, out: list[Statement]) -> None:
+    def _rewrite_joint(self, statement: Statement, out: list[Statement]) -> None:
         if isinstance(statement, If):
             self._if(statement.branches, statement.orelse, statement.loc, out)
         elif isinstance(statement, While):
             self._while(statement, out)
         elif isinstance(statement, For):
             start, stop, step = (
-                self._decided(bound, statement.loc, out)
+                self._decide(bound, statement.loc, out)
                 for bound in (statement.start, statement.stop, statement.step)
             )
             body = self.block(statement.body)
             out.append(replace(statement, start=start, stop=stop, step=step, body=body))
         else:
             if isinstance(statement, Switch):
-                statement = replace(statement, value=self._decided(statement.value, statement.loc, out))
+                statement = replace(statement, value=self._decide(statement.value, statement.loc, out))
             out.append(map_statement(statement, block=self.block))
 
     def _if(
@@ -272,7 +274,7 @@ class _Guards:
     ) -> None:
         """Rewrite the branches of an if. What is decided by the first invocation is so just before."""
         (condition, body), *others = branches
-        done = [(self._decided(condition, loc, out), self.block(body))]
+        done = [(self._decide(condition, loc, out), self.block(body))]
         while others and self._flow.is_uniform(others[0][0]):
             condition, body = others.pop(0)
             done.append((condition, self.block(body)))
@@ -287,13 +289,13 @@ class _Guards:
     def _while(self, statement: While, out: list[Statement]) -> None:
         loc, condition = statement.loc, statement.condition
         head: list[Statement] = []
-        decided = self._decided(condition, loc, head)
+        decided = self._decide(condition, loc, head)
         if head:
-            head.append(If(((negation(decided), (Break(loc),)),), None, loc))
+            head.append(If(((negate(decided), (Break(loc),)),), None, loc))
             decided = Expr(Op.LITERAL, bool_, (), True, condition.loc)
         out.append(While(decided, (*head, *self.block(statement.body)), loc, statement.rolled))
 
-    def _decided(self, value: Expr, loc: Loc | None, out: list[Statement]) -> Expr:
+    def _decide(self, value: Expr, loc: Loc | None, out: list[Statement]) -> Expr:
         """Return what decides on control flow, as invocations beyond the limit see it too."""
         if self._flow.is_uniform(value):
             return value
@@ -304,18 +306,18 @@ class _Guards:
         else:
             out.append(Declare(register, zero(value.dtype), loc))
             out.append(If(((read(self._inside), (Store(decision, value, None, loc),)),), None, loc))
-        place = Expr(Op.ELEMENT, value.dtype, (uint(0),), self._shared_for(value.dtype))
+        place = Expr(Op.ELEMENT, value.dtype, (uint(0),), self._get_shared(value.dtype))
         own_index = Expr(Op.BUILTIN, uint32, (), Builtin.LOCAL_INVOCATION_INDEX)
         is_first = Expr(Op.COMPARE, bool_, (own_index, uint(0)), "==")
         out += (
             If(((is_first, (Store(place, decision, None, loc),)),), None, loc),
             Effect("barrier", loc),
-            If(((negation(read(self._inside)), (Store(decision, place, None, loc),)),), None, loc),
+            If(((negate(read(self._inside)), (Store(decision, place, None, loc),)),), None, loc),
             Effect("barrier", loc),
         )
         return decision
 
-    def _shared_for(self, kind: DType) -> SharedArray:
+    def _get_shared(self, kind: DType) -> SharedArray:
         """Array in which the first invocation puts what it has decided."""
         if kind not in self.shared:
             self.shared[kind] = SharedArray(self._names.claim_copy("first_decision"), kind, 1, (1,))

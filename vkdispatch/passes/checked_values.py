@@ -32,25 +32,14 @@ from vkdispatch.ir import (
     root_of,
 )
 from vkdispatch.ir.location import Loc
+from vkdispatch.passes.builders import all_of, cast, components, less, negate, read, uint, zero
 from vkdispatch.passes.diagnostics import (
     AxesSite,
     BoundsSite,
     Checks,
     TexelSite,
 )
-from vkdispatch.passes.reports import (
-    Report,
-    all_of,
-    cast,
-    components,
-    less,
-    negation,
-    read,
-    shown_word,
-    uint,
-    wide_words,
-    zero,
-)
+from vkdispatch.passes.reports import Report, shown_word, wide_words
 
 
 class CheckedValues:
@@ -108,7 +97,7 @@ class CheckedValues:
         if expr.op is Op.INDEX and is_cooperative(expr.args[0].dtype):
             return False  # only the device knows how many elements an invocation holds
         index = expr.args[-1]
-        size = _static_size(expr)
+        size = _find_static_size(expr)
         known = index.op is Op.LITERAL and isinstance(index.value, int) and size is not None
         return not (known and 0 <= index.value < size)  # type: ignore[operator]
 
@@ -170,7 +159,7 @@ class CheckedValues:
             inside: list[Statement] = []
             with self.inside():
                 inside.append(Store(result, self.rewrite(arg, inside), None, loc))
-            out.append(If(((result if expr.value == "&&" else negation(result), tuple(inside)),), None, loc))
+            out.append(If(((result if expr.value == "&&" else negate(result), tuple(inside)),), None, loc))
         return result
 
     def _lower_select(self, expr: Expr, out: list[Statement]) -> Expr:
@@ -193,7 +182,7 @@ class CheckedValues:
         """Check the index of an ELEMENT or INDEX; returns the index, and whether it is good."""
         written = expr.args[-1]
         number = self._numbering.number(written)
-        key = (_indexed(expr), number, *(self._numbering.number(index) for index, _ in expr.axes))
+        key = (_find_indexed(expr), number, *(self._numbering.number(index) for index, _ in expr.axes))
         found = self._known.get(key) or self._local.get(key)
         if found is not None:
             return found
@@ -202,7 +191,7 @@ class CheckedValues:
         wide = original.dtype in (int64, uint64)
         value = self._steady_value(self.rewrite(original, out), self._numbering.number(original), out)
         index = cast(value, written.dtype)
-        size = _static_size(expr)
+        size = _find_static_size(expr)
         thing = expr.value
         assert isinstance(thing, (Storage, SharedArray)) or size is not None
         length = Expr(Op.LENGTH, self._length, (), thing) if size is None else uint(size)
@@ -213,9 +202,9 @@ class CheckedValues:
         out.append(Declare(good, all_of([*along, within]), expr.loc))
         resource = thing.index if isinstance(thing, Storage) else None
         bits = 64 if wide else 32
-        site = BoundsSite(_noun(expr), resource, is_signed_dtype(original.dtype), bits, expr.loc)
-        told = self._report.violation(site, expr.loc, (*wide_words(value), *wide_words(length)))
-        out.append(If(((all_of([*along, negation(read(good))]), told),), None, expr.loc))
+        site = BoundsSite(_describe_indexed(expr), resource, is_signed_dtype(original.dtype), bits, expr.loc)
+        told = self._report.make_violation(site, expr.loc, (*wide_words(value), *wide_words(length)))
+        out.append(If(((all_of([*along, negate(read(good))]), told),), None, expr.loc))
         kept = self._known if self._numbering.pure[number] else self._local
         kept[key] = index, read(good)
         return kept[key]
@@ -233,9 +222,9 @@ class CheckedValues:
         out.append(Declare(good, all_of(fits), expr.loc))
         padding = [uint(0)] * (3 - len(parts))
         resource = expr.value.index if isinstance(expr.value, Storage) else None
-        site = AxesSite(_noun(expr), resource, len(parts), expr.loc)
-        told = self._report.violation(site, expr.loc, (*parts, *padding, *limits, *padding))
-        out.append(If(((negation(read(good)), told),), None, expr.loc))
+        site = AxesSite(_describe_indexed(expr), resource, len(parts), expr.loc)
+        told = self._report.make_violation(site, expr.loc, (*parts, *padding, *limits, *padding))
+        out.append(If(((negate(read(good)), told),), None, expr.loc))
         return [read(good)]
 
     def check_texel(
@@ -258,8 +247,8 @@ class CheckedValues:
         out.append(Declare(good, all_of(inside), loc))
         padding = [uint(0)] * (3 - len(parts))
         site = TexelSite(f"image {image.label!r}", len(parts), loc)
-        told = self._report.violation(site, loc, (*parts, *padding, *limits, *padding))
-        out.append(If(((negation(read(good)), told),), None, loc))
+        told = self._report.make_violation(site, loc, (*parts, *padding, *limits, *padding))
+        out.append(If(((negate(read(good)), told),), None, loc))
         return texel, read(good)
 
     def _steady_value(self, value: Expr, number: int, out: list[Statement]) -> Expr:
@@ -271,21 +260,21 @@ class CheckedValues:
         return read(register)
 
 
-def _static_size(expr: Expr) -> int | None:
+def _find_static_size(expr: Expr) -> int | None:
     """Return the count of what an ELEMENT or INDEX chooses from, where that is known."""
     if expr.op is Op.INDEX:
         return expr.args[0].dtype.child_count
     return expr.value.size if isinstance(expr.value, SharedArray) else None
 
 
-def _indexed(expr: Expr) -> object:
+def _find_indexed(expr: Expr) -> object:
     """Return what an ELEMENT or INDEX chooses from, as far as bounds are concerned."""
     if expr.op is Op.INDEX:
         return expr.args[0].dtype.child_count
     return expr.value.whole or expr.value if isinstance(expr.value, Storage) else expr.value
 
 
-def _noun(expr: Expr) -> str:
+def _describe_indexed(expr: Expr) -> str:
     """Say what an ELEMENT or INDEX chooses from, in words."""
     if isinstance(expr.value, Storage):
         return f"buffer {expr.value.label!r}"
@@ -302,6 +291,6 @@ def describe_place(place: Expr) -> tuple[str, Expr | None]:
     """Say what a place belongs to; also returns its index there if it has one."""
     place = root_of(place)
     if place.op is Op.ELEMENT:
-        return _noun(place), place.args[0]
+        return _describe_indexed(place), place.args[0]
     name = place.value.name if isinstance(place.value, Register) else "the result of raw GLSL"
     return f"register {name!r}", None

@@ -13,7 +13,7 @@ before it stores any. `stride` is the workgroup's size, so that neighbours still
 from collections.abc import Iterable, Sequence
 
 from vkdispatch.analyses.contents import contents, depends_on_workgroups
-from vkdispatch.base.dtype import DType, bool_, is_array, uint32, uvec3
+from vkdispatch.base.dtype import DType, is_array, uint32, uvec3
 from vkdispatch.base.record import replace
 from vkdispatch.ir import (
     Block,
@@ -41,7 +41,7 @@ from vkdispatch.ir import (
     walk,
 )
 from vkdispatch.ir.names import FreshNames
-from vkdispatch.passes.reports import negation, read, uint
+from vkdispatch.passes.builders import binary, compare, id_part, logical, negate, part_of, read, uint
 
 # Loops have work enough for one element; in long programs the registers of several do not fit.
 _SIMPLE = (Declare, Store, ImageStore, If, Switch, Scope, Comment, Return)
@@ -145,13 +145,13 @@ def coarsen(kernel: Kernel, elements: int) -> Kernel:
     ]
     whole = compare("<", read(copies[-1].element), part_of(limit, "x"))
     if guard is not None:
-        whole = logical("&&", whole, *(negation(copy.expr(guard)) for copy in copies))
+        whole = logical("&&", whole, *(negate(copy.expr(guard)) for copy in copies))
 
     turn = new_register("turn", uint32, names, counter=True)
     single = Copy(new_register("element", uint32, names), "_n", names)
     inside = compare("<", read(single.element), part_of(limit, "x"))
     if guard is not None:
-        inside = logical("&&", inside, negation(single.expr(guard)))
+        inside = logical("&&", inside, negate(single.expr(guard)))
     rest = For(
         turn,
         uint(0),
@@ -168,12 +168,12 @@ def coarsen(kernel: Kernel, elements: int) -> Kernel:
             If(((logical("||", *outside), (Return(),)),)),
             Declare(first, start),
             *places,
-            If(((whole, tuple(_interleaved(body, copies))),), (rest,)),
+            If(((whole, tuple(_interleave(body, copies))),), (rest,)),
         ),
     )
 
 
-def _interleaved(body: Block, copies: list["Copy"]) -> Iterable[Statement]:
+def _interleave(body: Block, copies: list["Copy"]) -> Iterable[Statement]:
     """Each statement for all elements before the next, values before stores."""
     for statement in body:
         if isinstance(statement, Comment):
@@ -237,10 +237,10 @@ class Copy:
     def expr(self, root: Expr) -> Expr:
         """Return an expression for this element; what has nothing of the element stays the same object."""
         for expr in () if id(root) in self.exprs else postorder(root, self.exprs, _operands):
-            self.exprs[id(expr)] = (self.replaced(expr), expr)
+            self.exprs[id(expr)] = (self.replace_node(expr), expr)
         return self.exprs[id(root)][0]
 
-    def replaced(self, expr: Expr) -> Expr:
+    def replace_node(self, expr: Expr) -> Expr:
         """Return an expression whose operands have been replaced for this element."""
         if is_id_x(expr):
             return read(self.element)
@@ -256,36 +256,8 @@ class Copy:
         return replace(expr, args=args, axes=())
 
 
-# ---- small expressions
-
-
 def new_register(
     name: str, kind: DType, names: FreshNames, *, counter: bool = False, fixed: bool = True
 ) -> Register:
     """Make a register whose name nothing else has."""
     return Register(names.claim(name), kind, counter, fixed and not counter)
-
-
-def id_part(builtin: Builtin, axis: str) -> Expr:
-    """Component of an id or a size."""
-    return part_of(Expr(Op.BUILTIN, uvec3, value=builtin), axis)
-
-
-def part_of(vector: Expr, axis: str) -> Expr:
-    """Component of a vector of uint32."""
-    return Expr(Op.COMPONENT, uint32, (vector,), axis)
-
-
-def binary(operator: str, left: Expr, right: Expr) -> Expr:
-    """Combine two values of uint32."""
-    return Expr(Op.BINARY, uint32, (left, right), operator)
-
-
-def compare(operator: str, left: Expr, right: Expr) -> Expr:
-    """Compare two values."""
-    return Expr(Op.COMPARE, bool_, (left, right), operator)
-
-
-def logical(operator: str, *operands: Expr) -> Expr:
-    """Join conditions; one is itself."""
-    return Expr(Op.LOGICAL, bool_, operands, operator) if len(operands) > 1 else operands[0]

@@ -71,19 +71,19 @@ def parse_checks(value: object, what: str = "check") -> Checks:
         try:
             names = list(value)  # type: ignore[call-overload]
         except TypeError:
-            raise ArgumentTypeError(f"{what}: {_wanted(value)}") from None
+            raise ArgumentTypeError(f"{what}: {_describe_expected(value)}") from None
     rounds = None
     known = set()
     for name in names:
         found = re.fullmatch(_CHECK, name) if isinstance(name, str) else None
         if found is None or (found[2] and (found[1] != "loops" or not 0 < int(found[2]) < 1 << 32)):
-            raise ArgumentValueError(f"{what}: {_wanted(value)}")
+            raise ArgumentValueError(f"{what}: {_describe_expected(value)}")
         known.add(found[1])
         rounds = int(found[2]) if found[2] else rounds
     return Checks("bounds" in known, "nan" in known, "loops" in known, rounds, "asserts" in known)
 
 
-def _wanted(value: object) -> str:
+def _describe_expected(value: object) -> str:
     known = '"bounds", "nan", "loops", "loops=<most rounds>", "asserts"'
     return f"expected a bool, or any of {known}; got {value!r}"
 

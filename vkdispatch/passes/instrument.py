@@ -48,6 +48,7 @@ from vkdispatch.ir import (
 from vkdispatch.ir.location import Loc
 from vkdispatch.ir.names import FreshNames
 from vkdispatch.passes import diagnostics as words
+from vkdispatch.passes.builders import all_of, components, negate, read, uint, zero
 from vkdispatch.passes.checked_values import CheckedValues, describe_place
 from vkdispatch.passes.diagnostics import (
     AssertSite,
@@ -58,19 +59,7 @@ from vkdispatch.passes.diagnostics import (
     Site,
 )
 from vkdispatch.passes.messages import word_count
-from vkdispatch.passes.reports import (
-    Report,
-    all_of,
-    components,
-    is_constant,
-    is_nan,
-    negation,
-    read,
-    uint,
-    wide_words,
-    words_of,
-    zero,
-)
+from vkdispatch.passes.reports import Report, is_known_number, is_nan, wide_words, words_of
 
 
 @record
@@ -105,8 +94,12 @@ def instrument(kernel: Kernel, checks: Checks) -> Instrumented | None:
     body = lowering.block(kernel.body)
     if not lowering.report.sites:
         return None
-    if lowering.report.violations:
-        body = (*lowering.report.start(), *_with_endings(body, lowering.report), *lowering.report.ending())
+    if lowering.report.has_violations:
+        body = (
+            *lowering.report.declare_registers(),
+            *_add_endings(body, lowering.report),
+            *lowering.report.write_violations(),
+        )
     observed = replace(
         kernel,
         body=body,
@@ -116,7 +109,7 @@ def instrument(kernel: Kernel, checks: Checks) -> Instrumented | None:
     return Instrumented(observed, tuple(lowering.report.sites), storage.index, launch.name)
 
 
-def _with_endings(block: Block, report: Report) -> Block:
+def _add_endings(block: Block, report: Report) -> Block:
     """Put what an invocation does in the end before every return."""
     out: list[Statement] = []
     for statement in block:
@@ -124,8 +117,8 @@ def _with_endings(block: Block, report: Report) -> Block:
         if isinstance(statement, RawStatement):
             returns = re.search(r"\breturn\b", statement.text) is not None
         if returns:
-            out += report.ending()
-        out.append(map_statement(statement, block=lambda inner: _with_endings(inner, report)))
+            out += report.write_violations()
+        out.append(map_statement(statement, block=lambda inner: _add_endings(inner, report)))
     return tuple(out)
 
 
@@ -178,7 +171,7 @@ class _Lowering:
             return
         out.append(replace(statement, value=self._values.rewrite(statement.value, out)))
         register = statement.register
-        if self._watches(register.dtype) and not is_constant(statement.value):
+        if self._watches(register.dtype) and not is_known_number(statement.value):
             out.append(self._nan_check(read(register), f"register {register.name!r}", None, statement.loc))
 
     def _atomic(self, statement: Declare, out: list[Statement]) -> None:
@@ -204,7 +197,7 @@ class _Lowering:
         value = self._values.rewrite(statement.value, out)
         inside: list[Statement] = []
         loc = statement.loc
-        if self._watches(place.dtype) and (statement.operator or not is_constant(value)):
+        if self._watches(place.dtype) and (statement.operator or not is_known_number(value)):
             if statement.operator is not None:
                 value = Expr(Op.BINARY, place.dtype, (place, value), statement.operator, loc)
             register = self.report.register(place.dtype)
@@ -230,7 +223,7 @@ class _Lowering:
             coordinate, good = self._values.rewrite(statement.coordinate, out), None
         value = self._values.rewrite(statement.value, out)
         inside: list[Statement] = []
-        if self._watches(value.dtype) and not is_constant(value):
+        if self._watches(value.dtype) and not is_known_number(value):
             register = self.report.register(value.dtype)
             inside.append(Declare(register, value, loc))
             value = read(register)
@@ -267,13 +260,13 @@ class _Lowering:
         with self._values.inside():
             if self._values.needs_check(condition):
                 value = self._values.rewrite(condition, head)
-                head.append(If(((negation(value), (Break(loc),)),), None, loc))
+                head.append(If(((negate(value), (Break(loc),)),), None, loc))
                 condition = Expr(Op.LITERAL, bool_, (), True, condition.loc)
             if self._checks.loops:
                 rounds = self.report.register(uint32)
                 out.append(Declare(rounds, uint(0), loc))
                 most = self._most_rounds(out, loc)
-                broken = (*self.report.violation(LoopSite(loc), loc, (read(rounds),)), Break(loc))
+                broken = (*self.report.make_violation(LoopSite(loc), loc, (read(rounds),)), Break(loc))
                 at_end = Expr(Op.COMPARE, bool_, (read(rounds), most), ">=")
                 head.append(If(((at_end, broken),), None, loc))
                 head.append(Store(read(rounds), uint(1), "+", loc))
@@ -298,8 +291,8 @@ class _Lowering:
                 self._statement(part, inside)
             self._values.start_statement()
             value = self._values.rewrite(statement.condition, inside)
-            told = self.report.violation(AssertSite(statement.message, loc), loc)
-            inside.append(If(((negation(value), told),), None, loc))
+            told = self.report.make_violation(AssertSite(statement.message, loc), loc)
+            inside.append(If(((negate(value), told),), None, loc))
         out.append(Scope(tuple(inside), None, loc))
 
     def _print(self, statement: Print, out: list[Statement]) -> None:
@@ -317,7 +310,7 @@ class _Lowering:
             kinds = tuple(arg.dtype for arg in statement.args)
             site = PrintSite(statement.format, statement.style, kinds, loc)
             assert len(told) == sum(map(word_count, kinds))
-            inside += self.report.message(site, told, loc)
+            inside += self.report.make_message(site, told, loc)
         out.append(Scope(tuple(inside), None, loc))
 
     # -- NaN
@@ -332,4 +325,4 @@ class _Lowering:
         parts = [is_nan(part) for part in components(value)]
         found = parts[0] if len(parts) == 1 else Expr(Op.LOGICAL, bool_, tuple(parts), "||")
         site = NanSite(what, index is not None, loc)
-        return If(((found, self.report.violation(site, loc, values)),), None, loc)
+        return If(((found, self.report.make_violation(site, loc, values)),), None, loc)

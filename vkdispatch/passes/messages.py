@@ -174,7 +174,7 @@ def _python_conversion(found: "re.Match[str]") -> str:
 def check_format(text: str, style: str, kinds: Sequence[DType]) -> None:
     """Raise FormatError where values of these types cannot be shown by a format."""
     try:
-        _formatted(text, style, [host_value(kind, [1] * component_count(kind)) for kind in kinds])
+        _format(text, style, [host_value(kind, [1] * component_count(kind)) for kind in kinds])
     except (TypeError, ValueError, LookupError, AttributeError) as error:
         types = ", ".join(kind.name for kind in kinds) or "nothing"
         raise FormatError(f"{text!r} does not format {types}: {error}") from None
@@ -183,10 +183,10 @@ def check_format(text: str, style: str, kinds: Sequence[DType]) -> None:
 def message_text(text: str, style: str, values: Sequence[Any]) -> str:
     """Format values as Python does. A value that cannot be formatted is shown beside its format instead."""
     try:
-        return _formatted(text, style, values)
+        return _format(text, style, values)
     except (TypeError, ValueError, OverflowError, LookupError) as error:
         return f"{text!r} cannot show {tuple(values)!r}: {error}\n"
 
 
-def _formatted(text: str, style: str, values: Sequence[Any]) -> str:
+def _format(text: str, style: str, values: Sequence[Any]) -> str:
     return text % tuple(values) if style == PERCENT else text.format(*values)

@@ -33,7 +33,7 @@ from vkdispatch.ir import (
     nodes,
     walk,
 )
-from vkdispatch.passes.reports import read
+from vkdispatch.passes.builders import read
 
 WIDE: dict[DType, DType] = {int32: int64, uint32: uint64}
 _BITWISE = frozenset("&|^")
@@ -70,8 +70,8 @@ class Positions:
         # registers that hold a position (an id, a size), those that may need more than 32 bits, those asked
         # for in 64
         self._positional = self._fixpoint(self._is_position)
-        self._growing = self._fixpoint(self._grows)
-        self.companions = self._demanded() & self._growing
+        self._growing = self._fixpoint(self._may_grow)
+        self.companions = self._find_demanded() & self._growing
 
     def _gather(self) -> None:
         """Collect what each register may be assigned. One that raw GLSL may assign to stays as it is."""
@@ -138,7 +138,7 @@ class Positions:
     def _is_position(self, expr: Expr, registers: set[Register]) -> bool:
         return self._reaches(expr, registers, growing=False)
 
-    def _grows(self, expr: Expr, registers: set[Register]) -> bool:
+    def _may_grow(self, expr: Expr, registers: set[Register]) -> bool:
         return self._reaches(expr, registers, growing=True)
 
     def _reaches(self, root: Expr, registers: set[Register], *, growing: bool) -> bool:
@@ -157,11 +157,11 @@ class Positions:
                 or (expr.op is Op.CONSTRUCT and any(is_float_dtype(arg.dtype) for arg in expr.args))
             ):
                 return True
-            stack.extend(self._passed_on(expr, growing=growing))
+            stack.extend(self._find_passed_on(expr, growing=growing))
         return False
 
     @staticmethod
-    def _passed_on(expr: Expr, *, growing: bool) -> Sequence[Expr]:
+    def _find_passed_on(expr: Expr, *, growing: bool) -> Sequence[Expr]:
         """Operands whose values become the value."""
         if expr.op in (Op.COMPONENT, Op.SWIZZLE, Op.UNARY, Op.CONSTRUCT):
             return expr.args
@@ -181,16 +181,16 @@ class Positions:
 
     # -- who asks
 
-    def grows(self, expr: Expr) -> bool:
+    def may_grow(self, expr: Expr) -> bool:
         """Whether a position may need 64 bits."""
-        return self._grows(expr, self.companions)
+        return self._may_grow(expr, self.companions)
 
-    def compares(self, expr: Expr) -> bool:
+    def is_comparison(self, expr: Expr) -> bool:
         """Whether a comparison is one of positions."""
         left, right = expr.args
         return left.dtype in WIDE and any(self._is_position(arg, self._positional) for arg in (left, right))
 
-    def converts(self, expr: Expr) -> bool:
+    def is_conversion(self, expr: Expr) -> bool:
         """Whether an expression converts an id, or another position by itself, to what holds it."""
         if expr.op is not Op.CONSTRUCT or len(expr.args) != 1 or expr.args[0].dtype not in WIDE:
             return False
@@ -198,11 +198,15 @@ class Positions:
             return False
         return self._is_whole(expr.args[0])
 
-    def asks(self, expr: Expr) -> bool:
+    def needs_long(self, expr: Expr) -> bool:
         """Whether an expression has to look at its operands in 64 bits."""
-        return (expr.op is Op.COMPARE and self.compares(expr)) or self.converts(expr) or self.divides(expr)
+        return (
+            (expr.op is Op.COMPARE and self.is_comparison(expr))
+            or self.is_conversion(expr)
+            or self.is_division(expr)
+        )
 
-    def divides(self, expr: Expr) -> bool:
+    def is_division(self, expr: Expr) -> bool:
         """Whether an expression is a part of an id that depends on all its bits."""
         return self._is_part(expr) and expr.dtype in WIDE and self._is_whole(expr)
 
@@ -220,7 +224,7 @@ class Positions:
             value = value.args[0]
         return self._is_source(value) or (value.op is Op.REGISTER and value.value in self._positional)
 
-    def _demanded(self) -> set[Register]:
+    def _find_demanded(self) -> set[Register]:
         """Return the registers whose values are asked for in 64 bits."""
         found: set[Register] = set()
         asked: list[Expr] = []
@@ -232,7 +236,7 @@ class Positions:
             for expr in nodes(expressions_of(statement)):
                 if expr.op is Op.ELEMENT and isinstance(expr.value, Storage):
                     asked += [expr.args[0], *(part for axis in expr.axes for part in axis)]
-                elif self.asks(expr):
+                elif self.needs_long(expr):
                     asked += expr.args
         while asked:
             for expr in nodes((asked.pop(),)):

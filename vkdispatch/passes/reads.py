@@ -73,7 +73,7 @@ class _Rebuilding:
             if isinstance(statement, Read):
                 out += self._read(statement)
                 continue
-            if not (isinstance(statement, Store) and statement.update and self._keeps(statement)):
+            if not (isinstance(statement, Store) and statement.update and self._changes_nothing(statement)):
                 out.append(self._statement(statement))
         return tuple(out)
 
@@ -88,7 +88,7 @@ class _Rebuilding:
         self._expressions[id(value)] = Expr(Op.REGISTER, value.dtype, (), register, value.loc)
         return (declared,)
 
-    def _keeps(self, statement: Store) -> bool:
+    def _changes_nothing(self, statement: Store) -> bool:
         """Whether an update changes nothing, as `place *= 1`."""
         value = statement.value
         return value.op is not Op.BINARY and self._expr(value) is value

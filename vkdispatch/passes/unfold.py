@@ -30,6 +30,7 @@ from vkdispatch.ir import (
 )
 from vkdispatch.ir.expressions import construct, literal
 from vkdispatch.ir.location import Loc
+from vkdispatch.passes.builders import negate
 
 _CONDITIONAL = (Op.SELECT, Op.LOGICAL)
 # Operations, as written out, from which on operands are too large, and where these repeat few of them.
@@ -44,7 +45,7 @@ def unfold_conditionals(kernel: Kernel, new_name: Callable[[], str]) -> Kernel:
     `new_name` makes names that nothing else in the kernel has.
     """
     found = contents(kernel)
-    late = [condition for statement in found.statements for condition in _late(statement)]
+    late = [condition for statement in found.statements for condition in _list_late(statement)]
     if not late and not any(expr.op in _CONDITIONAL for expr in found.evaluated):
         return kernel
     sizes = _Sizes()
@@ -53,7 +54,7 @@ def unfold_conditionals(kernel: Kernel, new_name: Callable[[], str]) -> Kernel:
     return replace(kernel, body=_Unfolding(sizes, new_name).block(kernel.body))
 
 
-def _late(statement: Statement) -> tuple[Expr, ...]:
+def _list_late(statement: Statement) -> tuple[Expr, ...]:
     """Conditions that are not evaluated where the statement begins."""
     if isinstance(statement, While):
         return (statement.condition,)
@@ -185,7 +186,7 @@ class _Unfolding:
         loc = statement.loc
         head: list[Statement] = []
         value = self._value(statement.condition, head)
-        head.append(If(((_not(value), (Break(loc),)),), None, loc))
+        head.append(If(((negate(value, value.loc), (Break(loc),)),), None, loc))
         return While(literal(True, bool_), (*head, *self.block(statement.body)), loc, statement.rolled)
 
     # -- expressions
@@ -217,24 +218,20 @@ class _Unfolding:
         first = self._new(expr.args[0])
         if expr.op is Op.SELECT:
             out.append(Declare(register, _zero(expr.dtype), loc))
-            arms = [self._stored(result, arg, loc) for arg in expr.args[1:]]
+            arms = [self._store_operand(result, arg, loc) for arg in expr.args[1:]]
             out.append(If(((first, arms[0]),), arms[1], loc))
             return result
         out.append(Declare(register, first, loc))
         for arg in expr.args[1:]:
-            condition = result if expr.value == "&&" else _not(result)
-            out.append(If(((condition, self._stored(result, arg, loc)),), None, loc))
+            condition = result if expr.value == "&&" else negate(result, result.loc)
+            out.append(If(((condition, self._store_operand(result, arg, loc)),), None, loc))
         return result
 
-    def _stored(self, place: Expr, value: Expr, loc: Loc | None) -> Block:
+    def _store_operand(self, place: Expr, value: Expr, loc: Loc | None) -> Block:
         inside: list[Statement] = []
         with self._inside():
             inside.append(Store(place, self._value(value, inside), None, loc))
         return tuple(inside)
-
-
-def _not(value: Expr) -> Expr:
-    return Expr(Op.UNARY, bool_, (value,), "!", value.loc)
 
 
 def _zero(kind: DType) -> Expr:

@@ -43,8 +43,8 @@ from vkdispatch.ir import (
     with_args,
 )
 from vkdispatch.ir.names import FreshNames
+from vkdispatch.passes.builders import read
 from vkdispatch.passes.positions import BOUNDING, HASH_FACTOR, WIDE, Positions, is_hashing, is_narrow
-from vkdispatch.passes.reports import read
 
 _LETTERS = "xyzw"
 
@@ -76,7 +76,7 @@ def _cast(value: Expr, kind: DType) -> Expr:
     return Expr(Op.CONSTRUCT, kind, (value,), None, value.loc)
 
 
-def _of(argument: Argument) -> Expr:
+def _read_argument(argument: Argument) -> Expr:
     return Expr(Op.ARGUMENT, argument.dtype, (), argument)
 
 
@@ -126,7 +126,7 @@ class _Widening:
         count = kernel.exec_count
         bound = None
         if count is not None and bounded:
-            limits = map(_of, self._members[count])
+            limits = map(_read_argument, self._members[count])
             beyond = tuple(
                 Expr(Op.COMPARE, bool_, (self._id(axis), limit), ">=") for axis, limit in enumerate(limits)
             )
@@ -168,28 +168,30 @@ class _Widening:
     def _visit(self, root: Expr) -> None:
         for expr in postorder(root, self._narrow):
             self._kept.append(expr)
-            narrow = self._narrow[id(expr)] = self._rewritten(expr)
+            narrow = self._narrow[id(expr)] = self._rewrite(expr)
             if is_narrow(expr.dtype):
-                found = self._widened(expr)
-                self._wide[id(expr)] = self._converted(narrow) if found is None else found
+                found = self._widen(expr)
+                self._wide[id(expr)] = self._extend(narrow) if found is None else found
 
     @staticmethod
-    def _converted(narrow: Expr) -> Parts:
+    def _extend(narrow: Expr) -> Parts:
         kind = WIDE[component_type(narrow.dtype)]
         return tuple(_cast(_part(narrow, position), kind) for position in range(_width(narrow.dtype)))
 
-    def _rewritten(self, expr: Expr) -> Expr:
+    def _rewrite(self, expr: Expr) -> Expr:
         if expr.op is Op.ARGUMENT and isinstance(expr.value, Argument) and expr.value in self._members:
-            parts = (_cast(_of(each), component_type(expr.dtype)) for each in self._members[expr.value])
+            parts = (
+                _cast(_read_argument(each), component_type(expr.dtype)) for each in self._members[expr.value]
+            )
             return Expr(Op.CONSTRUCT, expr.dtype, tuple(parts), None, expr.loc)
         args = tuple(self._narrow[id(arg)] for arg in expr.args)
         if expr.op is Op.ELEMENT and isinstance(expr.value, Storage):
             axes = tuple((self._position(index), self._position(size)) for index, size in expr.axes)
             return replace(expr, args=(self._position(expr.args[0]),), axes=axes)
-        if self._positions.divides(expr):
-            found = self._widened(expr)
+        if self._positions.is_division(expr):
+            found = self._widen(expr)
             return replace(expr, args=args) if found is None else _cast(found[0], expr.dtype)
-        if self._positions.asks(expr):
+        if self._positions.needs_long(expr):
             return replace(expr, args=tuple(self._wide[id(arg)][0] for arg in expr.args))
         return with_args(expr, args)
 
@@ -199,11 +201,11 @@ class _Widening:
         if outermost:
             # the front end took 32 bits of what the user had computed in 64
             return self._value(index.args[0])
-        if not is_narrow(index.dtype) or not self._positions.grows(index):
+        if not is_narrow(index.dtype) or not self._positions.may_grow(index):
             return self._value(index)
         return self._long(index)[0]
 
-    def _widened(self, expr: Expr) -> Parts | None:
+    def _widen(self, expr: Expr) -> Parts | None:
         """Compute an expression in 64 bits; None where its 32 bits are all there is."""
         kind = WIDE[component_type(expr.dtype)]
         op = expr.op
@@ -213,7 +215,7 @@ class _Widening:
             ids = expr.value is Builtin.GLOBAL_INVOCATION_ID
             return tuple(map(self._id, range(3))) if ids else None
         if op is Op.ARGUMENT and isinstance(expr.value, Argument) and expr.value in self._members:
-            return tuple(map(_of, self._members[expr.value]))
+            return tuple(map(_read_argument, self._members[expr.value]))
         if op is Op.REGISTER and isinstance(expr.value, Register):
             if expr.value in self._positions.companions:
                 return tuple(map(read, self._companions_of(expr.value)))
@@ -226,17 +228,21 @@ class _Widening:
                 return None
             return tuple(self._wide[id(base)][_LETTERS.index(letter)] for letter in str(expr.value))
         if op is Op.INDEX:
-            return self._indexed(expr)
+            return self._widen_index(expr)
         if op is Op.CONSTRUCT:
-            return self._constructed(expr, kind)
-        rule = {Op.UNARY: self._operated, Op.BINARY: self._operated, Op.CALL: self._called}.get(op)
+            return self._widen_construct(expr, kind)
+        rule = {
+            Op.UNARY: self._widen_operands,
+            Op.BINARY: self._widen_operands,
+            Op.CALL: self._widen_call,
+        }.get(op)
         if op is Op.SELECT:
             condition = self._narrow[id(expr.args[0])]
             parts = zip(*(self._spread(arg, expr) for arg in expr.args[1:]), strict=True)
             return tuple(replace(expr, dtype=kind, args=(condition, *pair)) for pair in parts)
         return None if rule is None else rule(expr, kind)
 
-    def _indexed(self, expr: Expr) -> Parts | None:
+    def _widen_index(self, expr: Expr) -> Parts | None:
         base, position = expr.args
         if position.op is not Op.LITERAL or id(base) not in self._wide:
             return None
@@ -244,7 +250,7 @@ class _Widening:
         parts = self._wide[id(base)]
         return (parts[position.value],) if position.value < len(parts) else None
 
-    def _constructed(self, expr: Expr, kind: DType) -> Parts | None:
+    def _widen_construct(self, expr: Expr, kind: DType) -> Parts | None:
         parts: list[Expr] = []
         for arg in expr.args:
             if id(arg) in self._wide:
@@ -261,7 +267,7 @@ class _Widening:
         parts = self._wide[id(arg)]
         return parts if len(parts) > 1 else parts * _width(expr.dtype)
 
-    def _operated(self, expr: Expr, kind: DType) -> Parts | None:
+    def _widen_operands(self, expr: Expr, kind: DType) -> Parts | None:
         if expr.op is Op.BINARY and is_hashing(expr, HASH_FACTOR):
             return None
         operands = [self._spread(arg, expr) for arg in expr.args]
@@ -273,9 +279,9 @@ class _Widening:
             )
         return tuple(replace(expr, dtype=kind, args=tuple(parts)) for parts in zip(*operands, strict=True))
 
-    def _called(self, expr: Expr, kind: DType) -> Parts | None:
+    def _widen_call(self, expr: Expr, kind: DType) -> Parts | None:
         known = expr.value in BOUNDING and all(id(arg) in self._wide for arg in expr.args)
-        return self._operated(expr, kind) if known else None
+        return self._widen_operands(expr, kind) if known else None
 
     # -- registers
 
@@ -291,7 +297,7 @@ class _Widening:
             )
         return self._companions[register]
 
-    def _asks_for(self, register: object) -> bool:
+    def _has_companions(self, register: object) -> bool:
         return isinstance(register, Register) and register in self._positions.companions
 
     # -- statements
@@ -312,25 +318,25 @@ class _Widening:
     def _declare(self, statement: Declare) -> Iterator[Statement]:
         register, value = statement.register, statement.value
         declared = replace(statement, value=self._value(value))
-        if not self._asks_for(register):
+        if not self._has_companions(register):
             yield declared
             return
         companions = self._companions_of(register)
-        if value.op is Op.ATOMIC or not self._positions.grows(value):
+        if value.op is Op.ATOMIC or not self._positions.may_grow(value):
             yield declared
-            parts = self._converted(read(register))
+            parts = self._extend(read(register))
         else:
             parts = self._long(value)
         for companion, part in zip(companions, parts, strict=True):
             yield Declare(companion, part, statement.loc)
-        if value.op is not Op.ATOMIC and self._positions.grows(value):
+        if value.op is not Op.ATOMIC and self._positions.may_grow(value):
             yield declared
 
     def _store(self, statement: Store) -> Iterator[Statement]:
         place, value, loc = statement.place, statement.value, statement.loc
         base = place.args[0] if place.op is Op.COMPONENT else place
         stored = replace(statement, place=self._value(place), value=self._value(value))
-        if base.op is not Op.REGISTER or not self._asks_for(base.value):
+        if base.op is not Op.REGISTER or not self._has_companions(base.value):
             yield stored
             return
         assert isinstance(base.value, Register)
@@ -339,9 +345,9 @@ class _Widening:
             targets = (targets[_LETTERS.index(str(place.value))],)
         if statement.operator is not None:
             value = Expr(Op.BINARY, place.dtype, (place, value), statement.operator, loc)
-        elif not self._positions.grows(value):
+        elif not self._positions.may_grow(value):
             yield stored
-            for target, part in zip(targets, self._converted(stored.place), strict=True):
+            for target, part in zip(targets, self._extend(stored.place), strict=True):
                 yield Store(read(target), part, None, loc)
             return
         # The new value may be made of what is assigned to.
@@ -357,7 +363,7 @@ class _Widening:
         counter, loc = statement.counter, statement.loc
         names = ("start", "stop", "step")
         bounds: dict[str, Any] = {name: self._value(getattr(statement, name)) for name in names}
-        if not self._asks_for(counter):
+        if not self._has_companions(counter):
             yield replace(statement, **bounds, body=self._block(statement.body))
             return
         (companion,) = self._companions_of(counter)

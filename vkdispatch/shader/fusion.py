@@ -18,7 +18,7 @@ from vkdispatch.base.record import field, record
 from vkdispatch.codegen import ArgType, ShaderArgumentInfo, ShaderDescription
 from vkdispatch.execution_pipeline.optimization import Launch
 from vkdispatch.ir import Argument, Storage
-from vkdispatch.passes.fusion.elementwise import Elementwise, decided, decisions, elementwise
+from vkdispatch.passes.fusion.elementwise import Elementwise, decide_branches, elementwise, resolve_branches
 from vkdispatch.passes.fusion.fuse import fuse
 from vkdispatch.passes.fusion.places import Part, is_kept_in_registers
 from vkdispatch.shader.arguments.parameters import zero_of
@@ -71,7 +71,7 @@ def _analyze(description: ShaderDescription) -> Elementwise | None:
 
 @functools.lru_cache(maxsize=1024)
 def _decide(description: ShaderDescription, known: tuple[bool | None, ...]) -> Elementwise | None:
-    return decided(description.kernel, known)
+    return resolve_branches(description.kernel, known)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -82,7 +82,7 @@ def _find_reach(
     whole = _analyze(description)
     assert whole is not None
     known = dict(zip(whole.deciding, values, strict=True))
-    answers = decisions(whole, Space(extent, known.get, whole.definitions))
+    answers = decide_branches(whole, Space(extent, known.get, whole.definitions))
     element = _decide(description, answers)
     if element is None:
         return None

@@ -99,7 +99,7 @@ class _Reader:
                 f"malformed SPIR-V: instruction {opcode} at word {instruction.at} makes no sense"
             ) from None
 
-    def _own(self, identifier: int, decoration: int) -> int | None:
+    def _find_decoration(self, identifier: int, decoration: int) -> int | None:
         """Return the first operand of a decoration, 0 if it has none; None where it is not there."""
         entry = self.decorations.get(identifier)
         found = entry.own.get(decoration) if entry else None
@@ -121,7 +121,7 @@ class _Reader:
         elif opcode == op.TYPE_MATRIX:
             made = Type("matrix", count=rest[1], element=self.types[rest[0]])
         elif opcode in (op.TYPE_ARRAY, op.TYPE_RUNTIME_ARRAY):
-            stride = self._own(result, _ARRAY_STRIDE) or 0
+            stride = self._find_decoration(result, _ARRAY_STRIDE) or 0
             count = int(self.constants.get(rest[1], 0)) if opcode == op.TYPE_ARRAY else 0
             made = Type("array", count=count, element=self.types[rest[0]], stride=stride)
             self.elements[result] = rest[0]
@@ -171,14 +171,14 @@ class _Reader:
             self.composites[result] = rest
             return
         if opcode == op.SPEC_CONSTANT_OP:
-            value = self._computed(rest)
+            value = self._compute(rest)
             if value is not None:
                 self.constants[result] = value
             return
         value = self._literal(opcode, kind, rest)
         if value is None:
             return
-        number = self._own(result, _SPEC_ID)
+        number = self._find_decoration(result, _SPEC_ID)
         if number is not None and opcode >= op.SPEC_CONSTANT_TRUE:
             made = self.types[kind]
             name = self.names.get(result, "")
@@ -205,7 +205,7 @@ class _Reader:
             return number
         return int.from_bytes(data, "little", signed=kind in self.signed)
 
-    def _computed(self, operands: Sequence[int]) -> Value | None:
+    def _compute(self, operands: Sequence[int]) -> Value | None:
         """Return the value of an operation on integer constants, for sizes that are computed from others."""
         values = [self.constants.get(word) for word in operands[1:3]]
         match operands[0], values:
@@ -281,7 +281,10 @@ class _Reader:
     ) -> tuple[tuple[int, int, int] | None, tuple[int | None, int | None, int | None]]:
         # A constant that is the built-in WorkgroupSize goes before the execution mode.
         for identifier in self.decorations:
-            if self._own(identifier, _BUILT_IN) == _WORKGROUP_SIZE and identifier in self.composites:
+            if (
+                self._find_decoration(identifier, _BUILT_IN) == _WORKGROUP_SIZE
+                and identifier in self.composites
+            ):
                 return self._sizes(self.composites[identifier])
         for instruction in self.module.of(op.EXECUTION_MODE, op.EXECUTION_MODE_ID):
             if len(instruction.operands) < 5 or instruction.operands[0] != function:
@@ -339,7 +342,7 @@ class _Reader:
             return f"array of {self._what(storage, element, self.types[element])[0]}s", True, True
         if storage == _STORAGE_UNIFORM_CONSTANT:
             return self._what_image(pointee), True, self.images.get(pointee, (0,))[-1] == _STORAGE_IMAGE
-        buffer = storage == _STORAGE_BUFFER or self._own(pointee, _BUFFER_BLOCK) is not None
+        buffer = storage == _STORAGE_BUFFER or self._find_decoration(pointee, _BUFFER_BLOCK) is not None
         if kind.kind != "struct":
             return "other resource", True, True
         if not buffer:

@@ -80,11 +80,11 @@ def repeated(code: bytes, entry_point: str = "main", fence: bool = True) -> Repe
     if touched is None or not touched.written:
         return None
     check_types(module)
-    words, count_id = _with_loop(module, fence)
+    words, count_id = _add_loop(module, fence)
     return Repeated(words.astype("<u4").tobytes(), count_id, touched.written, touched.read)
 
 
-def _with_loop(module: Module, fence: bool) -> "tuple[np.ndarray[tuple[int], np.dtype[np.uint32]], int]":
+def _add_loop(module: Module, fence: bool) -> "tuple[np.ndarray[tuple[int], np.dtype[np.uint32]], int]":
     """Return the module with an entry point that calls the one it had, and the id of the constant."""
     entry = next(module.of(op.ENTRY_POINT))
     kernel = entry.operands[1]

@@ -68,12 +68,12 @@ class _Checker(ArithmeticChecks, ImageChecks, SharingChecks):
         """Look at every instruction."""
         instruction = self.module.instructions[0]
         try:
-            for instruction in self._checked():  # noqa: B007
+            for instruction in self._check_each():  # noqa: B007
                 pass
         except (IndexError, KeyError):
             raise self._refuse(instruction, "or the one after it makes no sense") from None
 
-    def _checked(self) -> Iterator[Instruction]:
+    def _check_each(self) -> Iterator[Instruction]:
         function: Instruction | None = None
         parameters: Iterator[int] = iter(())
         for instruction in self.module.instructions:

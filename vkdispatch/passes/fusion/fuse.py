@@ -52,7 +52,7 @@ from vkdispatch.ir import (
 )
 from vkdispatch.ir.names import FreshNames
 from vkdispatch.passes.fusion.place_registers import PlaceRegisters, State
-from vkdispatch.passes.fusion.places import Part, places_of, without_stores
+from vkdispatch.passes.fusion.places import Part, collect_places, remove_stores
 from vkdispatch.passes.fusion.seal import seal
 
 _EXEC_COUNT = "exec_count"
@@ -95,14 +95,14 @@ def fuse(name: str, parts: Sequence[Part], discarded: frozenset[int] = frozenset
         kernel does not load it.
     """
     numbers = sorted({number for part in parts for number in part.resources})
-    chain, body = _chained(parts, numbers, discarded)
-    kept = chain.still_used(body, numbers)
+    chain, body = _run_parts(parts, numbers, discarded)
+    kept = chain.find_used(body, numbers)
     if kept != numbers:
-        chain, body = _chained(parts, kept, discarded)
-    return chain.finished(name, kept, body)
+        chain, body = _run_parts(parts, kept, discarded)
+    return chain.make_kernel(name, kept, body)
 
 
-def _chained(
+def _run_parts(
     parts: Sequence[Part], bound: Sequence[int], discarded: frozenset[int]
 ) -> "tuple[_Chain, Block]":
     """Run through all parts; `bound` has the numbers of the resources in the order of binding."""
@@ -115,7 +115,7 @@ def _chained(
         ended = chain.run(part.element.kernel.body, body)
     if not ended:
         chain.registers.store_all(body)
-    return chain, without_stores((*chain.registers.prelude, *body), discarded, chain.resources)
+    return chain, remove_stores((*chain.registers.prelude, *body), discarded, chain.resources)
 
 
 class _Chain:
@@ -140,7 +140,7 @@ class _Chain:
         bound_names = (f"{kind}{index}" for kind in ("buf", "tex", "img") for index in range(len(order)))
         self._names = FreshNames((_EXEC_COUNT, GROUP_COUNT, _ZERO, *bound_names))
         self._shape_names()
-        self._places = places_of(parts)
+        self._places = collect_places(parts)
         self.registers = PlaceRegisters(self._places, self._names)
         self._position = 0
         self._substitutes: dict[int, Value] = {}
@@ -193,30 +193,30 @@ class _Chain:
         }
         for element, place in zip(part.element.elements, part.places, strict=True):
             if place is not None and self._places[place].element is None:
-                self._places[place].element = self._in_memory_words(element)
-        self.registers.in_memory = self._read_back()
+                self._places[place].element = self._expand_element(element)
+        self.registers.in_memory = self._find_read_back()
         self.registers.store_all(out, self.registers.in_memory)
         for place in self.registers.in_memory:
             self.registers.states.pop(place, None)
 
-    def _in_memory_words(self, element: Expr) -> Expr:
+    def _expand_element(self, element: Expr) -> Expr:
         """Rewrite an element so that it can be reached from anywhere: without the part's registers."""
         definitions = self._parts[self._position].element.definitions
         known: dict[int, Expr] = {}
 
-        def expanded(expr: Expr) -> Expr:
+        def expand(expr: Expr) -> Expr:
             if id(expr) not in known:
                 if isinstance(expr.value, Register):
-                    known[id(expr)] = expanded(definitions[expr.value])
+                    known[id(expr)] = expand(definitions[expr.value])
                 else:
-                    args = tuple(map(expanded, expr.args))
+                    args = tuple(map(expand, expr.args))
                     value = self._substitutes.get(id(expr.value), expr.value)
                     known[id(expr)] = Expr(expr.op, expr.dtype, args, value, expr.loc)
             return known[id(expr)]
 
-        return expanded(element)
+        return expand(element)
 
-    def still_used(self, body: Block, numbers: Sequence[int]) -> list[int]:
+    def find_used(self, body: Block, numbers: Sequence[int]) -> list[int]:
         """Return the numbers of the resources that a program mentions."""
         used = {id(expr.value) for expr in expressions_in(body) if expr.value is not None}
         return [
@@ -225,7 +225,7 @@ class _Chain:
             if id(self.resources[number]) in used or id(self._shapes.get(number)) in used
         ]
 
-    def finished(self, name: str, numbers: Sequence[int], body: Block) -> Fused:
+    def make_kernel(self, name: str, numbers: Sequence[int], body: Block) -> Fused:
         """Return the kernel; `numbers` are those of its resources."""
         shapes = {number: shape for number, shape in self._shapes.items() if number in numbers}
         arguments = [*self._arguments, *shapes.values()]
@@ -248,7 +248,7 @@ class _Chain:
 
     # -- expressions
 
-    def _in_new_words(self, root: Expr) -> Expr:
+    def _substitute(self, root: Expr) -> Expr:
         """Rewrite an expression; its places become registers, which are loaded by now."""
         local: dict[int, Expr] = {}
         stack = [root]
@@ -274,7 +274,7 @@ class _Chain:
                 known[id(expr)] = Expr(expr.op, expr.dtype, args, value, expr.loc)
         return self._steady.get(id(root)) or local[id(root)]
 
-    def _rewritten(self, roots: Iterable[Expr], out: list[Statement]) -> None:
+    def _load_places(self, roots: Iterable[Expr], out: list[Statement]) -> None:
         """Load the places that expressions read, so that `_in_new_words` finds them in registers."""
         for expr in nodes(roots):
             place = self._place_of.get(id(expr))
@@ -285,44 +285,44 @@ class _Chain:
 
     def run(self, block: Block, out: list[Statement]) -> bool:
         """Rewrite statements; returns whether the block always leaves before its end."""
-        return any(self._statement(statement, out) for statement in block)
+        return any(self._run_statement(statement, out) for statement in block)
 
-    def _nested(self, block: Block) -> tuple[list[Statement], bool]:
+    def _run_nested(self, block: Block) -> tuple[list[Statement], bool]:
         out: list[Statement] = []
         self.registers.depth += 1
         left = self.run(block, out)
         self.registers.depth -= 1
         return out, left
 
-    def _statement(self, statement: Statement, out: list[Statement]) -> bool:
+    def _run_statement(self, statement: Statement, out: list[Statement]) -> bool:
         if isinstance(statement, Store):
-            self._stored(statement, out)
+            self._store_value(statement, out)
         elif isinstance(statement, Declare):
-            self._rewritten((statement.value,), out)
+            self._load_places((statement.value,), out)
             register = self._substitutes[id(statement.register)]
             assert isinstance(register, Register)
-            out.append(Declare(register, self._in_new_words(statement.value), statement.loc))
+            out.append(Declare(register, self._substitute(statement.value), statement.loc))
         elif isinstance(statement, If):
             conditions = [condition for condition, _ in statement.branches]
-            self._rewritten(conditions, out)
-            new = tuple(map(self._in_new_words, conditions))
-            blocks, ended = self._branches(blocks_of(statement), statement.orelse is not None)
+            self._load_places(conditions, out)
+            new = tuple(map(self._substitute, conditions))
+            blocks, ended = self._run_branches(blocks_of(statement), statement.orelse is not None)
             pairs = tuple(zip(new, blocks, strict=False))
             rest = blocks[-1] if len(blocks) > len(pairs) else None
             out.append(If(pairs, rest, statement.loc))
             return ended
         elif isinstance(statement, Switch):
-            self._rewritten((statement.value,), out)
-            value = self._in_new_words(statement.value)
-            blocks, ended = self._branches(blocks_of(statement), statement.default is not None)
+            self._load_places((statement.value,), out)
+            value = self._substitute(statement.value)
+            blocks, ended = self._run_branches(blocks_of(statement), statement.default is not None)
             cases = tuple((values, body) for (values, _), body in zip(statement.cases, blocks, strict=False))
             default = blocks[-1] if len(blocks) > len(cases) else None
             out.append(Switch(value, cases, default, statement.loc))
             return ended
         elif isinstance(statement, (For, While)):
-            self._loop(statement, out)
+            self._run_loop(statement, out)
         elif isinstance(statement, Scope):
-            body, ended = self._nested(statement.body)
+            body, ended = self._run_nested(statement.body)
             out.append(replace(statement, body=tuple(body)))
             return ended
         elif isinstance(statement, Return):
@@ -334,38 +334,40 @@ class _Chain:
             return isinstance(statement, (Break, Continue))
         return False
 
-    def _stored(self, statement: Store, out: list[Statement]) -> None:
+    def _store_value(self, statement: Store, out: list[Statement]) -> None:
         root = root_of(statement.place)
         place = self._place_of.get(id(root))
-        self._rewritten(evaluated(statement), out)
+        self._load_places(evaluated(statement), out)
         whole = root is statement.place and statement.operator is None
         if place is not None and not whole:
             self.registers.load(place, out)
-        value = self._in_new_words(statement.value)
+        value = self._substitute(statement.value)
         if place is None or place in self.registers.in_memory:
-            out.append(Store(self._place_words(statement.place), value, statement.operator, statement.loc))
+            out.append(
+                Store(self._substitute_place(statement.place), value, statement.operator, statement.loc)
+            )
             return
-        sealed = self._passes_on(place)
+        sealed = self._is_passed_on(place)
         if whole:
             at_once = sealed and (is_scalar(value.dtype) or component_type(value.dtype) is float32)
-            self.registers.assign(place, self._sealed(value) if at_once else value, out)
+            self.registers.assign(place, self._seal_value(value) if at_once else value, out)
             sealed = sealed and not at_once
         else:
-            target = self._place_words(statement.place)
+            target = self._substitute_place(statement.place)
             out.append(Store(target, value, statement.operator, statement.loc))
         if sealed:
-            out.append(Store(self.registers.read(place), self._sealed(self.registers.read(place))))
+            out.append(Store(self.registers.read(place), self._seal_value(self.registers.read(place))))
         self.registers.states[place] = State.CHANGED
 
-    def _place_words(self, place: Expr) -> Expr:
+    def _substitute_place(self, place: Expr) -> Expr:
         """Rewrite what is stored to: an element in memory, a register, or a part of one of them."""
         if place.op in (Op.INDEX, Op.COMPONENT):
-            base = self._place_words(place.args[0])
-            rest = tuple(map(self._in_new_words, place.args[1:]))
+            base = self._substitute_place(place.args[0])
+            rest = tuple(map(self._substitute, place.args[1:]))
             return Expr(place.op, place.dtype, (base, *rest), place.value, place.loc)
-        return self._in_new_words(place)
+        return self._substitute(place)
 
-    def _branches(self, bodies: Sequence[Block], complete: bool) -> tuple[list[Block], bool]:
+    def _run_branches(self, bodies: Sequence[Block], complete: bool) -> tuple[list[Block], bool]:
         """Rewrite blocks of which one runs, or none of them unless they are `complete`.
 
         Returns them, with one more if memory has to be brought up to date where none runs; and whether none
@@ -375,7 +377,7 @@ class _Chain:
         ways: list[tuple[list[Statement], bool, dict[int, State]]] = []
         for body in bodies:
             self.registers.states = dict(before)
-            out, ended = self._nested(body)
+            out, ended = self._run_nested(body)
             ways.append((out, ended, self.registers.states))
         if not complete:
             ways.append(([], False, dict(before)))
@@ -386,8 +388,8 @@ class _Chain:
             blocks.pop()
         return blocks, not open_ways
 
-    def _loop(self, statement: For | While, out: list[Statement]) -> None:
-        touched, stored = self._touched(statement)
+    def _run_loop(self, statement: For | While, out: list[Statement]) -> None:
+        touched, stored = self._find_touched(statement)
         around = self.registers.in_memory
         self.registers.store_all(out, stored)
         for place in stored:
@@ -397,9 +399,9 @@ class _Chain:
             self.registers.load(place, out)
         known = dict(self.registers.states)
         heads = expressions_of(statement)
-        self._rewritten(heads, out)
-        new = tuple(map(self._in_new_words, heads))
-        body = tuple(self._nested(statement.body)[0])
+        self._load_places(heads, out)
+        new = tuple(map(self._substitute, heads))
+        body = tuple(self._run_nested(statement.body)[0])
         if isinstance(statement, While):
             out.append(While(new[0], body, statement.loc, statement.rolled))
         else:
@@ -411,7 +413,7 @@ class _Chain:
         self.registers.states = known
         self.registers.in_memory = around
 
-    def _touched(self, loop: Statement) -> tuple[set[int], frozenset[int]]:
+    def _find_touched(self, loop: Statement) -> tuple[set[int], frozenset[int]]:
         touched: set[int] = set()
         stored: set[int] = set()
         for statement in walk((loop,)):
@@ -427,7 +429,7 @@ class _Chain:
 
     # -- floating-point numbers
 
-    def _passes_on(self, place: int) -> bool:
+    def _is_passed_on(self, place: int) -> bool:
         """Whether the value that is stored now is a float that a later kernel reads.
 
         Compilers take a product and a sum together, or `a + b - a` for `b`: within a kernel, as they may.
@@ -436,7 +438,7 @@ class _Chain:
         known = self._places[place]
         return is_float_dtype(known.kind) and any(reader > self._position for reader in known.readers)
 
-    def _read_back(self) -> frozenset[int]:
+    def _find_read_back(self) -> frozenset[int]:
         """Find floats that the part reads after having stored to them.
 
         Only the driver knows whether memory lies between for the kernel alone, so it is asked again.
@@ -455,6 +457,6 @@ class _Chain:
                 stored.add(target)
         return frozenset(place for place in found if is_float_dtype(self._places[place].kind))
 
-    def _sealed(self, value: Expr) -> Expr:
+    def _seal_value(self, value: Expr) -> Expr:
         self._uses_zero = True
         return seal(value, self._zero)

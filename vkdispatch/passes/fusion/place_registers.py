@@ -12,8 +12,8 @@ from vkdispatch.ir import (
     Store,
 )
 from vkdispatch.ir.names import FreshNames, legal_name
+from vkdispatch.passes.builders import zero
 from vkdispatch.passes.fusion.places import Place
-from vkdispatch.passes.reports import zero
 
 
 class State(Enum):

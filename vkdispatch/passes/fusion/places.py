@@ -68,7 +68,7 @@ class Place:
     register: Register | None = None
 
 
-def places_of(parts: Sequence[Part]) -> list[Place]:
+def collect_places(parts: Sequence[Part]) -> list[Place]:
     """Collect the places of a chain, by number."""
     places: dict[int, Place] = {}
     for position, part in enumerate(parts):
@@ -87,7 +87,7 @@ def places_of(parts: Sequence[Part]) -> list[Place]:
     return [places[number] for number in range(len(places))]
 
 
-def without_stores(
+def remove_stores(
     body: Block, discarded: frozenset[int], resources: dict[int, Storage | ImageBinding]
 ) -> Block:
     """Leave out stores to discarded buffers that nothing loads from."""
@@ -102,15 +102,15 @@ def without_stores(
         for number in discarded
         if number in resources and id(resources[number]) not in loaded
     }
-    return _pruned(body, dead) if dead else body
+    return _prune(body, dead) if dead else body
 
 
-def _pruned(block: Block, dead: set[int]) -> Block:
+def _prune(block: Block, dead: set[int]) -> Block:
     out: list[Statement] = []
     for statement in block:
         if isinstance(statement, Store):
             root = root_of(statement.place)
             if root.op is Op.ELEMENT and id(root.value) in dead:
                 continue
-        out.append(map_statement(statement, block=lambda inner: _pruned(inner, dead)))
+        out.append(map_statement(statement, block=lambda inner: _prune(inner, dead)))
     return tuple(out)

@@ -15,7 +15,7 @@ from vkdispatch.ir import (
     Expr,
     Op,
 )
-from vkdispatch.passes.reports import components
+from vkdispatch.passes.builders import components
 
 
 def seal(value: Expr, zero: Argument) -> Expr:

@@ -149,7 +149,7 @@ def proven(module: Module, entry_point: str = "main") -> Touched | None:
         code = read_code(module)
         _check_workgroup(code)
         _check_functions(code)
-        written, read = _touched(code, buffers)
+        written, read = _find_touched(code, buffers)
     except (NoProof, KeyError, IndexError):
         return None
     return Touched(written, read | {binding for _, binding in places if binding not in buffers})
@@ -263,7 +263,7 @@ def _targets(code: Code, instruction: Instruction) -> Sequence[int]:
 # -- what is done to buffers
 
 
-def _touched(code: Code, bindings: set[int]) -> tuple[frozenset[int], frozenset[int]]:
+def _find_touched(code: Code, bindings: set[int]) -> tuple[frozenset[int], frozenset[int]]:
     """Return the bindings of the buffers that are written, and that are read."""
     written, read = set(), set()
     for instruction in code.instructions:
