@@ -73,7 +73,7 @@ PURE = frozenset(
 _Fact = TypeVar("_Fact")
 
 
-def remembered(find: Callable[[Kernel], _Fact]) -> Callable[[Kernel], _Fact]:
+def remember(find: Callable[[Kernel], _Fact]) -> Callable[[Kernel], _Fact]:
     """Keep what a function finds out about a kernel with the kernel. Nobody is to change it."""
 
     @functools.wraps(find)
@@ -104,7 +104,7 @@ class Contents:
         return self.evaluated + self.places
 
 
-@remembered
+@remember
 def contents(kernel: Kernel) -> Contents:
     """Take a kernel apart."""
     statements = tuple(walk(kernel.body))
@@ -136,7 +136,7 @@ class Access:
     writes: set[int] = field(factory=set)
 
 
-@remembered
+@remember
 def resource_access(kernel: Kernel) -> Access:
     """Find what a kernel reads and writes; what raw GLSL mentions counts as both."""
     access = Access(set(kernel.reads), set(kernel.writes))
@@ -216,7 +216,7 @@ class Usage:
     hints: bool = False
 
 
-@remembered
+@remember
 def usage(kernel: Kernel) -> Usage:
     """Collect what a kernel uses."""
     found = Usage()
@@ -259,7 +259,7 @@ _OF_WORKGROUPS = frozenset(
 )
 
 
-@remembered
+@remember
 def depends_on_workgroups(kernel: Kernel) -> bool:
     """Whether what a kernel does may depend on how many invocations a workgroup has; raw GLSL may."""
     if kernel.shared or kernel.exec_count is None:

@@ -7,7 +7,7 @@ barrier to barrier is the same for all of them, and only between barriers may th
 
 from collections.abc import Iterable, Iterator
 
-from vkdispatch.analyses.contents import PURE, contents, remembered, resource_access
+from vkdispatch.analyses.contents import PURE, contents, remember, resource_access
 from vkdispatch.base.record import record, replace
 from vkdispatch.ir import (
     Block,
@@ -60,7 +60,7 @@ def is_barrier(statement: Statement) -> bool:
     return isinstance(statement, Effect) and statement.function in _BARRIERS
 
 
-@remembered
+@remember
 def has_barriers(kernel: Kernel) -> bool:
     """Whether workgroups wait anywhere in a kernel."""
     return any(map(is_barrier, contents(kernel).statements))

@@ -47,10 +47,10 @@ from vkdispatch.ir.variant import emulates
 
 def expression_text(expr: Expr) -> str:
     """Write one expression, with the names of an unfolded kernel that takes push constants."""
-    return written(expr, Names())[0]
+    return write_expression(expr, Names())[0]
 
 
-def written(expr: Expr, names: Names) -> tuple[str, int]:
+def write_expression(expr: Expr, names: Names) -> tuple[str, int]:
     """Text of an expression and how strongly it holds together."""
     name = names.name_of(expr)
     return (name, POSTFIX) if name is not None else value_text(expr, names)
@@ -95,12 +95,12 @@ def _write_emulated(expr: Expr, names: Names) -> str | None:
 
 def full_text(expr: Expr, names: Names) -> str:
     """Write an expression that stands alone."""
-    return written(expr, names)[0]
+    return write_expression(expr, names)[0]
 
 
 def _operand(expr: Expr, names: Names, strength: int) -> str:
     """Text of an operand, in parentheses if it holds together less than `strength`."""
-    text, own = written(expr, names)
+    text, own = write_expression(expr, names)
     return text if own >= strength else f"({text})"
 
 
@@ -242,7 +242,7 @@ def _component(expr: Expr, names: Names) -> tuple[str, int]:
 
 
 def _unary(expr: Expr, names: Names) -> tuple[str, int]:
-    text, strength = written(expr.args[0], names)
+    text, strength = write_expression(expr.args[0], names)
     # "--x" would be a decrement
     safe = strength >= PREFIX and not (expr.value == "-" and text.startswith("-"))
     return f"{expr.value}{text}" if safe else f"{expr.value}({text})", PREFIX
@@ -284,7 +284,7 @@ def updated_text(place: str, symbol: str, left: Expr, right: Expr, names: Names)
 
 
 def _write_mixed(expr: Expr, names: Names, symbol: str, strength: int) -> str:
-    text, own = written(expr, names)
+    text, own = write_expression(expr, names)
     compound = own < PREFIX
     other = expr.op is Op.BINARY and expr.value != symbol
     unfamiliar = symbol in UNFAMILIAR or (expr.op is Op.BINARY and expr.value in UNFAMILIAR)
@@ -295,7 +295,7 @@ def _logical(expr: Expr, names: Names) -> tuple[str, int]:
     strength = STRENGTH[str(expr.value)]
     parts = []
     for arg in expr.args:
-        text, own = written(arg, names)
+        text, own = write_expression(arg, names)
         nested = own in (OR, AND)
         parts.append(f"({text})" if nested else text)
     return f" {expr.value} ".join(parts), strength

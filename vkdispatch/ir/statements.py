@@ -262,5 +262,5 @@ class Kernel:
 
     @functools.cached_property
     def facts(self) -> dict[object, Any]:
-        """What analyses have found out about the kernel; see `analyses.contents.remembered`."""
+        """What analyses have found out about the kernel; see `analyses.contents.remember`."""
         return {}

@@ -15,7 +15,7 @@ from vkdispatch.base.errors import DeviceLostError, OutOfDeviceMemoryError, VkDi
 from vkdispatch.base.spirv.interface import Interface, Resource, Type
 from vkdispatch.base.spirv.module import Module, read_module, validate
 from vkdispatch.base.spirv.reflection import reflect
-from vkdispatch.base.spirv.repeat import MOST, repeated
+from vkdispatch.base.spirv.repeat import MOST, repeat_kernel
 from vkdispatch.base.spirv.type_checks import check_types
 from vkdispatch.execution_pipeline.command_graph import BoundPlan, CommandGraph
 from vkdispatch.kompute.constants import DECLARED, parse_constants
@@ -45,7 +45,7 @@ class Dispatchable(Protocol):
         """Return an equivalent of `count` dispatches in one dispatch, or None if that is impossible."""
 
 
-repeat_spirv = lru_cache(maxsize=64)(repeated)
+repeat_spirv = lru_cache(maxsize=64)(repeat_kernel)
 
 
 @lru_cache(maxsize=256)

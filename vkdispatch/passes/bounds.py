@@ -16,7 +16,7 @@ their workgroup, which lies within the limit if any does: it puts what it has de
 from collections import Counter
 from itertools import pairwise
 
-from vkdispatch.analyses.contents import PURE, contents, remembered
+from vkdispatch.analyses.contents import PURE, contents, remember
 from vkdispatch.analyses.joint_flow import JointFlow, has_barriers, registers_of
 from vkdispatch.base.dtype import DType, bool_, is_cooperative, uint32, uvec3
 from vkdispatch.base.record import replace
@@ -54,7 +54,7 @@ from vkdispatch.passes.builders import all_of, less, negate, read, uint, zero
 _SILENT = (Comment, Print, Assert)
 
 
-@remembered
+@remember
 def keeps_workgroups(kernel: Kernel) -> bool:
     """Whether invocations beyond the limit have to stay in a kernel.
 
@@ -69,7 +69,7 @@ def keeps_workgroups(kernel: Kernel) -> bool:
     )
 
 
-@remembered
+@remember
 def guard_effects(kernel: Kernel) -> Kernel:
     """Return a kernel that checks `exec_count` itself, and whose invocations all reach its barriers."""
     guards = _Guards(kernel)

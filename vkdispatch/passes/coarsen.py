@@ -51,7 +51,7 @@ _MOST_ELEMENTS = 16
 _SUBGROUP = frozenset(builtin for builtin in Builtin if "SUBGROUP" in builtin.name)
 
 
-def coarsening(kernel: Kernel) -> int:
+def choose_elements(kernel: Kernel) -> int:
     """Return how many elements an invocation had better do where there are plenty; 1 if it may not."""
     if not is_separable(kernel):
         return 1
@@ -119,7 +119,7 @@ def split_guard(body: Block) -> tuple[Expr | None, Block]:
 def coarsen(kernel: Kernel, elements: int) -> Kernel:
     """Return a kernel whose invocations do `elements` elements each, for workgroups as many times as wide.
 
-    It checks `exec_count` itself. `coarsening` must have allowed it.
+    It checks `exec_count` itself. `choose_elements` must have allowed it.
     """
     assert kernel.exec_count is not None
     limit = Expr(Op.ARGUMENT, kernel.exec_count.dtype, value=kernel.exec_count)

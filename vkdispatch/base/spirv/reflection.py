@@ -376,7 +376,7 @@ def _with_strides(kind: Type, stride: int, row_major: bool) -> Type:
     return kind
 
 
-def rebound(module: Module, places: Mapping[tuple[int, int], int], interface: Interface) -> bytes:
+def rebind(module: Module, places: Mapping[tuple[int, int], int], interface: Interface) -> bytes:
     """Return the module with its resources moved to set 0 and to other bindings.
 
     Parameters

@@ -12,7 +12,7 @@ import numpy as np
 
 from vkdispatch.base.record import record
 from vkdispatch.base.spirv import opcodes as op
-from vkdispatch.base.spirv.elementwise.proof import proven
+from vkdispatch.base.spirv.elementwise.proof import prove_elementwise
 from vkdispatch.base.spirv.module import Instruction, Module, read_module
 from vkdispatch.base.spirv.type_checks import check_types
 
@@ -48,7 +48,7 @@ class Repeated:
     read: frozenset[int]
 
 
-def repeated(code: bytes, entry_point: str = "main", fence: bool = True) -> Repeated | None:
+def repeat_kernel(code: bytes, entry_point: str = "main", fence: bool = True) -> Repeated | None:
     """Make of a kernel one that does in a dispatch what it would do in several, one after another.
 
     The results are the same bit for bit, if the compiler does not calculate across rounds what would
@@ -76,7 +76,7 @@ def repeated(code: bytes, entry_point: str = "main", fence: bool = True) -> Repe
         `code` is no module, or malformed, or has no such entry point.
     """
     module = read_module(code)
-    touched = proven(module, entry_point)
+    touched = prove_elementwise(module, entry_point)
     if touched is None or not touched.written:
         return None
     check_types(module)

@@ -20,7 +20,7 @@ from vkdispatch.base.process.surroundings import surround
 from vkdispatch.base.record import record, replace
 from vkdispatch.base.spirv.interface import Interface, SpecConstant, Value
 from vkdispatch.base.spirv.module import NEWEST_OF_EXTENSIONS, Module, read_module, validate
-from vkdispatch.base.spirv.reflection import rebound, reflect
+from vkdispatch.base.spirv.reflection import rebind, reflect
 from vkdispatch.base.spirv.type_checks import check_types
 from vkdispatch.codegen import ShaderDescription, ShaderSource
 from vkdispatch.ir.variant import Variant
@@ -383,7 +383,7 @@ def _build_plan(
         (number, interface.spec_constants[number].pack(value))
         for number, value in sorted(code.specialization.items())
     ]
-    spirv = rebound(code.module, description.places, interface)
+    spirv = rebind(code.module, description.places, interface)
     if code.untrusted:
         from vkdispatch.base.untrusted.compiler import check_pipeline
 

@@ -126,7 +126,7 @@ class Touched:
     read: frozenset[int]
 
 
-def proven(module: Module, entry_point: str = "main") -> Touched | None:
+def prove_elementwise(module: Module, entry_point: str = "main") -> Touched | None:
     """Return what a kernel touches, or None where no proof is found that it works element by element.
 
     Resources have different bindings, of set 0. What is bound there has to differ too, which is up to the
