@@ -1,6 +1,6 @@
 """The typed program that a kernel is: expression trees held by a tree of statements.
 
-The language, analyses, passes, the interpreter and the writer of GLSL meet here and nowhere else.
+The kernel language, the analyses, the passes, the interpreter and the GLSL writer share only this package.
 `analyses.verify.verify` is the specification in executable form.
 """
 
