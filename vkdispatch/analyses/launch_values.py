@@ -1,4 +1,4 @@
-"""What the values of a kernel are in one launch: integers as sums of its ids and loop counters."""
+"""Values of a kernel in one launch: integers as linear forms of ids and loop counters."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -31,7 +31,7 @@ from vkdispatch.ir import (
 )
 
 Environment = dict[Variable, Linear]
-"""Variables that the conditions around a place confine, by what is left of them."""
+"""For variables that the conditions around a place restrict: their form within the restriction."""
 
 
 @record
@@ -76,16 +76,16 @@ _NEGATED = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
 
 
 class LaunchValues:
-    """What is known of the values of one kernel.
+    """What is known of the values of a kernel.
 
     Attributes
     ----------
     ranges
         How many values each variable has.
     counters
-        What the loop counters seen so far are, by identity; None where that is not known.
+        Forms of the loop counters so far, by identity of the register; None if unknown.
     about
-        Whether a condition was met that `confine` could not make use of.
+        Whether there was a condition that `confine` could not use.
     """
 
     def __init__(self, body: Block, launch: Launch) -> None:
@@ -172,7 +172,7 @@ class LaunchValues:
         return form.constant if form is not None and form.is_constant else None
 
     def linear(self, expr: Expr, env: Environment, depth: int = 100) -> Linear | None:
-        """Return an integer expression as a sum, or None."""
+        """Return an integer expression as a linear form, or None."""
         if depth == 0 or is_float_dtype(component_type(expr.dtype)):
             return None
         if expr.op is Op.LITERAL:
@@ -216,7 +216,7 @@ class LaunchValues:
         return left if (low >= 0) == (function == "max") else right
 
     def axes(self, expr: Expr, env: Environment, depth: int = 100) -> list[Linear] | None:
-        """Return the components of a vector as sums, or None."""
+        """Return the components of a vector as linear forms, or None."""
         if depth == 0:
             return None
         if expr.op is Op.BUILTIN:
@@ -291,9 +291,9 @@ class LaunchValues:
         return compare_with_zero(str(expr.value), low, high)
 
     def confine(self, expr: Expr, env: Environment, holds: bool) -> Environment:
-        """Return the environment of a place that is reached where a condition holds, or does not.
+        """Return the environment of a place that is reached if a condition is true, or false.
 
-        Doubts where it cannot tell.
+        Sets `about` if the condition cannot be used.
         """
         if self.truth(expr, env) is holds:
             return env

@@ -1,14 +1,14 @@
-"""Kernels of which each invocation does a block of neighbouring elements, for CPU drivers.
+"""Kernels whose invocations each process a block of neighbouring elements, for CPU drivers.
 
-Such a driver computes for the invocations of a subgroup side by side, in one register of the processor, but
-loads and stores for one after the other, and pays for each access more than for its bytes:
+Such a driver vectorizes arithmetic across the invocations of a subgroup, but not loads and stores. An access
+costs more than its bytes:
 
     one element each      i: load 4 bytes, compute, store 4 bytes
     a block of 8 each     8i, 8i + 1, ... 8i + 7: load 32 bytes, compute 8 times, store 32 bytes
 
-What lies at the invocation's own id along x is loaded and stored in vectors of four words of 64 bits, whose
-type is float64, through a second declaration of the buffer. Only launches of whole blocks go to this form: a
-processor's driver runs both sides of a branch, so that to look for a rest would cost everywhere.
+Elements at the invocation's own id along x are loaded and stored as vectors of four float64, through a second
+declaration of the buffer. The form serves only launches of whole blocks: CPU drivers run both sides of a
+branch, so a branch for the remainder would slow down every invocation.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -53,11 +53,11 @@ from vkdispatch.passes.coarsen import Copy, is_id_x, is_separable, new_register,
 from vkdispatch.passes.fusion.elementwise import definitions_of
 
 BLOCK = 8
-# Longer kernels take their time computing, and eight times the text takes long to compile.
+# In longer kernels arithmetic dominates, and eight times their text takes long to compile.
 _LONGEST = 64
 _LANES = 4
 _LETTERS = "xyzw"
-# Types of elements of which a word holds two, or one; how bits become a value, and back.
+# Types of which a word holds two elements, or one, with the functions from bits to value and back.
 _HALVES: dict[DType, tuple[str, str]] = {
     float32: ("uintBitsToFloat", "floatBitsToUint"),
     int32: ("int", "uint"),
@@ -77,7 +77,7 @@ _WORDS: dict[DType, tuple[str, str]] = {
 
 
 def can_block(kernel: Kernel) -> bool:
-    """Whether a kernel gains by doing a block of elements in each invocation."""
+    """Whether a kernel runs faster if each invocation processes a block of elements."""
     if not is_separable(kernel) or split_guard(kernel.body)[0] is not None:
         return False
     found = contents(kernel)
@@ -94,15 +94,15 @@ def can_block(kernel: Kernel) -> bool:
 
 
 def put_in_blocks(kernel: Kernel) -> Kernel:
-    """Return a kernel whose invocations do `BLOCK` elements each, of launches of whole blocks along x.
+    """Return a kernel whose invocations process `BLOCK` elements each, for launches of whole blocks along x.
 
-    It checks `exec_count` itself. `can_block` must have allowed it.
+    It checks `exec_count` itself. `can_block` must be true of the kernel.
     """
     return _Blocks(kernel).kernel()
 
 
 def _find_loads(statement: Statement) -> tuple[Expr, ...]:
-    """Expressions that a statement evaluates in any case, before it stores anything."""
+    """Return the expressions that a statement always evaluates, before it stores anything."""
     if not isinstance(statement, (Declare, Store, If)):
         return ()
     if isinstance(statement, Store) and statement.operator is not None:
@@ -115,7 +115,7 @@ def _find_stored(statement: Statement) -> tuple[Expr, ...]:
 
 
 def _is_own(expr: Expr, definitions: Mapping[Register, Expr]) -> bool:
-    """Whether an expression is the element at the invocation's id along x, of a type that words hold."""
+    """Whether an expression is the element at the invocation's id along x, and of a type that fits words."""
     if expr.op is not Op.ELEMENT or not isinstance(expr.value, Storage):
         return False
     storage = expr.value
@@ -136,7 +136,7 @@ def _is_own(expr: Expr, definitions: Mapping[Register, Expr]) -> bool:
 
 
 class _Member(Copy):
-    """The kernel's statements for one element of the block, with what was loaded of it."""
+    """Copies statements for one element of the block, and knows which values of it were loaded."""
 
     def __init__(self, number: int, names: FreshNames, definitions: Mapping[Register, Expr]) -> None:
         super().__init__(new_register(f"element_{number}", uint32, names), f"_{number}", names)
@@ -144,7 +144,7 @@ class _Member(Copy):
         self.loaded: dict[int, Expr] = {}
 
     def forget(self, loaded: dict[int, Expr] | None = None) -> None:
-        """From now on only `loaded` is known of what buffers hold."""
+        """Forget all values of buffers but `loaded`."""
         self.loaded = loaded or {}
         self.exprs.clear()
 
@@ -163,7 +163,7 @@ class _Member(Copy):
 
 
 class _Blocks:
-    """Writes a kernel anew: each statement for all elements of the block before the next."""
+    """Rewrites a kernel: each statement for all elements of the block, then the next statement."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._source = kernel
@@ -218,7 +218,7 @@ class _Blocks:
             member.forget()
 
     def _branch(self, statement: If) -> Iterator[Statement]:
-        """Conditions know what was loaded; of an invocation's elements each goes its own way after them."""
+        """Conditions use the loaded values; the bodies of each element load their own."""
         for member in self._members:
             conditions = [member.expr(condition) for condition, _ in statement.branches]
             loaded = member.loaded
@@ -253,7 +253,7 @@ class _Blocks:
                 register = member.register(f"loaded_{storage.index}", storage.dtype, fixed=True)
                 yield Declare(register, value, expr.loc)
                 member.loaded[storage.index] = read(register)
-                # what was written of the element before meant its place
+                # copies made before refer to memory
                 member.exprs.clear()
 
     def _store(self, statement: Store) -> Iterator[Statement]:

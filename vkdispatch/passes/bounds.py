@@ -1,16 +1,17 @@
-"""From a kernel with barriers to one whose invocations beyond `exec_count` do nothing but reach them.
+"""Make invocations beyond `exec_count` reach the barriers of a kernel, and do nothing else.
 
-Vulkan leaves a barrier undefined that not all invocations of a workgroup reach, so those beyond the limit
-must not return first as they do in other kernels:
+A barrier that not all invocations of a workgroup reach is undefined in Vulkan. So in kernels with barriers
+the invocations beyond the limit must not return at the start, as they do in other kernels:
 
     s[lid] = x[i]                   bool inside = i < exec_count;
     barrier()                       if (inside) { s[lid] = x[i]; }
     y[i] = s[63 - lid]              barrier();
                                     if (inside) { y[i] = s[63 - lid]; }
 
-What leads from barrier to barrier (`JointFlow`) all invocations do. Decisions there are taken by each where
-they are uniform. Else those beyond the limit, whose registers hold nothing, do as the first invocation of
-their workgroup, which lies within the limit if any does: it puts what it has decided into shared memory.
+All invocations run the control flow around barriers (`JointFlow`). Each evaluates conditions that are uniform
+in the workgroup. For other conditions the registers of invocations beyond the limit hold nothing meaningful.
+These follow the first invocation of the workgroup, which is within the limit if any is: it writes the value
+of the condition to shared memory.
 """
 
 from collections import Counter
@@ -56,10 +57,10 @@ _SILENT = (Comment, Print, Assert)
 
 @remember
 def keeps_workgroups(kernel: Kernel) -> bool:
-    """Whether invocations beyond the limit have to stay in a kernel.
+    """Whether invocations beyond the limit must stay in a kernel.
 
-    Where there is GLSL of the user, nobody can tell what to leave out; and a cooperative matrix is the
-    business of whole subgroups.
+    False for kernels with raw GLSL, which cannot be guarded, or with cooperative matrices, which belong to
+    whole subgroups.
     """
     if kernel.exec_count is None or not has_barriers(kernel):
         return False
@@ -78,9 +79,9 @@ def guard_effects(kernel: Kernel) -> Kernel:
 
 
 def _is_harmless(value: Expr) -> bool:
-    """Whether an invocation beyond the limit may compute a value: it is made of its registers and ids.
+    """Whether an invocation beyond the limit may compute a value: one of registers and ids only.
 
-    What it makes of these may be no index of anything.
+    Such a value must not be used as an index.
     """
     return all(
         node.op is Op.REGISTER
@@ -90,7 +91,7 @@ def _is_harmless(value: Expr) -> bool:
 
 
 def _find_own_registers(statement: Statement) -> set[Register]:
-    """Return the registers that a statement mentions, without what is nested in it."""
+    """Return the registers that a statement mentions, apart from nested statements."""
     found = set(registers_of(expressions_of(statement)))
     if isinstance(statement, Declare):
         found.add(statement.register)
@@ -100,7 +101,7 @@ def _find_own_registers(statement: Statement) -> set[Register]:
 
 
 def _find_assigned(outer: Statement) -> set[Register]:
-    """Return the registers that a statement and what is nested in it declare or store to."""
+    """Return the registers that a statement, or one nested in it, declares or stores to."""
     found: set[Register] = set()
     for statement in walk((outer,)):
         if isinstance(statement, Declare):
@@ -113,7 +114,7 @@ def _find_assigned(outer: Statement) -> set[Register]:
 
 
 class _Guards:
-    """Rewrites the blocks that all invocations go through."""
+    """Rewrites the blocks that all invocations run."""
 
     def __init__(self, kernel: Kernel) -> None:
         assert kernel.exec_count is not None
@@ -139,7 +140,7 @@ class _Guards:
     # -- blocks
 
     def block(self, block: Block) -> Block:
-        """Rewrite a block that all invocations go through."""
+        """Rewrite a block that all invocations run."""
         out: list[Statement] = []
         apart: list[Statement] = []
         for statement in block:
@@ -152,13 +153,13 @@ class _Guards:
         return tuple(out)
 
     def _flush(self, apart: list[Statement], out: list[Statement]) -> None:
-        """Write what only invocations within the limit do."""
+        """Write the statements that only invocations within the limit run."""
         for piece in self._split_pieces(apart):
             self._flush_piece(piece, out)
         apart.clear()
 
     def _split_pieces(self, apart: list[Statement]) -> list[list[Statement]]:
-        """Split statements behind each fixed register that is used behind its piece: a guard ends there."""
+        """Split statements after each fixed register that is used behind its piece: its guard has to end."""
         changed = {register for statement in apart for register in _find_assigned(statement)}
         ends = {0, len(apart)}
         while True:
@@ -216,9 +217,9 @@ class _Guards:
 
     @staticmethod
     def _needs_no_guard(statement: Statement, changed: set[Register], guarded: list[Statement]) -> bool:
-        """Whether a statement may stand in front of the guard: all may do it, now.
+        """Whether all invocations may run a statement, which can then stand before the guard.
 
-        It must not depend on what is under the guard; `changed` are the registers assigned there.
+        It must not depend on statements under the guard; `changed` are the registers assigned there.
         """
         if isinstance(statement, Declare):
             return _is_harmless(statement.value) and changed.isdisjoint(registers_of((statement.value,)))
@@ -229,7 +230,7 @@ class _Guards:
         return _is_harmless(statement.place) and _is_harmless(statement.value)
 
     def _declare_outside(self, statement: Declare, guarded: list[Statement], out: list[Statement]) -> None:
-        """Declare a register in front of the guard, and give it its value under the guard."""
+        """Declare a register before the guard, and assign its value under the guard."""
         register, value, loc = statement.register, statement.value, statement.loc
         held = register
         if register.fixed:
@@ -246,7 +247,7 @@ class _Guards:
             self._guard(guarded, out)
             out.append(Declare(register, read(held), loc))
 
-    # -- control flow that all invocations go through
+    # -- control flow that all invocations run
 
     def _rewrite_joint(self, statement: Statement, out: list[Statement]) -> None:
         if isinstance(statement, If):
@@ -272,7 +273,7 @@ class _Guards:
         loc: Loc | None,
         out: list[Statement],
     ) -> None:
-        """Rewrite the branches of an if. What is decided by the first invocation is so just before."""
+        """Rewrite the branches of an if; conditions that the first invocation decides come just before it."""
         (condition, body), *others = branches
         done = [(self._decide(condition, loc, out), self.block(body))]
         while others and self._flow.is_uniform(others[0][0]):
@@ -296,7 +297,7 @@ class _Guards:
         out.append(While(decided, (*head, *self.block(statement.body)), loc, statement.rolled))
 
     def _decide(self, value: Expr, loc: Loc | None, out: list[Statement]) -> Expr:
-        """Return what decides on control flow, as invocations beyond the limit see it too."""
+        """Return a condition or bound with the value that invocations beyond the limit have to use, too."""
         if self._flow.is_uniform(value):
             return value
         register = Register(self._names.claim_copy("decision"), value.dtype)
@@ -318,7 +319,7 @@ class _Guards:
         return decision
 
     def _get_shared(self, kind: DType) -> SharedArray:
-        """Array in which the first invocation puts what it has decided."""
+        """Return the shared array to which the first invocation writes its decisions."""
         if kind not in self.shared:
             self.shared[kind] = SharedArray(self._names.claim_copy("first_decision"), kind, 1, (1,))
         return self.shared[kind]

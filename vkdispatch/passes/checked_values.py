@@ -1,4 +1,4 @@
-"""Expressions of an observed kernel, with the checks of their indices in front of them."""
+"""Expressions of an instrumented kernel, and the checks of their indices, which come before them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,28 +43,28 @@ from vkdispatch.passes.reports import Report, shown_word, wide_words
 
 
 class CheckedValues:
-    """Rewrites values and places. State is what has been checked already at the current place."""
+    """Rewrites values and places, and remembers what has been checked up to the current statement."""
 
     def __init__(self, checks: Checks, report: Report, length: DType) -> None:
-        """Prepare for a kernel, the lengths of whose buffers are of type `length`."""
+        """Prepare for a kernel whose buffers have lengths of type `length`."""
         self._checks = checks
         self._report = report
         self._length = length
         self._numbering = Numbering()
         self._needed: list[bool] = []
-        # Checked indices, (what is indexed, numbers of the indices) -> (index, whether it is good): of pure
-        # indices for the rest of the block, of others within the statement. Values by number, likewise.
+        # (what is indexed, numbers of the indices) -> (index, whether it is in bounds): `_known` holds pure
+        # indices, valid for the rest of the block, `_local` others, valid within the statement, as `_values`.
         self._known: dict[tuple[object, ...], tuple[Expr, Expr]] = {}
         self._local: dict[tuple[object, ...], tuple[Expr, Expr]] = {}
         self._values: dict[int, Expr] = {}
 
     def start_statement(self) -> None:
-        """Forget what holds within one statement only."""
+        """Forget results that are valid only within one statement."""
         self._local, self._values = {}, {}
 
     @contextmanager
     def inside(self) -> Iterator[None]:
-        """Forget in the end what was learnt since: it holds in a nested block only."""
+        """Limit new results to a nested block."""
         before = self._known, self._local, self._values
         self._known, self._local, self._values = dict(before[0]), dict(before[1]), dict(before[2])
         try:
@@ -75,7 +75,7 @@ class CheckedValues:
     # -- places and values
 
     def rewrite_place(self, place: Expr, out: list[Statement], conditions: list[Expr]) -> Expr:
-        """Rewrite a place; `conditions` gets what must hold for it to exist."""
+        """Rewrite a place; the conditions under which it exists are added to `conditions`."""
         if place.op is Op.COMPONENT:
             return replace(place, args=(self.rewrite_place(place.args[0], out, conditions),))
         if place.op not in (Op.INDEX, Op.ELEMENT):
@@ -89,7 +89,7 @@ class CheckedValues:
         return replace(place, args=(*base, index))
 
     def _is_checked(self, expr: Expr) -> bool:
-        """Whether an expression indexes something by what may be out of bounds."""
+        """Whether an expression has an index that may be out of bounds."""
         if not self._checks.bounds or expr.op not in (Op.ELEMENT, Op.INDEX, Op.IMAGE_LOAD):
             return False
         if expr.op is Op.IMAGE_LOAD:
@@ -112,7 +112,7 @@ class CheckedValues:
         return self._needed[number]
 
     def rewrite(self, expr: Expr, out: list[Statement]) -> Expr:
-        """Rewrite an expression; `out` gets the checks to be made before."""
+        """Rewrite an expression; its checks are added to `out`."""
         if not self.needs_check(expr):
             return expr
         # operands have smaller numbers: no recursion, however deep the expression
@@ -133,7 +133,7 @@ class CheckedValues:
         return self._values.get(self._numbering.number(expr), expr)
 
     def _lower(self, expr: Expr, out: list[Statement]) -> Expr:
-        """Rewrite an expression whose operands that are evaluated in any case are rewritten already."""
+        """Rewrite an expression whose unconditionally evaluated operands are rewritten already."""
         if expr.op is Op.LOGICAL and any(map(self.needs_check, expr.args[1:])):
             return self._lower_logical(expr, out)
         if expr.op is Op.SELECT and any(map(self.needs_check, expr.args[1:])):
@@ -179,7 +179,7 @@ class CheckedValues:
     # -- indices
 
     def _check_index(self, expr: Expr, out: list[Statement]) -> tuple[Expr, Expr]:
-        """Check the index of an ELEMENT or INDEX; returns the index, and whether it is good."""
+        """Check the index of an ELEMENT or INDEX; returns the index, and whether it is in bounds."""
         written = expr.args[-1]
         number = self._numbering.number(written)
         key = (_find_indexed(expr), number, *(self._numbering.number(index) for index, _ in expr.axes))
@@ -210,7 +210,7 @@ class CheckedValues:
         return kept[key]
 
     def _check_axes(self, expr: Expr, out: list[Statement]) -> list[Expr]:
-        """Check the index along each axis of an ELEMENT; returns whether all are good."""
+        """Check the index along each axis of an ELEMENT; returns whether all are in bounds."""
         parts, limits, fits = [], [], []
         for index, size in expr.axes:
             value = self._steady_value(self.rewrite(index, out), self._numbering.number(index), out)
@@ -235,7 +235,7 @@ class CheckedValues:
         loc: Loc | None,
         out: list[Statement],
     ) -> tuple[Expr, Expr]:
-        """Check a texel's coordinate at a mip level, if one is given; returns it, and whether it is good."""
+        """Check the coordinate of a texel at a mip level, if any; returns it, and whether it is in bounds."""
         texel = self._steady_value(self.rewrite(written, out), self._numbering.number(written), out)
         levels = tuple(self.rewrite(each, out) for each in level)
         size = self._report.register(texel.dtype)
@@ -252,7 +252,7 @@ class CheckedValues:
         return texel, read(good)
 
     def _steady_value(self, value: Expr, number: int, out: list[Statement]) -> Expr:
-        """Return a value that is the same however often it is evaluated in this statement."""
+        """Return a value that may be evaluated several times in this statement."""
         if value.op in (Op.LITERAL, Op.REGISTER) or self._numbering.pure[number]:
             return value
         register = self._report.register(value.dtype)
@@ -261,21 +261,21 @@ class CheckedValues:
 
 
 def _find_static_size(expr: Expr) -> int | None:
-    """Return the count of what an ELEMENT or INDEX chooses from, where that is known."""
+    """Return the length of what an ELEMENT or INDEX indexes, if it is known at compile time."""
     if expr.op is Op.INDEX:
         return expr.args[0].dtype.child_count
     return expr.value.size if isinstance(expr.value, SharedArray) else None
 
 
 def _find_indexed(expr: Expr) -> object:
-    """Return what an ELEMENT or INDEX chooses from, as far as bounds are concerned."""
+    """Return a key of what an ELEMENT or INDEX indexes; equal keys have equal bounds."""
     if expr.op is Op.INDEX:
         return expr.args[0].dtype.child_count
     return expr.value.whole or expr.value if isinstance(expr.value, Storage) else expr.value
 
 
 def _describe_indexed(expr: Expr) -> str:
-    """Say what an ELEMENT or INDEX chooses from, in words."""
+    """Describe what an ELEMENT or INDEX indexes."""
     if isinstance(expr.value, Storage):
         return f"buffer {expr.value.label!r}"
     if isinstance(expr.value, SharedArray):
@@ -288,7 +288,7 @@ def _describe_indexed(expr: Expr) -> str:
 
 
 def describe_place(place: Expr) -> tuple[str, Expr | None]:
-    """Say what a place belongs to; also returns its index there if it has one."""
+    """Describe what a place belongs to; returns also its index there, if it has one."""
     place = root_of(place)
     if place.op is Op.ELEMENT:
         return _describe_indexed(place), place.args[0]

@@ -1,13 +1,13 @@
-"""Kernels of which each invocation does several elements.
+"""Kernels whose invocations each process several elements.
 
-A device reaches the speed of its memory only with many loads under way, more than invocations of one element
+A device reaches its memory bandwidth only with many loads in flight, more than invocations of one element
 each can have:
 
     one element each            i: load, compute, store
     four, `stride` apart        i, i + stride, i + 2 stride, i + 3 stride: load 4, compute 4, store 4
 
-Invocations of a kernel without barriers run in any order, so one may do the work of several, and may load all
-before it stores any. `stride` is the workgroup's size, so that neighbours still touch neighbours.
+Invocations of a kernel without barriers run in any order, so one may do the work of several, and load all
+elements before it stores any. `stride` is the workgroup size, so accesses stay coalesced.
 """
 
 from collections.abc import Iterable, Sequence
@@ -43,7 +43,7 @@ from vkdispatch.ir import (
 from vkdispatch.ir.names import FreshNames
 from vkdispatch.passes.builders import binary, compare, id_part, logical, negate, part_of, read, uint
 
-# Loops have work enough for one element; in long programs the registers of several do not fit.
+# Loops do enough work for one element; in long programs the registers of several elements do not fit.
 _SIMPLE = (Declare, Store, ImageStore, If, Switch, Scope, Comment, Return)
 _LONGEST = 1200
 _BYTES_IN_FLIGHT = 16
@@ -52,7 +52,7 @@ _SUBGROUP = frozenset(builtin for builtin in Builtin if "SUBGROUP" in builtin.na
 
 
 def choose_elements(kernel: Kernel) -> int:
-    """Return how many elements an invocation had better do where there are plenty; 1 if it may not."""
+    """Return how many elements an invocation of a large launch should process; 1 if only one is possible."""
     if not is_separable(kernel):
         return 1
     sizes = [resource.dtype.item_size for resource in kernel.resources if isinstance(resource, Storage)]
@@ -61,7 +61,7 @@ def choose_elements(kernel: Kernel) -> int:
 
 
 def is_separable(kernel: Kernel) -> bool:
-    """Whether an invocation may do the work of several: the kernel is simple, and has an id along x."""
+    """Whether an invocation may do the work of several: the kernel is simple, and uses its id along x."""
     if kernel.exec_count is None or kernel.flags & ShaderFlags.NO_EXEC_BOUNDS:
         return False
     if depends_on_workgroups(kernel):
@@ -77,7 +77,7 @@ def is_separable(kernel: Kernel) -> bool:
     everything = contents(kernel).expressions
     if any(map(_knows_neighbours, everything)):
         return False
-    # without the id along x all would do the same
+    # without the id along x all invocations do the same
     return any(is_id_x(expr) for expr in everything)
 
 
@@ -117,9 +117,9 @@ def split_guard(body: Block) -> tuple[Expr | None, Block]:
 
 
 def coarsen(kernel: Kernel, elements: int) -> Kernel:
-    """Return a kernel whose invocations do `elements` elements each, for workgroups as many times as wide.
+    """Return a kernel whose invocations process `elements` elements each.
 
-    It checks `exec_count` itself. `choose_elements` must have allowed it.
+    It checks `exec_count` itself. `choose_elements` must have returned more than 1.
     """
     assert kernel.exec_count is not None
     limit = Expr(Op.ARGUMENT, kernel.exec_count.dtype, value=kernel.exec_count)
@@ -185,7 +185,7 @@ def _interleave(body: Block, copies: list["Copy"]) -> Iterable[Statement]:
 
 
 def store_values(statement: Store, copies: Sequence["Copy"]) -> Iterable[Statement]:
-    """Compute what a statement stores, for all elements, before it stores any."""
+    """Compute the stored values of all elements before storing any."""
     if statement.operator is not None and is_encoded(statement.place):
         yield from (copy.statement(statement) for copy in copies)
         return
@@ -201,14 +201,14 @@ def store_values(statement: Store, copies: Sequence["Copy"]) -> Iterable[Stateme
 
 
 class Copy:
-    """The kernel's statements for one element: its own registers, its own id."""
+    """Copies statements for one element, with registers and an id of its own."""
 
     def __init__(self, element: Register, suffix: str, names: FreshNames) -> None:
         self.element = element
         self._suffix = suffix
         self._names = names
         self._registers: dict[int, Register] = {}
-        self.exprs: dict[int, tuple[Expr, Expr]] = {}  # with the original, so that its id stays its own
+        self.exprs: dict[int, tuple[Expr, Expr]] = {}  # by identity of the original, which it keeps alive
 
     def register(self, name: str, kind: DType, fixed: bool = False) -> Register:
         """Make a register of the element."""
@@ -235,7 +235,7 @@ class Copy:
         return self.expr(expr)
 
     def expr(self, root: Expr) -> Expr:
-        """Return an expression for this element; what has nothing of the element stays the same object."""
+        """Return an expression for this element; the same object if it does not depend on the element."""
         for expr in () if id(root) in self.exprs else postorder(root, self.exprs, _operands):
             self.exprs[id(expr)] = (self.replace_node(expr), expr)
         return self.exprs[id(root)][0]

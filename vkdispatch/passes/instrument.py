@@ -1,9 +1,9 @@
-"""From a kernel that prints, or whose accesses are to be checked, to one of ordinary statements.
+"""Instrumentation: prints, asserts and checks of a kernel become ordinary statements.
 
-The outcome writes what it has to say into one more storage buffer (see `diagnostics`), bound last. Writers,
-analyses and verifier know nothing of it. Indices are looked at just before the statement that uses them, and
-only where that statement would evaluate them: `i < n && buf[i] > 0` becomes a branch. A bad read gives
-element 0, a bad store is left out, and the invocation goes on, so that barriers are still reached by all.
+The new kernel writes messages and violations to one more storage buffer, which is bound last; see
+`diagnostics`. Indices are checked just before the statement that uses them, and only where the statement
+evaluates them: `i < n && buf[i] > 0` becomes a branch. A bad read gives element 0 and a bad store is skipped.
+The invocation continues, so that all invocations still reach barriers.
 """
 
 import re
@@ -64,10 +64,10 @@ from vkdispatch.passes.reports import Report, is_known_number, is_nan, wide_word
 
 @record
 class Instrumented:
-    """A kernel that reports, and what its reports mean.
+    """An instrumented kernel, and the sites that its reports refer to.
 
-    `binding` is the position of the diagnostics buffer among the resources, `launch` the name of the argument
-    (uint32) that tells launches apart.
+    `binding` is the position of the diagnostics buffer among the resources. `launch` is the name of the
+    argument (uint32) that numbers launches.
     """
 
     kernel: Kernel
@@ -82,7 +82,7 @@ class Instrumented:
 
 
 def instrument(kernel: Kernel, checks: Checks) -> Instrumented | None:
-    """Lower the prints of a kernel and add checks. None where there is nothing to report."""
+    """Lower the prints of a kernel and add checks; None if there is nothing to report."""
     if not checks and not any(isinstance(statement, Print) for statement in walk(kernel.body)):
         return None
     storage = Storage(len(kernel.resources), uint32, "diagnostics")
@@ -110,7 +110,7 @@ def instrument(kernel: Kernel, checks: Checks) -> Instrumented | None:
 
 
 def _add_endings(block: Block, report: Report) -> Block:
-    """Put what an invocation does in the end before every return."""
+    """Insert the statements that write violations before every return."""
     out: list[Statement] = []
     for statement in block:
         returns = isinstance(statement, Return)

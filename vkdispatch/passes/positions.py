@@ -1,4 +1,4 @@
-"""Which registers and expressions of a kernel are positions: made of invocation ids and sizes."""
+"""Which registers and expressions of a kernel are positions, that is, depend on invocation ids and sizes."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -40,8 +40,8 @@ _BITWISE = frozenset("&|^")
 _DIVIDING = frozenset(("%", "/", ">>"))
 _GROWING = frozenset(("+", "-", "*", "<<"))
 BOUNDING = frozenset(("min", "max", "clamp", "abs"))
-# An odd factor of this size belongs to a hash, which wraps around at 32 bits: nothing has such strides. Among
-# conditions, which ask more seldom where something lies, smaller ones do too.
+# Products with an odd factor of at least this size are hashes, which wrap around at 32 bits: no stride is so
+# large. In conditions, which are less often about positions, smaller factors are taken for hashes.
 HASH_FACTOR = 1 << 30
 _HASH_FACTOR_OF_CONDITIONS = 1 << 20
 
@@ -60,21 +60,20 @@ def is_hashing(expr: Expr, least: int) -> bool:
 
 
 class Positions:
-    """What of a kernel are positions: the registers that need companions, and the expressions that ask."""
+    """The registers of a kernel that need companions, and the expressions that need 64-bit operands."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
         self._values: dict[Register, list[Expr]] = {}
         self._counters: set[Register] = set()
         self._gather()
-        # registers that hold a position (an id, a size), those that may need more than 32 bits, those asked
-        # for in 64
+        # registers that hold a position (an id, a size), and those that may need more than 32 bits
         self._positional = self._fixpoint(self._is_position)
         self._growing = self._fixpoint(self._may_grow)
         self.companions = self._find_demanded() & self._growing
 
     def _gather(self) -> None:
-        """Collect what each register may be assigned. One that raw GLSL may assign to stays as it is."""
+        """Collect the values of each register, without registers that raw GLSL may assign to."""
         left_alone: set[Register] = set()
         texts: list[str] = []
         for statement in walk(self._kernel.body):
@@ -126,7 +125,7 @@ class Positions:
             found |= more
 
     def _is_source(self, expr: Expr) -> bool:
-        """Whether an expression is an id, a shape or a length; a workgroup's, as ids are made of it."""
+        """Whether an expression is the id of an invocation or a workgroup, a shape or a length."""
         if expr.op is Op.BUILTIN:
             return expr.value in (Builtin.GLOBAL_INVOCATION_ID, Builtin.WORKGROUP_ID)
         if expr.op is Op.ARGUMENT:
@@ -142,7 +141,7 @@ class Positions:
         return self._reaches(expr, registers, growing=True)
 
     def _reaches(self, root: Expr, registers: set[Register], *, growing: bool) -> bool:
-        """Whether a value comes from ids, shapes or these registers; if `growing`, or may outgrow 32 bits."""
+        """Whether a value depends on ids, shapes or these registers, or, if `growing`, may exceed 32 bits."""
         stack, seen = [root], set()
         while stack:
             expr = stack.pop()
@@ -162,7 +161,7 @@ class Positions:
 
     @staticmethod
     def _find_passed_on(expr: Expr, *, growing: bool) -> Sequence[Expr]:
-        """Operands whose values become the value."""
+        """Return the operands whose value reaches the value of an expression."""
         if expr.op in (Op.COMPONENT, Op.SWIZZLE, Op.UNARY, Op.CONSTRUCT):
             return expr.args
         if expr.op is Op.INDEX:
@@ -179,7 +178,7 @@ class Positions:
             return ()
         return expr.args
 
-    # -- who asks
+    # -- expressions that need 64 bits
 
     def may_grow(self, expr: Expr) -> bool:
         """Whether a position may need 64 bits."""
@@ -191,7 +190,7 @@ class Positions:
         return left.dtype in WIDE and any(self._is_position(arg, self._positional) for arg in (left, right))
 
     def is_conversion(self, expr: Expr) -> bool:
-        """Whether an expression converts an id, or another position by itself, to what holds it."""
+        """Whether an expression converts an id, or another whole position, to 64 bits or a float."""
         if expr.op is not Op.CONSTRUCT or len(expr.args) != 1 or expr.args[0].dtype not in WIDE:
             return False
         if expr.dtype not in (int64, uint64, float32, float64):
@@ -199,7 +198,7 @@ class Positions:
         return self._is_whole(expr.args[0])
 
     def needs_long(self, expr: Expr) -> bool:
-        """Whether an expression has to look at its operands in 64 bits."""
+        """Whether an expression needs its operands in 64 bits."""
         return (
             (expr.op is Op.COMPARE and self.is_comparison(expr))
             or self.is_conversion(expr)
@@ -207,7 +206,7 @@ class Positions:
         )
 
     def is_division(self, expr: Expr) -> bool:
-        """Whether an expression is a part of an id that depends on all its bits."""
+        """Whether an expression is a quotient, remainder or shift of an id, which depends on all its bits."""
         return self._is_part(expr) and expr.dtype in WIDE and self._is_whole(expr)
 
     @staticmethod
@@ -215,7 +214,7 @@ class Positions:
         return expr.op is Op.BINARY and expr.value in _DIVIDING
 
     def _is_whole(self, value: Expr) -> bool:
-        """Whether a value is an id, or another position by itself, or a part that cannot have wrapped."""
+        """Whether a value is an id, another whole position, or a part of one, which has not wrapped around."""
         while (
             value.op is Op.COMPONENT
             or (value.op is Op.CONSTRUCT and len(value.args) == 1)
@@ -225,7 +224,7 @@ class Positions:
         return self._is_source(value) or (value.op is Op.REGISTER and value.value in self._positional)
 
     def _find_demanded(self) -> set[Register]:
-        """Return the registers whose values are asked for in 64 bits."""
+        """Return the registers whose values are needed in 64 bits."""
         found: set[Register] = set()
         asked: list[Expr] = []
         for statement in walk(self._kernel.body):

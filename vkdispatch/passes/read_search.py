@@ -1,4 +1,4 @@
-"""Which values that Python read may have changed before the program uses them."""
+"""Finds the values that Python read and that may change before their last use."""
 
 from collections.abc import Iterable
 
@@ -32,8 +32,8 @@ from vkdispatch.ir import (
     root_of,
 )
 
-# What a statement may change, and an expression reads: a register or an array in workgroup memory, itself;
-# the buffers or images of one type, since a call may pass one of them twice; and these.
+# Units of memory that statements change and expressions read: a register or a shared array, as itself; all
+# buffers or images of one type, since a call may pass one of them twice; and these two.
 _Memory = object
 _SHARED = "what other invocations reach"
 _ANYTHING = "anything"
@@ -44,9 +44,9 @@ _NO_MEMORY: frozenset[_Memory] = frozenset()
 
 @record(eq=False, frozen=False)
 class _Candidate:
-    """An expression that Python read when `time` changes had happened.
+    """An expression that Python read after `time` changes of memory.
 
-    `stays` tells that a register is to hold it, since a use comes too late to evaluate it.
+    `stays` if it needs a register, because memory changes before a use.
     """
 
     value: Expr
@@ -57,10 +57,10 @@ class _Candidate:
 
 @record
 class _Summary:
-    """What a tree reads.
+    """The memory that a tree reads.
 
-    `loose` is the memory read outside of candidates. `memory` is what its candidates read, the earliest of
-    them when `oldest` changes had happened.
+    `loose` is read outside of candidates. `memory` is read by its candidates, the earliest of which was read
+    after `oldest` changes.
     """
 
     loose: frozenset[_Memory] = _NO_MEMORY
@@ -72,33 +72,33 @@ _NOTHING = _Summary()
 
 
 class ReadSearch:
-    """Goes through a kernel in program order, and gives candidates that change before a use a register."""
+    """Walks a kernel in program order, and marks candidates whose memory changes before a use."""
 
     def __init__(self) -> None:
-        # what any statement of the kernel may change
+        # memory that some statement of the kernel may change
         self.changes: frozenset[_Memory] = _NO_MEMORY
-        # what the registers of local variables stand for that nothing assigns to
+        # values of the registers of local variables that nothing assigns to
         self.names: dict[int, Expr] = {}
         self.candidates: dict[int, _Candidate] = {}
         self.of_statement: dict[int, _Candidate] = {}
-        # memory that candidates read, and whether any of it was changed after one did: mostly none was
+        # memory that candidates read, and whether any of it changed after the read, which is rare
         self._watched: set[_Memory] = set()
         self._any_stale = False
         self._clock = 0
-        # when each memory was last changed on the way to the current statement
+        # time of the last change of each memory, up to the current statement
         self._changed: dict[_Memory, int] = {}
-        # what was there before each change, to take a branch back
+        # former entries of `_changed`, to undo the changes of a branch
         self._log: list[tuple[_Memory, int]] = []
         self._effects: dict[int, frozenset[_Memory]] = {}
         self._summaries: dict[int, _Summary] = {}
 
     def start(self, body: Block) -> None:
-        """Look at a whole kernel."""
+        """Search a whole kernel."""
         self.changes = self._effects_of(body)
         self.block(body)
 
     def block(self, block: Block) -> None:
-        """Look at statements in order."""
+        """Search statements in order."""
         for statement in block:
             kind = type(statement)
             if kind is Read:
@@ -121,7 +121,7 @@ class ReadSearch:
     def _loop(self, statement: While | For) -> None:
         if isinstance(statement, For):
             self._use(evaluated(statement))
-        # a round meets what the rounds before it changed
+        # a round sees the changes of the rounds before it
         self._change(self._effects_of(statement.body))
         if isinstance(statement, While):
             self._use(evaluated(statement))
@@ -151,7 +151,7 @@ class ReadSearch:
         self._changed[memory] = time
 
     def _effects_of(self, block: Block) -> frozenset[_Memory]:
-        """Find what a block may change, once."""
+        """Return the memory that a block may change."""
         known = self._effects.get(id(block))
         if known is None:
             found: set[_Memory] = set()
@@ -190,7 +190,7 @@ class ReadSearch:
         self._summaries[id(value)] = self._of_candidate(candidate)
 
     def _use(self, roots: Iterable[Expr]) -> None:
-        """Give candidates in these trees that have changed since they were read a register."""
+        """Mark the candidates in these trees whose memory has changed since they were read."""
         for root in roots if self._any_stale else ():
             if self._is_stale(self._summary(root)):
                 self._settle(root)
@@ -261,12 +261,12 @@ def _union(a: frozenset[_Memory], b: frozenset[_Memory]) -> frozenset[_Memory]:
 
 
 def operands_of(expr: Expr) -> tuple[Expr, ...]:
-    """Return the operands that have their values here: text of the user reads what it names when it runs."""
+    """Return the operands that are values; raw GLSL evaluates what it mentions when it runs."""
     return () if expr.op is Op.RAW else expr.args
 
 
 def _own_memory(expr: Expr) -> frozenset[_Memory]:
-    """Memory that a node itself reads."""
+    """Return the memory that a node itself reads."""
     value = expr.value
     if expr.op is Op.REGISTER:
         return frozenset((value, _ANYTHING))
@@ -288,7 +288,7 @@ def _memory_of(thing: object) -> _Memory:
 
 
 def _effects_of_statement(statement: Statement) -> tuple[_Memory, ...]:
-    """Memory that a statement itself may change."""
+    """Return the memory that a statement itself may change."""
     if isinstance(statement, Declare):
         if statement.value.op is not Op.ATOMIC:
             return ()

@@ -1,9 +1,9 @@
-"""A read is a value: expressions of a trace have the values that Python read.
+"""Reads are values: every use of an expression gets the value that Python read.
 
 While a kernel is traced, an expression that reads memory or a register stays an expression, and a `Read`
-among the statements notes when Python evaluated it. Where nothing between that moment and a use may have
-changed what it reads, the use evaluates it, and the generated code is as short as the Python. Elsewhere the
-`Read` becomes a declaration, and all uses take its register.
+statement marks where Python evaluated it. If nothing between the mark and a use can change what it reads, the
+use evaluates the expression, and the generated code is as short as the Python. Otherwise the `Read` becomes a
+declaration, and all uses refer to its register.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -31,15 +31,12 @@ from vkdispatch.passes.read_search import ReadSearch, operands_of
 
 
 def acts(statements: Iterable[Statement]) -> bool:
-    """Whether statements do more than to note what is read."""
+    """Whether statements do more than mark reads."""
     return not all(isinstance(each, Read) and each.register is None for each in statements)
 
 
 def settle_reads(body: Block, new_name: Callable[[], str]) -> Block:
-    """Return the statements of a kernel without `Read`s, each expression with the value that Python read.
-
-    `new_name` makes the name of a register.
-    """
+    """Return the statements of a kernel without `Read`s; `new_name` makes names of registers."""
     search = ReadSearch()
     search.start(body)
     return _Rebuilding(search, new_name).block(body)
@@ -52,7 +49,7 @@ def _operands_and_axes(expr: Expr) -> tuple[Expr, ...]:
 
 
 class _Rebuilding:
-    """Writes declarations in place of the `Read`s of candidates that got a register, and uses these."""
+    """Replaces the `Read`s of candidates that need a register by declarations, and their uses."""
 
     def __init__(self, search: ReadSearch, new_name: Callable[[], str]) -> None:
         self._new_name = new_name
@@ -116,7 +113,7 @@ class _Rebuilding:
         return Store(place, self._expr(operand), value.value, statement.loc)
 
     def _place(self, place: Expr) -> Expr:
-        """Rebuild a place: its indices are values, itself is none."""
+        """Rebuild a place, whose indices are values."""
         if self._all_inline:
             return place
         if place.op in (Op.INDEX, Op.COMPONENT):
@@ -167,7 +164,7 @@ def _flatten(statement: If, before: Block | None) -> If:
 
 
 def unused_updates(body: Block, updates: Sequence[tuple[Expr, Loc | None]]) -> list[Loc | None]:
-    """Return the places of those values that no statement uses, directly or through registers."""
+    """Return the locations of the values that no statement uses, directly or through registers."""
     if not updates:
         return []
     declared: dict[int, Expr] = {}

@@ -1,4 +1,4 @@
-"""Expressions and statements by which an observed kernel reports: what `instrument` makes its output of."""
+"""Expressions and statements that write reports to the diagnostics buffer; `instrument` inserts them."""
 
 from vkdispatch.base.dtype import (
     DType,
@@ -53,7 +53,7 @@ def words_of(scalar: Expr) -> list[Expr]:
 
 
 def shown_word(index: Expr) -> Expr:
-    """Return an index as one word; one of 64 bits that is too far off for it becomes the largest int32."""
+    """Return an index as one word; a 64-bit index that does not fit becomes the largest int32."""
     low = cast(index, uint32)
     if index.dtype.item_size < 8:
         return low
@@ -63,7 +63,7 @@ def shown_word(index: Expr) -> Expr:
 
 
 def wide_words(index: Expr) -> tuple[Expr, Expr]:
-    """Return an index as two words; the high one counts only where it has 64 bits."""
+    """Return an index as two words; the high word is used for 64-bit indices only."""
     if index.dtype.item_size == 8:
         low, high = words_of(index)
         return low, high
@@ -71,10 +71,10 @@ def wide_words(index: Expr) -> tuple[Expr, Expr]:
 
 
 def is_nan(scalar: Expr) -> Expr:
-    """Ask whether a floating scalar, which is evaluated once or twice, is NaN."""
+    """Return whether a floating-point scalar is NaN; the scalar may be evaluated twice."""
     if scalar.dtype is float64:
         return call("isnan", bool_, scalar)
-    # by its bits: a driver may take for granted that there are no NaNs
+    # by its bits, since drivers may assume that there are no NaNs
     single = cast(scalar, float32) if scalar.dtype is float16 else scalar
     bits = call("floatBitsToUint", uint32, single)
     magnitude = Expr(Op.BINARY, uint32, (bits, uint(0x7FFFFFFF)), "&")
@@ -92,10 +92,10 @@ def is_known_number(value: Expr) -> bool:
 
 
 class Report:
-    """Makes the statements that write into the diagnostics buffer.
+    """Makes the statements that write to the diagnostics buffer.
 
-    A violation only sets registers, which say what the invocation's first one was and how many there were;
-    the invocation writes them when it ends. Compilers make much of every access to memory, little of this.
+    A violation only sets registers: the count of violations of the invocation, and the first one. The
+    invocation writes them when it ends, which compiles to less code than writing at every check.
     """
 
     def __init__(self, storage: Storage, launch: Argument, names: FreshNames, *, wide: bool) -> None:
@@ -126,7 +126,7 @@ class Report:
         return [self._launch, *components(self._id)]
 
     def make_violation(self, site: Site, loc: Loc | None, values: tuple[Expr, ...] = ()) -> Block:
-        """Note a violation; `values` are the index, low and high, and the length, or six numbers."""
+        """Record a violation; `values` are the index (low, high) and the length, or six numbers."""
         self.sites.append(site)
         told = [(self._site, uint(len(self.sites) - 1)), *zip(self._values, values, strict=False)]
         stores = tuple(Store(read(register), value, None, loc) for register, value in told)
@@ -143,7 +143,7 @@ class Report:
         return tuple(Declare(each, uint(0)) for each in (self._count, self._site, *self._values))
 
     def write_violations(self) -> Block:
-        """Write what violations there were, and the first of all launches in full."""
+        """Write the count of violations, and details of the first violation of all launches."""
         count = read(self._count)
         before = self._add(words.VIOLATIONS, count)
         told = [
@@ -157,7 +157,7 @@ class Report:
         return (If(((Expr(Op.COMPARE, bool_, (count, uint(0)), "!="), inside),)),)
 
     def make_message(self, site: PrintSite, values: list[Expr], loc: Loc | None) -> Block:
-        """Append a message with these words to the ring, if it fits."""
+        """Append a message with these values to the ring, if it fits."""
         self.sites.append(site)
         capacity = Expr(Op.LENGTH, uint32, (), self._storage)
         count = self._add(words.MESSAGES, uint(1), loc)
@@ -170,7 +170,7 @@ class Report:
             for offset, value in enumerate(content)
         )
         ending = If(((less(at, capacity), (Store(self.word(at), uint(0), None, loc),)),), None, loc)
-        # so many messages cannot fit, and must not make the cursor come round
+        # more messages than can fit must not wrap the cursor around
         most = Expr(Op.BINARY, uint32, (capacity, uint(words.MESSAGE_HEAD_WORDS)), "/")
         room = less(read(count.register), most)
         attempt = If(((room, (start, If(((fits, stores),), (ending,), loc))),), None, loc)

@@ -1,8 +1,8 @@
-"""Large conditional expressions as if statements.
+"""Large conditional expressions become if statements.
 
-What `a if c else b`, `and`, `or`, `elif` and `while` evaluate only if it matters cannot be computed in
-advance, so that it is written out wherever it is used: a value used twice in a value used twice doubles each
-time. Inside the branch of an if statement, or at the head of a loop, such values get names.
+Operands that `a if c else b`, `and`, `or`, `elif` and `while` evaluate conditionally cannot be computed in
+advance and named, so they are written out at every use, and nested repeated uses grow exponentially. In the
+branch of an if statement, or at the head of a loop, they can be named.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +33,7 @@ from vkdispatch.ir.location import Loc
 from vkdispatch.passes.builders import negate
 
 _CONDITIONAL = (Op.SELECT, Op.LOGICAL)
-# Operations, as written out, from which on operands are too large, and where these repeat few of them.
+# Operations, as written out, that make operands too large: in any case, or if most of them are repetitions.
 _LARGE = 2048
 _REPETITIVE = 512
 _REPEATS = 4
@@ -42,7 +42,7 @@ _REPEATS = 4
 def unfold_conditionals(kernel: Kernel, new_name: Callable[[], str]) -> Kernel:
     """Return a kernel whose large conditional expressions are if statements.
 
-    `new_name` makes names that nothing else in the kernel has.
+    `new_name` makes names that are not used in the kernel.
     """
     found = contents(kernel)
     late = [condition for statement in found.statements for condition in _list_late(statement)]
@@ -55,34 +55,34 @@ def unfold_conditionals(kernel: Kernel, new_name: Callable[[], str]) -> Kernel:
 
 
 def _list_late(statement: Statement) -> tuple[Expr, ...]:
-    """Conditions that are not evaluated where the statement begins."""
+    """Return the conditions that are not evaluated at the start of the statement."""
     if isinstance(statement, While):
         return (statement.condition,)
     return expressions_of(statement)[1:] if isinstance(statement, If) else ()
 
 
 class _Sizes:
-    """Sizes of expressions as written out, by identity, and which hold a large conditional."""
+    """Sizes of expressions as written out, and which of them contain a large conditional."""
 
     def __init__(self) -> None:
-        # of what has the same value everywhere, which is named wherever it is used twice, the size is 1
+        # by identity; pure expressions, which get a name if they are used twice, have the size 1
         self._sizes: dict[int, int] = {}
         self._pure: set[int] = set()
         self._large: set[int] = set()
         self._holding: set[int] = set()
 
     def holds_large(self, root: Expr) -> bool:
-        """Whether an expression is, or has in it, a large conditional."""
+        """Whether an expression is or contains a large conditional."""
         for expr in postorder(root, self._sizes):
             self._measure(expr)
         return id(root) in self._holding
 
     def is_large(self, expr: Expr) -> bool:
-        """Whether an expression that was measured is a large conditional."""
+        """Whether a measured expression is a large conditional."""
         return id(expr) in self._large
 
     def is_large_operand(self, expr: Expr) -> bool:
-        """Whether an expression that nothing can be computed in front of is too large, or holds what is."""
+        """Whether a conditionally evaluated expression is too large, or contains a large conditional."""
         return self.holds_large(expr) or self._is_too_large((expr,))
 
     def _measure(self, expr: Expr) -> None:
@@ -102,7 +102,7 @@ class _Sizes:
 
     def _is_too_large(self, operands: Sequence[Expr]) -> bool:
         if not self._holding.isdisjoint(map(id, operands)):
-            # what is computed in front of this expression would be so whether or not it matters
+            # statements before this expression would run unconditionally
             return True
         size = sum([self._sizes[id(operand)] for operand in operands])
         if size >= _LARGE:
@@ -126,7 +126,7 @@ class _Unfolding:
     def __init__(self, sizes: _Sizes, new_name: Callable[[], str]) -> None:
         self._sizes = sizes
         self._new_name = new_name
-        # new expressions by the identity of the old ones, as far as they hold where statements are added
+        # new expressions by identity of the old ones, as long as they are valid
         self._values: dict[int, Expr] = {}
         self._precise = False
 
@@ -135,7 +135,7 @@ class _Unfolding:
         out: list[Statement] = []
         for statement in block:
             with self._inside():
-                # what registers and memory hold may have changed
+                # registers and memory may have changed
                 self._values = {}
                 self._statement(statement, out)
         return tuple(out)
@@ -192,7 +192,7 @@ class _Unfolding:
     # -- expressions
 
     def _value(self, root: Expr, out: list[Statement]) -> Expr:
-        """Rewrite an expression; `out` gets the statements that compute its large conditionals."""
+        """Rewrite an expression; statements that compute its large conditionals are added to `out`."""
         if not self._sizes.holds_large(root):
             return root
         for expr in postorder(root, self._values, self._unfolded_operands):
@@ -203,7 +203,7 @@ class _Unfolding:
         return self._new(root)
 
     def _unfolded_operands(self, expr: Expr) -> list[Expr]:
-        """Return the operands that are rewritten before an expression: of a large one what always runs."""
+        """Return the operands to rewrite before an expression; of a large one only those that always run."""
         operands = expr.args[:1] if self._sizes.is_large(expr) else expr.args
         return [operand for operand in operands if self._sizes.holds_large(operand)]
 

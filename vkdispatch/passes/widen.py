@@ -1,11 +1,10 @@
-"""From a kernel of 32-bit ids and indices to one that counts in 64 bits where a position is meant.
+"""Widening: a kernel with 32-bit ids and indices becomes one with 64-bit positions.
 
-What flows into the index of a buffer is computed anew in 64 bits: invocation ids, shapes, and arithmetic on
-them. So are comparisons of such positions, the bounds of loops, and conversions of an id to 64 bits or to a
-float. A register that takes part gets companions of 64 bits, one for each component, that are assigned
-wherever it is. Quotients, remainders and right shifts of an id are those of all its bits, as these never
-wrapped around. All else keeps the 32 bits that it was written with: a hash of an id that is stored is the
-same hash as ever.
+Values that are used as indices of buffers are computed in 64 bits: invocation ids, shapes, and arithmetic on
+them. So are comparisons of such positions, bounds of loops, and conversions of an id to 64 bits or a float.
+Each register that holds a position gets 64-bit companions, one for each component, which are assigned along
+with it. Quotients, remainders and right shifts of an id use all its bits, since ids do not wrap around. All
+else keeps its 32 bits, so a hash of an id, for example, stays the same.
 """
 
 from collections.abc import Iterator
@@ -54,9 +53,9 @@ Parts = tuple[Expr, ...]
 def widen(kernel: Kernel, *, bounded: bool = True) -> Kernel:
     """Return the form of a kernel whose positions have 64 bits.
 
-    Its shapes are four int64 arguments each, of which the first has the name of the shape, and its limit is
-    three uint64 likewise. If `bounded`, its own statements turn away invocations beyond the limit. One that
-    is wide already stays as it is.
+    Each shape becomes four int64 arguments, the first of which has the name of the shape. The limit becomes
+    three uint64 arguments likewise. If `bounded`, the kernel itself ends invocations beyond the limit. A wide
+    kernel is returned as it is.
     """
     if kernel.wide:
         return kernel
@@ -99,7 +98,7 @@ def _is_long(kind: DType) -> bool:
 
 
 class _Widening:
-    """Rewrites expressions and statements; each expression once in its own type, and once in 64 bits."""
+    """Rewrites statements, and each expression once in its own type and once in 64 bits."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._source = kernel
@@ -116,7 +115,7 @@ class _Widening:
         self._ids: dict[int, Register] = {}
         self._narrow: dict[int, Expr] = {}
         self._wide: dict[int, Parts] = {}
-        # keeps what `id` was taken of alive
+        # keeps the expressions alive whose identities are keys
         self._kept: list[Expr] = []
 
     def kernel(self, *, bounded: bool) -> Kernel:
@@ -196,17 +195,17 @@ class _Widening:
         return with_args(expr, args)
 
     def _position(self, index: Expr) -> Expr:
-        """Return an index in as many bits as it may need."""
+        """Return an index in 64 bits if it may need them."""
         outermost = index.op is Op.CONSTRUCT and _is_long(index.args[0].dtype)
         if outermost:
-            # the front end took 32 bits of what the user had computed in 64
+            # the front end truncated an index that the user computed in 64 bits
             return self._value(index.args[0])
         if not is_narrow(index.dtype) or not self._positions.may_grow(index):
             return self._value(index)
         return self._long(index)[0]
 
     def _widen(self, expr: Expr) -> Parts | None:
-        """Compute an expression in 64 bits; None where its 32 bits are all there is."""
+        """Return the components of an expression in 64 bits; None if its value is one of 32 bits."""
         kind = WIDE[component_type(expr.dtype)]
         op = expr.op
         if op is Op.LITERAL:
@@ -263,7 +262,7 @@ class _Widening:
         return tuple(parts * width if len(parts) == 1 else parts[:width])
 
     def _spread(self, arg: Expr, expr: Expr) -> Parts:
-        """Return an operand's components in 64 bits; a scalar beside a vector goes with each."""
+        """Return the components of an operand in 64 bits; a scalar beside a vector is repeated."""
         parts = self._wide[id(arg)]
         return parts if len(parts) > 1 else parts * _width(expr.dtype)
 
@@ -272,7 +271,7 @@ class _Widening:
             return None
         operands = [self._spread(arg, expr) for arg in expr.args]
         if expr.value == ">>" and kind is int64:
-            # what is shifted by 31 is a sign
+            # a shift by 31 gives the sign
             operands[1] = tuple(
                 replace(part, value=63) if part.op is Op.LITERAL and part.value == 31 else part
                 for part in operands[1]
@@ -350,7 +349,7 @@ class _Widening:
             for target, part in zip(targets, self._extend(stored.place), strict=True):
                 yield Store(read(target), part, None, loc)
             return
-        # The new value may be made of what is assigned to.
+        # The new value may depend on the register itself.
         parts = self._long(value)
         held = [self._register(f"{target.name}_next", target.dtype, fixed=True) for target in targets]
         for register, part in zip(held, parts, strict=True):
@@ -379,7 +378,7 @@ class _Widening:
 
 
 def _split(argument: Argument, members: FreshNames) -> tuple[Argument, ...]:
-    """Return the members of 64 bits that take the place of a vector; the first keeps its name."""
+    """Return the 64-bit arguments that replace a vector; the first one keeps its name."""
     kind = WIDE[component_type(argument.dtype)]
     letters = _LETTERS[1 : _width(argument.dtype)]
     names = (argument.name, *(members.claim(f"{argument.name}_{letter}") for letter in letters))
@@ -387,7 +386,7 @@ def _split(argument: Argument, members: FreshNames) -> tuple[Argument, ...]:
 
 
 def _global_id(axis: int) -> Expr:
-    """Position of the invocation along an axis: its workgroup's times the size of one, plus its own in it."""
+    """Return the id of the invocation along an axis: workgroup id * workgroup size + local id."""
     group, size, local = (
         _cast(_part(Expr(Op.BUILTIN, uvec3, (), which), axis), uint64)
         for which in (Builtin.WORKGROUP_ID, Builtin.WORKGROUP_SIZE, Builtin.LOCAL_INVOCATION_ID)

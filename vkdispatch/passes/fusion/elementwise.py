@@ -1,4 +1,4 @@
-"""What is known of a kernel before it may be fused with others, and the plain form it is brought to."""
+"""Which kernels can be fused with others, and what fusion has to know of them."""
 
 from collections.abc import Iterator, Mapping
 
@@ -47,24 +47,24 @@ _FORBIDDEN_OPERATIONS = (Op.RAW, Op.ATOMIC, Op.SUBGROUP)
 
 @record(eq=False)
 class Elementwise:
-    """A kernel whose invocations neither meet nor know of workgroups: each reads and writes buffers, alone.
+    """A kernel whose invocations are independent of each other and of workgroups.
 
     Attributes
     ----------
     kernel
-        The kernel, without what a launch was found never to do.
+        The kernel, without branches that a launch never takes.
     elements
         Its elements of buffers, read or written, each expression once.
     written
-        Of each of them, by identity, that is stored to: whether it is read as well.
+        By identity of each element that is stored to: whether it is read as well.
     definitions
         The values of registers that never change.
     conditions
         Conditions of its branches, in order.
     deciding
-        Arguments that indices and conditions are made of.
+        Arguments that indices and conditions depend on.
     size
-        How many expressions and statements it has.
+        Number of expressions and statements.
     returns
         Whether an invocation may end early, so that nothing can come after the kernel.
     """
@@ -80,7 +80,7 @@ class Elementwise:
 
 
 def elementwise(kernel: Kernel) -> Elementwise | None:
-    """Look at a kernel; None if its invocations may depend on one another, on workgroups, or on raw code."""
+    """Analyze a kernel; None if its invocations may depend on each other or on workgroups, or run GLSL."""
     if kernel.shared or kernel.exec_count is None or kernel.reads or kernel.writes:
         return None
     if any(isinstance(resource, ImageBinding) and resource.storage for resource in kernel.resources):
@@ -110,12 +110,12 @@ def elementwise(kernel: Kernel) -> Elementwise | None:
 
 
 def decide_branches(kernel: Elementwise, space: Space) -> tuple[bool | None, ...]:
-    """Return what each condition of a kernel is in every invocation of a launch, None where it may differ."""
+    """Return the value of each condition in all invocations of a launch; None where it may differ."""
     return tuple(space.holds(condition) for condition in kernel.conditions)
 
 
 def resolve_branches(original: Kernel, known: tuple[bool | None, ...]) -> Elementwise | None:
-    """Return a kernel with branches that are always or never taken resolved.
+    """Return a kernel without the branches that are always or never taken.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def _is_forbidden(expr: Expr) -> bool:
 
 
 def definitions_of(statements: list[Statement]) -> dict[Register, Expr]:
-    """Find registers that are declared once and not stored to, with their values."""
+    """Return the values of registers that are declared once and never stored to."""
     definitions: dict[Register, Expr] = {}
     changing: set[Register] = set()
     for statement in statements:
@@ -178,7 +178,7 @@ def _list_conditions(block: Block) -> Iterator[Expr]:
 
 
 def _arguments_of(roots: tuple[Expr, ...], definitions: Mapping[Register, Expr]) -> tuple[Argument, ...]:
-    """Arguments that expressions are made of, registers looked through."""
+    """Return the arguments that expressions depend on, directly or through registers."""
     found: dict[Argument, None] = {}
     seen: set[int] = set()
     waiting = list(roots)
@@ -227,7 +227,7 @@ def _has_returns(block: Block) -> bool:
 
 
 def _remove_returns(block: Block) -> tuple[Block, bool]:
-    """Make what follows an early return a branch of its own; returns also whether a return is left."""
+    """Replace early returns by branches; returns the block, and whether a return is left."""
     if not _has_returns(block):
         return block, False
     lowered = _lower(block)
@@ -235,7 +235,7 @@ def _remove_returns(block: Block) -> tuple[Block, bool]:
 
 
 def _lower(block: Block) -> tuple[Block, bool] | None:
-    """Return a block without its returns, and whether it always ends in one; None if it cannot be had."""
+    """Return a block without its returns, and whether it always ends in one; None if that is impossible."""
     for position, statement in enumerate(block):
         before, after = block[:position], block[position + 1 :]
         if isinstance(statement, Return):
@@ -255,7 +255,7 @@ def _split_branches(before: Block, statement: If, after: Block) -> tuple[Block, 
     bodies = [body for _, body in statement.branches] + [statement.orelse or ()]
     lowered = [_lower(body) for body in bodies]
     going_on = [number for number, body in enumerate(lowered) if body is not None and not body[1]]
-    # what comes after is not written twice
+    # the statements after the if are not duplicated
     if None in lowered or len(going_on) > 1:
         return None
     ended = True

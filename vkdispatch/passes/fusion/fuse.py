@@ -1,10 +1,11 @@
-"""Several kernels over the same invocations as one, which keeps in registers what passes between them.
+"""Fusion: several kernels over the same invocations become one, which passes values on in registers.
 
-Every invocation runs the kernels one after the other. That is the same as running them as dispatches in a row
-if an element that one kernel writes and another one touches is touched by one invocation alone; who calls
-`fuse` has seen to that, and says which elements are the same *place*. The values of places live in registers:
-loaded where first needed, stored where last changed. Around loops, and where branches meet that disagree,
-memory is brought up to date: it is always right to go through memory, as an invocation sees its own writes.
+Every invocation runs the kernels one after the other. That equals consecutive dispatches if each element that
+one kernel writes and another one accesses belongs to a single invocation. The caller of `fuse` guarantees
+that, and tells which elements are the same *place*. The values of places are held in registers: they are
+loaded at their first use and stored after their last change. Around loops, and where branches join with
+different states, memory is updated. Going through memory is always correct, as an invocation sees its own
+writes.
 """
 
 from collections.abc import Iterable, Sequence
@@ -91,8 +92,8 @@ def fuse(name: str, parts: Sequence[Part], discarded: frozenset[int] = frozenset
     parts
         The kernels in order. Only the last one may have returns left.
     discarded
-        Numbers of buffers whose contents nobody will look at: what is stored there is left out if the new
-        kernel does not load it.
+        Numbers of buffers whose contents are not used afterwards: stores to them are omitted unless the new
+        kernel loads from them.
     """
     numbers = sorted({number for part in parts for number in part.resources})
     chain, body = _run_parts(parts, numbers, discarded)
@@ -105,7 +106,7 @@ def fuse(name: str, parts: Sequence[Part], discarded: frozenset[int] = frozenset
 def _run_parts(
     parts: Sequence[Part], bound: Sequence[int], discarded: frozenset[int]
 ) -> "tuple[_Chain, Block]":
-    """Run through all parts; `bound` has the numbers of the resources in the order of binding."""
+    """Rewrite all parts; `bound` has the numbers of the resources in the order of binding."""
     chain = _Chain(parts, bound)
     body: list[Statement] = []
     ended = False
@@ -119,7 +120,7 @@ def _run_parts(
 
 
 class _Chain:
-    """The kernel being made. State is what is known of the places at the current point of the program."""
+    """The kernel under construction, up to the current point of the program."""
 
     def __init__(self, parts: Sequence[Part], bound: Sequence[int]) -> None:
         self._parts = parts
@@ -130,7 +131,7 @@ class _Chain:
         self._arguments: list[Argument] = []
         self._members: list[dict[str, str]] = []
         self._shapes: dict[int, Argument] = {}
-        # what is not bound is not used either, whatever its index
+        # resources that are not bound are not used: their index does not matter
         order = {number: position for position, number in enumerate(bound)}
         for part in parts:
             for number, resource in zip(part.resources, part.element.kernel.resources, strict=True):
@@ -160,7 +161,7 @@ class _Chain:
     # -- parts
 
     def begin(self, position: int, out: list[Statement]) -> None:
-        """Go on with another part: give what it names new names."""
+        """Start another part: rename its arguments, registers and resources."""
         part = self._parts[position]
         kernel = part.element.kernel
         self._position = position
@@ -200,7 +201,7 @@ class _Chain:
             self.registers.states.pop(place, None)
 
     def _expand_element(self, element: Expr) -> Expr:
-        """Rewrite an element so that it can be reached from anywhere: without the part's registers."""
+        """Rewrite an element without registers of the part, so that other parts can use it."""
         definitions = self._parts[self._position].element.definitions
         known: dict[int, Expr] = {}
 
@@ -249,7 +250,7 @@ class _Chain:
     # -- expressions
 
     def _substitute(self, root: Expr) -> Expr:
-        """Rewrite an expression; its places become registers, which are loaded by now."""
+        """Rewrite an expression whose places are loaded: they become registers."""
         local: dict[int, Expr] = {}
         stack = [root]
         while stack:
@@ -275,7 +276,7 @@ class _Chain:
         return self._steady.get(id(root)) or local[id(root)]
 
     def _load_places(self, roots: Iterable[Expr], out: list[Statement]) -> None:
-        """Load the places that expressions read, so that `_in_new_words` finds them in registers."""
+        """Load the places that expressions read, so that `_substitute` finds them in registers."""
         for expr in nodes(roots):
             place = self._place_of.get(id(expr))
             if place is not None:
@@ -284,7 +285,7 @@ class _Chain:
     # -- statements
 
     def run(self, block: Block, out: list[Statement]) -> bool:
-        """Rewrite statements; returns whether the block always leaves before its end."""
+        """Rewrite statements; returns whether control never reaches the end of the block."""
         return any(self._run_statement(statement, out) for statement in block)
 
     def _run_nested(self, block: Block) -> tuple[list[Statement], bool]:
@@ -409,7 +410,7 @@ class _Chain:
             assert isinstance(counter, Register)
             start, stop, step = new
             out.append(For(counter, start, stop, step, body, statement.loc))
-        # every way out has left registers as they were, and memory up to date
+        # the loop leaves these registers unchanged, and memory up to date
         self.registers.states = known
         self.registers.in_memory = around
 
@@ -430,18 +431,18 @@ class _Chain:
     # -- floating-point numbers
 
     def _is_passed_on(self, place: int) -> bool:
-        """Whether the value that is stored now is a float that a later kernel reads.
+        """Whether the value being stored is a float that a later kernel reads.
 
-        Compilers take a product and a sum together, or `a + b - a` for `b`: within a kernel, as they may.
-        What goes through memory they leave alone, so they must not see through what is passed on instead.
+        Within a kernel compilers may contract a product and a sum, or simplify `a + b - a` to `b`. Across
+        memory they do not, so values that are passed on in registers have to be opaque to them.
         """
         known = self._places[place]
         return is_float_dtype(known.kind) and any(reader > self._position for reader in known.readers)
 
     def _find_read_back(self) -> frozenset[int]:
-        """Find floats that the part reads after having stored to them.
+        """Return the float places that the part reads after it has stored to them.
 
-        Only the driver knows whether memory lies between for the kernel alone, so it is asked again.
+        These stay in memory, so that drivers optimize them as in the kernel alone.
         """
         stored: set[int] = set()
         found: set[int] = set()

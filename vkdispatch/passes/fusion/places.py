@@ -1,4 +1,4 @@
-"""Elements of buffers that every invocation has for itself: who reads and writes them, what they hold."""
+"""Places: elements of buffers that belong to one invocation each, and which kernels read and write them."""
 
 from collections.abc import Sequence
 
@@ -32,11 +32,11 @@ class Part:
     element
         The kernel.
     resources
-        For each of its resources the number of what is bound there: the same number, the same thing.
+        For each of its resources a number; equal numbers stand for the same buffer or image.
     places
-        For each of `element.elements` the number of the place it is, or None if it is left to memory.
+        For each of `element.elements` the number of its place, or None if it stays in memory.
     shapes
-        (argument, number) of what takes the shape of a buffer.
+        (argument, number) of each argument that is the shape of a buffer.
     """
 
     element: Elementwise
@@ -53,10 +53,10 @@ def is_kept_in_registers(kind: DType) -> bool:
 
 @record(eq=False, frozen=False)
 class Place:
-    """An element that every invocation has for itself.
+    """An element that belongs to one invocation.
 
-    `element` is how memory has it, in the words of the first part that reaches it; `register` is made when it
-    is first used.
+    `element` is its expression in memory, as the first part that uses it writes it. `register` is made at the
+    first use.
     """
 
     storage: int
@@ -90,7 +90,7 @@ def collect_places(parts: Sequence[Part]) -> list[Place]:
 def remove_stores(
     body: Block, discarded: frozenset[int], resources: dict[int, Storage | ImageBinding]
 ) -> Block:
-    """Leave out stores to discarded buffers that nothing loads from."""
+    """Remove stores to discarded buffers that are never loaded from."""
     loaded = {
         id(expr.value)
         for statement in walk(body)
