@@ -1,4 +1,4 @@
-"""Where each host value lies in a kernel's argument block."""
+"""Layout of the argument block of a kernel, and bindings of its resources."""
 
 from vkdispatch.analyses.packed_buffers import packed_buffers
 from vkdispatch.base.dtype import DType, component_type, scalar_layout, uint64, uvec2, uvec3
@@ -27,12 +27,21 @@ class StructElement:
 class ArgumentLayout:
     """The argument block of a kernel.
 
-    `size` is in bytes. `uniform` says that it is a uniform block at binding 0 instead of push constants.
-    `exec_offset` and `group_count_offset` are those of the execution limit and of a folded kernel's count of
-    workgroups (both uvec3), or None. `addresses` and `lengths` name the members (uint64, where buffers are
-    bound uvec2) that take a buffer's device address and bytes, by its position among the resources. `halves`
-    has the members of 16 bits that are packed in words at the end of the block, and how many halves in each
-    begins.
+    Attributes
+    ----------
+    members, size
+        The members, and the bytes of the block.
+    uniform
+        Whether it is a uniform block at binding 0 instead of push constants.
+    exec_offset, group_count_offset
+        Byte offsets of the execution limit and of the count of workgroups of a folded kernel (both uvec3), or
+        None.
+    addresses, lengths
+        Names of the members that hold a buffer's device address (uint64) and its size in bytes (uint64, or
+        uvec2 if buffers are bound), by position of the buffer among the resources.
+    halves
+        Members of 16 bits that are packed in words at the end of the block, with the number of the first half
+        of each.
     """
 
     members: tuple[StructElement, ...]
@@ -95,7 +104,7 @@ def _buffers(kernel: Kernel) -> list[int]:
 
 
 def _find_measured(kernel: Kernel) -> list[int]:
-    """Positions of the buffers whose length the kernel asks for."""
+    """Return the positions of the buffers whose length the kernel reads."""
     found = {
         expr.value.index
         for expr in expressions_in(kernel.body)
@@ -105,7 +114,7 @@ def _find_measured(kernel: Kernel) -> list[int]:
 
 
 def resource_bindings(kernel: Kernel, layout: ArgumentLayout) -> dict[int, int]:
-    """Where each resource that is bound at all is bound, by its position."""
+    """Return the binding of each bound resource, by its position."""
     first = 1 if layout.uniform else 0
     # a view has the index of its buffer
     bound = dict.fromkeys(

@@ -1,4 +1,4 @@
-"""The specification of the intermediate representation, in a form that can be run over any kernel."""
+"""The executable specification of the intermediate representation."""
 
 from collections.abc import Callable
 
@@ -76,7 +76,7 @@ _ATOMICS = {
 
 
 def verify(kernel: Kernel) -> None:
-    """Check every node of a kernel. Raises ValueError or RuntimeError at the first one that is not legal."""
+    """Check every node of a kernel. Raises ValueError or RuntimeError at the first illegal one."""
     check_scopes(kernel)
     _check_jumps(kernel.body, in_loop=False)
     for statement in walk(kernel.body):

@@ -1,8 +1,8 @@
-"""Types that a device does not compute with, as GLSL of the types that it has.
+"""Emulation of types that a device lacks by types that it has.
 
-Integers of 64 bits are two words each, a uvec2. Those of 16 bits are an int or a uint that holds the value,
-and float16 is a float; each result is brought back to a value of the type. So results are those of the types:
-a sum, product, quotient or root of halves that is rounded to a float and then to a half is rounded once.
+A 64-bit integer is a uvec2 of two words. A 16-bit integer is an int or a uint with its value, and a float16
+is a float; each result is converted back to the range and precision of the type. Results are the same as with
+native types: rounding a sum, product, quotient or root of halves to float and then to half rounds correctly.
 """
 
 import re
@@ -36,14 +36,14 @@ _TYPES = {
     INT16: (("uint16_t", "uint"), ("int16_t", "int"), (r"u16vec(\d)", r"uvec\1"), (r"i16vec(\d)", r"ivec\1")),
     FLOAT16: (("float16_t", "float"), (r"f16vec(\d)", r"vec\1")),
 }
-# Operators whose result of values of 16 bits needs no more bits.
+# Operators whose result for 16-bit operands has 16 bits.
 _CLOSED = frozenset(("&", "|", "^", ">>", "%"))
 _LONG_OPERATORS = {"+": "add", "-": "subtract", "*": "multiply", "<<": "left"}
 _SIGNED_OPERATORS = {"/": "divide", "%": "modulo", ">>": "right"}
 _LONG_CALLS = frozenset(("min", "max", "abs", "sign", "clamp"))
 _SAME_WORDS = frozenset(("packUint2x32", "unpackUint2x32", "packInt2x32", "unpackInt2x32"))
-# Subgroup operations of which each word of a number is not right by itself, and those that have a form here;
-# `glsl.lanes` has one for the others.
+# Subgroup operations that cannot be done word by word, and those that are emulated here; `glsl.lanes` does
+# the others.
 _WHOLE = ("Add", "Mul", "Min", "Max")
 _LONG_SUMS = frozenset(("subgroupAdd", "subgroupInclusiveAdd", "subgroupExclusiveAdd"))
 _LONG_EXTREMES = frozenset(("subgroupMin", "subgroupMax"))
@@ -51,7 +51,7 @@ _BITS_OF_HALVES = {"float16BitsToUint16": "half_bits", "uint16BitsToFloat16": "h
 
 
 def can_emulate(kernel: Kernel, lacks: frozenset[str]) -> bool:
-    """Whether all that a kernel does with the types that are lacking can be written without them."""
+    """Whether all operations of a kernel on types that the device lacks can be emulated."""
     for expr in contents(kernel).expressions:
         kinds = [expr.dtype, *(arg.dtype for arg in expr.args)]
         if not any(emulates(kind, lacks) for kind in kinds):
@@ -74,18 +74,18 @@ def _is_long(kind: DType) -> bool:
 
 
 def is_emulated_long(kind: DType, lacks: frozenset[str]) -> bool:
-    """Whether values of a type are two words each in a form of a kernel."""
+    """Whether a form of a kernel emulates values of a type by two words."""
     return _is_long(kind) and INT64 in lacks
 
 
 def has_long_operation(function: str) -> bool:
-    """Whether a subgroup operation of numbers in two words is a few of the device's own."""
+    """Whether a subgroup operation on emulated 64-bit integers consists of a few native operations."""
     quick = function in _LONG_SUMS or function in _LONG_EXTREMES
     return quick or not any(word in function for word in _WHOLE)
 
 
 def plain_types(line: str, lacks: frozenset[str]) -> str:
-    """Write the types of a line of GLSL as those that stand for them."""
+    """Replace the types in a line of GLSL by the types that emulate them."""
     for feature, types in _TYPES.items():
         if feature in lacks:
             for pattern, plain in types:
@@ -94,7 +94,7 @@ def plain_types(line: str, lacks: frozenset[str]) -> str:
 
 
 def stand_in(kind: DType, lacks: frozenset[str]) -> DType:
-    """Return the scalar type in which a form of a kernel holds values of another one."""
+    """Return the scalar type that holds values of a scalar type in a form of a kernel."""
     if FEATURE_OF.get(kind) not in lacks or _is_long(kind):
         return kind
     return int32 if kind is int16 else uint32 if kind is uint16 else float32
@@ -110,7 +110,7 @@ def literal(value: float, kind: DType, write: Callable[[float, DType], str]) -> 
 
 
 def back(text: str, kind: DType) -> str:
-    """Bring a result back to a value of its type."""
+    """Convert a result back to the range and precision of its type."""
     scalar = component_type(kind)
     if scalar is float16:
         return f"half_round({text})"
@@ -118,7 +118,7 @@ def back(text: str, kind: DType) -> str:
 
 
 def write_operation(symbol: str, kind: DType, left: str, right: str) -> str:
-    """Write the result, of type `kind`, of an operator; the operands are written as operands are."""
+    """Write an operation with a result of type `kind`; the operands have parentheses if they need them."""
     if not _is_long(kind):
         text = f"{left} {symbol} {right}"
         return f"({text})" if symbol in _CLOSED and not is_float_dtype(kind) else back(text, kind)

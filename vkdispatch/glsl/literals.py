@@ -34,7 +34,7 @@ _LOWEST: dict[DType, str] = {
     int64: "int64_t(0x8000000000000000ul)",
 }
 _LARGEST_FLOAT: dict[DType, float] = {float16: 65519.99, float32: 3.4028235677973366e38, float64: math.inf}
-# Digits of a float that float32's own never are shorter than.
+# Texts of up to this many characters cannot be shortened by writing float32 digits.
 _SHORT = 7
 
 
@@ -45,7 +45,7 @@ def literal_text(value: int | float | bool, kind: DType) -> str:
     if kind in _LARGEST_FLOAT:
         return _float_text(float(value), kind)
     if kind in _LOWEST and value == -(1 << (8 * kind.item_size - 1)):
-        # the digits without the sign would not fit
+        # the number without its sign does not fit the type
         return _LOWEST[kind]
     return f"{value}{_SUFFIXES[kind]}"
 

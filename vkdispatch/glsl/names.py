@@ -1,4 +1,4 @@
-"""What built-in values, arguments and named expressions are called in one form of a kernel."""
+"""Names of built-in values, arguments and expressions in one form of a kernel."""
 
 import re
 
@@ -11,7 +11,7 @@ from vkdispatch.ir import Builtin, Expr
 
 @record(eq=False, frozen=False)
 class Names:
-    """How leaves are called: built-in values, the argument block, and expressions that have a name."""
+    """Names of built-in values, of the argument block, and of expressions that have a name."""
 
     builtins: dict[Builtin, str] = field(factory=lambda: BUILTINS)
     block: str = "PC"

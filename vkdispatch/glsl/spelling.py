@@ -23,13 +23,13 @@ BUILTINS: dict[Builtin, str] = {
     Builtin.SUBGROUP_LE_MASK: "gl_SubgroupLeMask",
     Builtin.SUBGROUP_LT_MASK: "gl_SubgroupLtMask",
 }
-# A folded kernel runs a grid of any shape in a launch of another one; see _fold_prologue.
+# A folded kernel runs a grid of any shape in a launch of another shape; see `writer`.
 FOLDED_GLOBAL_ID, FOLDED_WORKGROUP_ID = "global_id", "workgroup_id"
 
-# The member of the argument block that has the arguments of 16 bits, where these are packed in words.
+# The member of the argument block that holds packed 16-bit arguments.
 HALVES = "halves_"
 
-# Names of components of built-in values, where they get one.
+# Prefixes of the names of components of built-in values.
 COMPONENT_NAMES: dict[Builtin, str] = {
     Builtin.GLOBAL_INVOCATION_ID: "gid",
     Builtin.LOCAL_INVOCATION_ID: "lid",
@@ -41,7 +41,7 @@ COMPONENT_NAMES: dict[Builtin, str] = {
 
 @record
 class Stored:
-    """How a type that kernels do not compute with lies in a buffer, is read and is stored."""
+    """The GLSL type in memory of a type that kernels do not compute with, and how to load and store it."""
 
     glsl: str
     load: str
@@ -63,6 +63,6 @@ uint16_t bfloat16_bits(float value) {
 """
 
 
-# How the names of image and vector types start, by what a texel is made of, and the letter of their formats.
+# Prefixes of the names of image and vector types, and letters of image formats, by component type.
 GVEC: dict[DType, str] = {float32: "", int32: "i", uint32: "u"}
 FORMAT_LETTERS: dict[DType, str] = {float32: "f", int32: "i", uint32: "ui"}

@@ -36,5 +36,5 @@ STRENGTH = {
     "/": PRODUCT,
     "%": PRODUCT,
 }
-# Nobody remembers how these bind, so mixtures of them keep their parentheses.
+# Mixtures of these keep their parentheses, since few readers know how they bind.
 UNFAMILIAR = frozenset(("|", "^", "&", "<<", ">>"))

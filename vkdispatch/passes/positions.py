@@ -214,7 +214,7 @@ class Positions:
         return expr.op is Op.BINARY and expr.value in _DIVIDING
 
     def _is_whole(self, value: Expr) -> bool:
-        """Whether a value is an id, another whole position, or a part of one, which has not wrapped around."""
+        """Whether a value is an id, another whole position, or a part of one, which has not wrapped."""
         while (
             value.op is Op.COMPONENT
             or (value.op is Op.CONSTRUCT and len(value.args) == 1)
