@@ -12,7 +12,7 @@ _LOGIC = parse_ranges("164-168")
 _INTEGER_COMPARISONS = parse_ranges("170-179")
 _FLOAT_COMPARISONS = parse_ranges("180-191")
 _SHIFTS = parse_ranges("194-196")
-_MATRICES = parse_ranges("84 143-147")
+_MATRICES = frozenset((op.TRANSPOSE, *range(op.MATRIX_TIMES_SCALAR, op.OUTER_PRODUCT + 1)))
 
 
 class ArithmeticChecks(Values):
@@ -78,15 +78,15 @@ class ArithmeticChecks(Values):
         width, columns, rows = made
         second = rest[0] if rest else first
         fits = first[0] == second[0] == width
-        if opcode == 84:
+        if opcode == op.TRANSPOSE:
             fits = fits and first[1:] == (rows, columns)
-        elif opcode == 143:
+        elif opcode == op.MATRIX_TIMES_SCALAR:
             fits = fits and first == made and second[1:] == (1, 1)
-        elif opcode == 144:  # vector times matrix
+        elif opcode == op.VECTOR_TIMES_MATRIX:
             fits = fits and first[1] == columns == 1 and first[2] == second[2] and rows == second[1]
-        elif opcode == 145:  # matrix times vector
+        elif opcode == op.MATRIX_TIMES_VECTOR:
             fits = fits and second[1] == columns == 1 and first[1] == second[2] and rows == first[2]
-        elif opcode == 146:
+        elif opcode == op.MATRIX_TIMES_MATRIX:
             fits = fits and first[1] == second[2] and (columns, rows) == (second[1], first[2])
         else:  # outer product
             fits = fits and first[1] == second[1] == 1 and (columns, rows) == (second[2], first[2])

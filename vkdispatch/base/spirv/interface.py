@@ -22,9 +22,9 @@ class Type:
     count
         Components, columns or elements; 0 of an array whose length only the buffer knows.
     element
-        Of what a vector, matrix, array or pointer consists.
+        Type of the elements of a vector, matrix, array or pointer.
     stride
-        Bytes from one element of an array, or column of a matrix, to the next; 0 where there is no layout.
+        Bytes from one element of an array, or column of a matrix, to the next; 0 without a layout.
     members
         Of a struct: (name, byte offset, type) of each.
     read_only, write_only
@@ -117,7 +117,7 @@ class Resource:
 
 @record
 class SpecConstant:
-    """A constant that may be replaced when the pipeline is made; `kind` is float, int or bool."""
+    """A specialization constant; `kind` is float, int or bool."""
 
     id: int
     name: str
@@ -169,9 +169,9 @@ class Interface:
     entry_point
         The function that is run.
     local_size
-        Invocations of a workgroup; None where the module computes it in a way that is not followed.
+        Size of a workgroup along each axis; None if the module computes it in an unsupported way.
     local_size_ids
-        Ids of the specialization constants behind each axis; None where it is fixed.
+        Id of the specialization constant that sets each axis; None where it is fixed.
     resources
         By set and binding.
     push_constants
@@ -181,7 +181,7 @@ class Interface:
     spec_constants
         By id.
     shared_bytes
-        Of the arrays that a workgroup shares.
+        Bytes of shared memory.
     capabilities
         Numbers of the SPIR-V capabilities.
     """

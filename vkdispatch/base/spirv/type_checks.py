@@ -1,7 +1,7 @@
-"""Whether the instructions of a SPIR-V module agree on their types, as far as drivers rely on it unseen.
+"""Checks of the types of SPIR-V instructions, as far as drivers rely on them without checking.
 
-These are the rules that a slip in the bytes breaks most easily: operands of arithmetic, pointers and what
-they point at, indices into structures, calls and returns, targets of branches. `spirv-val` knows all others.
+These are the rules that corrupted modules break most easily: operands of arithmetic, pointers and pointees,
+indices into structures, calls and returns, targets of branches. `spirv-val` checks all rules.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,7 +18,6 @@ from vkdispatch.base.spirv.opcodes import parse_ranges
 from vkdispatch.base.spirv.sharing import SharingChecks
 
 _ACCESS_CHAINS = (op.ACCESS_CHAIN, op.IN_BOUNDS_ACCESS_CHAIN)
-_SELECT = 169
 _LABELS = {
     op.LOOP_MERGE: (0, 1),
     op.SELECTION_MERGE: (0,),
@@ -28,7 +27,7 @@ _LABELS = {
 }
 _ANY_COMPONENT = 0xFFFFFFFF
 _ATOMICS = parse_ranges("227-242")
-_BARRIERS = {224: (0, 1, 2), 225: (0, 1)}
+_BARRIERS = {op.CONTROL_BARRIER: (0, 1, 2), op.MEMORY_BARRIER: (0, 1)}
 _SUBGROUP = parse_ranges("333-366")
 _MOST_BYTES = 1 << 26  # of a variable that is not in a buffer
 _STORAGE_CLASSES = frozenset((*range(13), 5349))
@@ -38,7 +37,7 @@ _OF_INVOCATIONS = (4, 6, 7)  # Workgroup, Private, Function
 
 
 def check_types(module: Module, argument: str = "spirv") -> None:
-    """Raise ValueError where instructions are of no known form, or do not agree on their types."""
+    """Raise ValueError if instructions have an unknown form or operands of wrong types."""
 
     def refuse(instruction: Instruction, what: str) -> ArgumentValueError:
         return ArgumentValueError(
@@ -65,7 +64,7 @@ class _Checker(ArithmeticChecks, ImageChecks, SharingChecks):
     """A check for each kind of instruction."""
 
     def check(self) -> None:
-        """Look at every instruction."""
+        """Check every instruction."""
         instruction = self.module.instructions[0]
         try:
             for instruction in self._check_each():  # noqa: B007
@@ -102,7 +101,7 @@ class _Checker(ArithmeticChecks, ImageChecks, SharingChecks):
         special: dict[int, Callable[[Instruction], None]] = {
             op.LOAD: self._check_load,
             op.STORE: self._check_store,
-            _SELECT: self._check_select,
+            op.SELECT: self._check_select,
             op.PHI: self._check_phi,
             op.COMPOSITE_EXTRACT: self._check_extract,
             op.VECTOR_SHUFFLE: self._check_shuffle,
@@ -138,7 +137,7 @@ class _Checker(ArithmeticChecks, ImageChecks, SharingChecks):
             for position in _LABELS[opcode]:
                 known = instruction.operands[position] in self.labels
                 self._require(instruction, known, "leads to no block")
-            if opcode == 250:
+            if opcode == op.BRANCH_CONDITIONAL:
                 self._require(instruction, self._is(self._type(instruction, 0), op.TYPE_BOOL), "asks no bool")
         elif has_type(opcode):
             self._check_arithmetic(instruction)

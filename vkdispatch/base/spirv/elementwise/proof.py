@@ -1,7 +1,7 @@
-"""Proof that a SPIR-V kernel works element by element: that no invocation sees what another one writes.
+"""Proof that a SPIR-V kernel works element by element: no invocation reads what another one writes.
 
-Invocations of such a kernel are independent of each other, so that each may run the kernel several times in a
-row where the whole dispatch would be repeated. The proof knows few forms and gives up on all others:
+Invocations of such a kernel are independent, so each may run the kernel several times in a row instead of
+repeating the whole dispatch. The proof knows few forms of kernels, and fails for all others:
 
 - Each storage buffer that is written is loaded from and stored to only at an index equal to
   `gl_GlobalInvocationID.x` of one array in it, all other indices being constants. Workgroups are of one
@@ -115,7 +115,7 @@ _Path = tuple[int, ...]
 
 
 class NoProof(Exception):
-    """The proof does not go through; says why."""
+    """The proof failed; the message says why."""
 
 
 @record
@@ -127,10 +127,10 @@ class Touched:
 
 
 def prove_elementwise(module: Module, entry_point: str = "main") -> Touched | None:
-    """Return what a kernel touches, or None where no proof is found that it works element by element.
+    """Return which bindings a kernel accesses, or None without a proof that it works element by element.
 
-    Resources have different bindings, of set 0. What is bound there has to differ too, which is up to the
-    caller: nothing that is written may be bound at another of the bindings that are named.
+    All resources have different bindings of set 0. The caller has to check that no buffer that is written is
+    bound at another of these bindings.
 
     Raises
     ------
