@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.analyses.affine import Form, Space
+from vkdispatch.analyses.index_space import Space
+from vkdispatch.analyses.linear import Linear, linear
 from vkdispatch.analyses.verify import verify
 from vkdispatch.codegen.abbreviations import Buff, Const, c64, f16, f32, f64, i32, m2, u8, u32, v3
 from vkdispatch.glsl.writer import write_kernel
@@ -20,9 +21,9 @@ from vkdispatch.interpreter.memory import Cells
 from vkdispatch.interpreter.program import Checks, Memory
 from vkdispatch.interpreter.run import run_kernel
 from vkdispatch.ir import Argument, Expr, Kernel, Op, Return, Storage, Store, walk
-from vkdispatch.passes.elementwise import decided, decisions, elementwise
-from vkdispatch.passes.fuse import Fused, fuse
-from vkdispatch.passes.places import Part, is_kept_in_registers
+from vkdispatch.passes.fusion.elementwise import decide_branches, elementwise, resolve_branches
+from vkdispatch.passes.fusion.fuse import Fused, fuse
+from vkdispatch.passes.fusion.places import Part, is_kept_in_registers
 
 from .tracing import compile_glsl, trace
 
@@ -58,8 +59,8 @@ def space_of(kernel: Kernel, extent: tuple[int, int, int], values: dict[str, tup
     return Space(extent, value_of, element.definitions)
 
 
-def axes(constant: int, **factors: int) -> Form:
-    return Form(constant, frozenset((AXES.index(axis), factor) for axis, factor in factors.items()))
+def axes(constant: int, **factors: int) -> Linear:
+    return linear(constant, {("global", AXES.index(axis)): factor for axis, factor in factors.items()})
 
 
 def at() -> Any:
@@ -93,7 +94,7 @@ W = Const[u32]
         (lambda: vc.to_uint(vc.to_float(at().x)), None),
     ],
 )
-def test_index_forms(build: Callable[[], Any], expected: Form | None) -> None:
+def test_index_forms(build: Callable[[], Any], expected: Linear | None) -> None:
     kernel, index = index_of(build)
     assert space_of(kernel, (100, 7, 1), {}).form(index) == expected
 
@@ -123,10 +124,7 @@ def test_injective_forms_never_meet(
     space = space_of(kernel, extent, {})
     form = space.form(index)
     # divided and put together again is the same
-    assert form == Form(
-        300,
-        frozenset((axis, factors[axis]) for axis in range(3) if factors[axis] and extent[axis] > 1),
-    )
+    assert form == linear(300, {("global", axis): factors[axis] for axis in range(3) if extent[axis] > 1})
     x, y, z = np.meshgrid(*(np.arange(size) for size in extent), indexing="ij")
     values = (x * factors[0] + y * factors[1] + z * factors[2] + 300).ravel()
     assert space.limits(form) == (values.min(), values.max())
@@ -154,9 +152,9 @@ def test_conditions(build: Callable[[], Any], expected: bool | None) -> None:
 
     element = elementwise(trace(body, [Buff[i32]]).kernel)
     assert element is not None
-    known = decisions(element, Space((100, 7, 1), lambda _: None, element.definitions))
+    known = decide_branches(element, Space((100, 7, 1), lambda _: None, element.definitions))
     assert known == (expected,)
-    result = decided(element.kernel, known)
+    result = resolve_branches(element.kernel, known)
     assert result is not None
     assert len(result.conditions) == (expected is None)
     assert len(result.elements) == (expected is not False)
@@ -230,7 +228,7 @@ def chain(
     """Fuse kernels that take buffers alone: (body, numbers of its buffers) each."""
     kernels: list[Kernel] = []
     parts: list[Part] = []
-    places: dict[tuple[int, Form], int] = {}
+    places: dict[tuple[int, Linear], int] = {}
     for body, numbers in calls:
         kernel = trace(body, [Buff[kinds[number]] for number in numbers]).kernel
         element = elementwise(kernel)

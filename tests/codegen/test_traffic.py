@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import vkdispatch.codegen as vc
+from vkdispatch.analyses.footprint import count_touched, digits_of
 from vkdispatch.analyses.launch_values import Launch
-from vkdispatch.analyses.linear import Linear, Ranges, digits_of, touched
+from vkdispatch.analyses.linear import Linear, Ranges, linear
 from vkdispatch.analyses.traffic import Known, Traffic, traffic
 from vkdispatch.base.dtype import float32, int32, ivec2, ivec3
 from vkdispatch.codegen.abbreviations import Buff, Const, SImg2, f32, f64, i32, u8, v4
@@ -315,8 +316,8 @@ def test_asserts_do_not_count() -> None:
 def elements(forms: list[Linear], ranges: Ranges) -> set[int]:
     found = set()
     for form in forms:
-        spans = [range(ranges.of(variable)) for variable, _ in form.coefficients]
-        factors = [factor for _, factor in form.coefficients]
+        spans = [range(ranges.of(variable)) for variable, _ in form.terms]
+        factors = [factor for _, factor in form.terms]
         for values in itertools.product(*spans):
             found.add(form.constant + sum(f * v for f, v in zip(factors, values, strict=True)))
     return found
@@ -328,11 +329,11 @@ def test_touched_bytes_agree_with_a_count_in_python(seed: int) -> None:
     variables = [("global", axis) for axis in range(3)]
     ranges = Ranges({variable: int(rng.integers(1, 7)) for variable in variables})
     steps = [int(rng.integers(-12, 13)) for _ in variables]
-    terms = tuple((v, c) for v, c in zip(variables, steps, strict=True) if c)
-    forms = [Linear(int(rng.integers(-9, 10)), terms) for _ in range(int(rng.integers(1, 4)))]
+    terms = dict(zip(variables, steps, strict=True))
+    forms = [linear(int(rng.integers(-9, 10)), terms) for _ in range(int(rng.integers(1, 4)))]
     truth = len(elements(forms, ranges))
-    found, exactly = touched(forms, ranges)
-    single, single_exactly = touched(forms[:1], ranges)
+    found, exactly = count_touched(forms, ranges)
+    single, single_exactly = count_touched(forms[:1], ranges)
     if single_exactly:
         assert single == len(elements(forms[:1], ranges))
     if exactly:
@@ -343,14 +344,14 @@ def test_touched_bytes_agree_with_a_count_in_python(seed: int) -> None:
 @pytest.mark.parametrize("shift", [0, 1, 8, 9, 64, 65, -7, 500, 3])
 def test_shifted_accesses_overlap_as_sets(shift: int) -> None:
     ranges = Ranges({("global", 0): 8, ("global", 1): 5})
-    form = Linear(0, ((("global", 0), 1), (("global", 1), 64)))
+    form = linear(0, {("global", 0): 1, ("global", 1): 64})
     first = elements([form], ranges)
     second = {value + shift for value in first}
     assert digits_of(form, ranges).overlap(shift) == len(first & second)
 
 
 def test_sums_and_multiples() -> None:
-    x, y = (Linear(0, ((("global", axis), 1),)) for axis in range(2))
+    x, y = (linear(0, {("global", axis): 1}) for axis in range(2))
     assert x.plus(y, 3).plus(x, -1) == y.times(3)
-    assert x.plus(x, -1).fixed
+    assert x.plus(x, -1).is_constant
     assert Ranges({("global", 0): 10}).bounds(x.times(-2).plus(Linear(5))) == (-13, 5)

@@ -9,7 +9,6 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.analyses.contents import nodes
 from vkdispatch.analyses.verify import verify
 from vkdispatch.base.dtype import int64, uint64
 from vkdispatch.base.record import replace
@@ -17,7 +16,7 @@ from vkdispatch.codegen.abbreviations import Buff, Const, f32, i32, i64, u8, u32
 from vkdispatch.interpreter.memory import Cells
 from vkdispatch.interpreter.program import Memory
 from vkdispatch.interpreter.run import run_kernel
-from vkdispatch.ir import Kernel, Op, Storage, expressions_of, walk
+from vkdispatch.ir import Kernel, Op, Storage, expressions_of, nodes, walk
 from vkdispatch.ir.variant import Variant
 from vkdispatch.passes.widen import widen
 

@@ -15,7 +15,7 @@ import vkdispatch as vd
 from vkdispatch.base.compilation.compiler import compile_glsl
 from vkdispatch.base.spirv import opcodes as op
 from vkdispatch.base.spirv.module import LAST_KNOWN, read_module, text, validate
-from vkdispatch.base.spirv.reflection import rebound, reflect
+from vkdispatch.base.spirv.reflection import rebind, reflect
 from vkdispatch.base.spirv.type_checks import check_types
 from vkdispatch.codegen.abbreviations import Buff, Const, f32, u32, v4
 
@@ -75,7 +75,7 @@ def test_valid_module() -> None:
     assert block is not None and [member[:2] for member in block.members] == [("alpha", 0), ("n", 4)]
     assert [(c.id, c.name, c.kind) for c in found.spec_constants.values() if c.name] == [(0, "N", "int")]
     assert found.shared_bytes == 8 * (1 + 3 * 4) * 4
-    moved = reflect(read_module(rebound(module, {(0, 0): 1, (1, 3): 0}, found)))
+    moved = reflect(read_module(rebind(module, {(0, 0): 1, (1, 3): 0}, found)))
     assert [(r.set, r.binding, r.name) for r in moved.resources] == [(0, 0, "result"), (0, 1, "A")]
 
 

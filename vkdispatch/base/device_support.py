@@ -5,7 +5,7 @@ import math
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentValueError, UnsupportedError
 from vkdispatch.base.spirv.capabilities import Capability
-from vkdispatch.base.spirv.reflection import Interface
+from vkdispatch.base.spirv.interface import Interface
 
 # SPIR-V capability -> the attribute of a device that says whether it has it, and what to call it.
 _FEATURES: dict[int, tuple[str, str]] = {

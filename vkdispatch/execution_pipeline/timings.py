@@ -6,8 +6,9 @@ from typing import Literal
 
 import numpy as np
 
-from vkdispatch.analyses.launch_values import Extent, Launch
+from vkdispatch.analyses.launch_values import Launch
 from vkdispatch.analyses.layout import ArgumentLayout, resource_bindings
+from vkdispatch.analyses.linear import Extent
 from vkdispatch.analyses.traffic import Known, Traffic, traffic
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, uint64

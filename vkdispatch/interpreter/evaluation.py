@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from vkdispatch.analyses.contents import place_operands
 from vkdispatch.base.dtype import int64, is_array, is_matrix, uint64
 from vkdispatch.base.errors import BoundsError, UnsupportedError
 from vkdispatch.interpreter.batch import Batch
@@ -43,6 +42,7 @@ from vkdispatch.ir import (
     Register,
     SharedArray,
     Storage,
+    place_operands,
 )
 from vkdispatch.ir.location import Loc, located
 

@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from vkdispatch.analyses.contents import nodes
 from vkdispatch.interpreter.images import Texels
 from vkdispatch.interpreter.memory import Cells
 from vkdispatch.interpreter.races import RaceDetector
 from vkdispatch.interpreter.values import Array, Extent
-from vkdispatch.ir import Expr, Kernel, Op, expressions_of, walk
+from vkdispatch.ir import Expr, Kernel, Op, expressions_of, nodes, walk
 
 # Operations that may fail or differ for inactive invocations, which must not evaluate them.
 _CONDITIONAL = frozenset((Op.ELEMENT, Op.INDEX, Op.SUBGROUP, Op.RAW, Op.IMAGE_LOAD, Op.IMAGE_SIZE))

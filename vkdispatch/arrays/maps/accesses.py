@@ -4,13 +4,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.analyses.contents import nodes
 from vkdispatch.base.record import record
 from vkdispatch.codegen.annotations import Annotation
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Expr, Kernel, Op, Register, Storage, expressions_of, walk
-from vkdispatch.passes.elementwise import definitions_of
+from vkdispatch.ir import Expr, Kernel, Op, Register, Storage, expressions_of, nodes, walk
+from vkdispatch.passes.fusion.elementwise import definitions_of
 from vkdispatch.rewrite.functions import prepare_kernel
 
 

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.analyses.contents import nodes
 from vkdispatch.arrays.values.elements import (
     count_per_load,
     unpack_elements,
@@ -19,7 +18,7 @@ from vkdispatch.base.record import record, replace
 from vkdispatch.codegen.annotations import Annotation, buffer
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Kernel, Op, Register, expressions_of, walk
+from vkdispatch.ir import Kernel, Op, Register, expressions_of, nodes, walk
 from vkdispatch.rewrite.functions import prepare_kernel
 from vkdispatch.shader.map import MappingFunction, mapped_at, mapped_index
 

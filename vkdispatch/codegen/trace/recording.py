@@ -3,7 +3,6 @@
 from types import CodeType
 from typing import Any, Literal
 
-from vkdispatch.analyses.contents import nodes
 from vkdispatch.base.dtype import DType, bool_
 from vkdispatch.base.errors import ArgumentValueError, UsageError
 from vkdispatch.base.record import record, replace
@@ -27,6 +26,7 @@ from vkdispatch.ir import (
     Statement,
     Store,
     is_encoded,
+    nodes,
     root_of,
     walk,
 )

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-from vkdispatch.analyses.contents import nodes
 from vkdispatch.base.dtype import bool_
 from vkdispatch.base.record import replace
 from vkdispatch.codegen.trace.recording import Recorder
@@ -19,6 +18,7 @@ from vkdispatch.ir import (
     Switch,
     While,
     expressions_of,
+    nodes,
     walk,
 )
 from vkdispatch.ir import expressions as ex

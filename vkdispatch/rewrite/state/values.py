@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from vkdispatch.analyses.contents import PURE, nodes
+from vkdispatch.analyses.contents import PURE
 from vkdispatch.base.dtype import (
     DType,
     bool_,
@@ -25,7 +25,7 @@ from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen.objects.structures import StructureValue
 from vkdispatch.codegen.variables import BoundVariable, ShaderVariable
-from vkdispatch.ir import Expr, Op, Register
+from vkdispatch.ir import Expr, Op, Register, nodes
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import located
 from vkdispatch.ir.numbers import bounds, common_type, fits

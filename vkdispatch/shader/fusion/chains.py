@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from vkdispatch.analyses.affine import Extent, Form
+from vkdispatch.analyses.linear import Extent, Linear
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.optimization import Launch
 from vkdispatch.ir import Storage
-from vkdispatch.passes.places import Part, is_kept_in_registers
+from vkdispatch.passes.fusion.places import Part, is_kept_in_registers
 from vkdispatch.shader.fusion.fused_kernel import FusedKernel, fuse_parts, join_names
 from vkdispatch.shader.fusion.links import Key, Link, Use, make_link
 
@@ -124,9 +124,9 @@ class _Chain:
         extent, values = self.links[0].extent, tuple(self._list_values(fused))
         return FusedChain(first, len(self.links), fused, resources, extent, values)
 
-    def _number_places(self, numbers: Mapping[Key, int]) -> dict[tuple[int, Form], int]:
+    def _number_places(self, numbers: Mapping[Key, int]) -> dict[tuple[int, Linear], int]:
         """Assign numbers to the elements of one invocation each that several launches access."""
-        touched: dict[tuple[int, Form], set[int]] = {}
+        touched: dict[tuple[int, Linear], set[int]] = {}
         for position, link in enumerate(self.links):
             keys, bound = link.keys, link.bound
             for element, form in zip(link.reach.element.elements, link.reach.forms, strict=True):
@@ -168,7 +168,7 @@ def _split(launches: Sequence[Launch], most_buffers: int) -> Iterator[tuple[int,
         yield first, chain
 
 
-def _make_part(link: Link, numbers: Mapping[Key, int], places: Mapping[tuple[int, Form], int]) -> Part:
+def _make_part(link: Link, numbers: Mapping[Key, int], places: Mapping[tuple[int, Linear], int]) -> Part:
     element, keys = link.reach.element, link.keys
     arguments = {argument.name: argument for argument in element.kernel.arguments}
     of_resource = tuple(numbers[keys[position]] for position in range(len(element.kernel.resources)))

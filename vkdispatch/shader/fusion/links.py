@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.analyses.affine import Extent, Form, Space
+from vkdispatch.analyses.index_space import Space
+from vkdispatch.analyses.linear import Extent, Linear
 from vkdispatch.base.dtype import is_integer_dtype, is_scalar, is_vector, uvec3
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.host.packing import component_dtype
@@ -14,7 +15,7 @@ from vkdispatch.base.record import field, record
 from vkdispatch.codegen import ShaderDescription
 from vkdispatch.execution_pipeline.optimization import Launch
 from vkdispatch.ir import Argument, Storage
-from vkdispatch.passes.elementwise import Elementwise, decided, decisions, elementwise
+from vkdispatch.passes.fusion.elementwise import Elementwise, decide_branches, elementwise, resolve_branches
 from vkdispatch.shader.fusion.fusible import FusibleKernel
 
 
@@ -33,7 +34,7 @@ class _Reach:
     """
 
     element: Elementwise
-    forms: tuple[Form | None, ...]
+    forms: tuple[Linear | None, ...]
     space: Space
 
 
@@ -44,7 +45,7 @@ def _analyze(description: ShaderDescription) -> Elementwise | None:
 
 @functools.lru_cache(maxsize=1024)
 def _decide(description: ShaderDescription, known: tuple[bool | None, ...]) -> Elementwise | None:
-    return decided(description.kernel, known)
+    return resolve_branches(description.kernel, known)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -55,7 +56,7 @@ def _find_reach(
     whole = _analyze(description)
     assert whole is not None
     known = dict(zip(whole.deciding, values, strict=True))
-    answers = decisions(whole, Space(extent, known.get, whole.definitions))
+    answers = decide_branches(whole, Space(extent, known.get, whole.definitions))
     element = _decide(description, answers)
     if element is None:
         return None
@@ -74,7 +75,7 @@ class Use:
     links: int = 0
     written: bool = False
     kinds: set[Any] = field(factory=set)
-    forms: set[Form | None] = field(factory=set)
+    forms: set[Linear | None] = field(factory=set)
 
     def join(self, other: "Use") -> "Use":
         """Return the accesses of both."""

@@ -27,7 +27,7 @@ from vkdispatch.ir.variant import (
     Variant,
 )
 from vkdispatch.passes.blocks import BLOCK, can_block
-from vkdispatch.passes.coarsen import coarsening
+from vkdispatch.passes.coarsen import choose_elements
 from vkdispatch.shader.arguments.slots import MOST_NARROW, BufferSlot, Slot
 from vkdispatch.shader.launch.features import SUBGROUP_BITS
 from vkdispatch.shader.launch.size import Extent
@@ -85,7 +85,7 @@ def choose_coarsening(kernel: Kernel, context: Context) -> Coarsening:
         if not all(info.float_64_support for info in context.device_infos) or not can_block(kernel):
             return UNCOARSENED
         return Coarsening(BLOCK, 1 if "blocks" in _FORCED else _MANY_IN_BLOCKS, blocks=True)
-    elements = coarsening(kernel)
+    elements = choose_elements(kernel)
     return Coarsening(elements, 1 if forced else _MANY) if elements > 1 else UNCOARSENED
 
 

@@ -8,8 +8,9 @@ from vkdispatch.base.compilation.compiler import compile_glsl
 from vkdispatch.base.errors import ArgumentTypeError, describe_place
 from vkdispatch.base.process.surroundings import surround
 from vkdispatch.base.record import replace
+from vkdispatch.base.spirv.interface import Value
 from vkdispatch.base.spirv.module import NEWEST_OF_EXTENSIONS, read_module, validate
-from vkdispatch.base.spirv.reflection import Value, reflect
+from vkdispatch.base.spirv.reflection import reflect
 from vkdispatch.base.spirv.type_checks import check_types
 from vkdispatch.shader.launch.size import GroupSize, Size, parse_local_size
 from vkdispatch.shader.raw.arguments import read_arguments

@@ -6,7 +6,8 @@ from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context
 from vkdispatch.base.device_support import check_features
 from vkdispatch.base.errors import ArgumentValueError, DeviceLostError, ShaderBuildError, VulkanError
-from vkdispatch.base.spirv.reflection import Interface, rebound
+from vkdispatch.base.spirv.interface import Interface
+from vkdispatch.base.spirv.reflection import rebind
 from vkdispatch.codegen import ShaderDescription, ShaderSource
 from vkdispatch.ir.variant import Variant
 from vkdispatch.shader.arguments.slots import Slot
@@ -81,7 +82,7 @@ class RawProgram:
             (number, self.interface.spec_constants[number].pack(value))
             for number, value in sorted(self.code.specialization.items())
         ]
-        spirv = rebound(self.code.module, self._raw.places, self.interface)
+        spirv = rebind(self.code.module, self._raw.places, self.interface)
         if self.code.untrusted:
             from vkdispatch.base.untrusted.compiler import check_pipeline
 

@@ -1,8 +1,7 @@
-"""Elements of buffers that every invocation has for itself: who reads and writes them, what they hold."""
+"""Places: elements of buffers that belong to one invocation each, and which kernels read and write them."""
 
 from collections.abc import Sequence
 
-from vkdispatch.analyses.contents import evaluated, nodes
 from vkdispatch.base.dtype import DType, component_type, compute_type, is_matrix
 from vkdispatch.base.record import record
 from vkdispatch.ir import (
@@ -15,12 +14,13 @@ from vkdispatch.ir import (
     Statement,
     Storage,
     Store,
-    blocks_of,
+    evaluated,
+    map_statement,
+    nodes,
     root_of,
     walk,
-    with_blocks,
 )
-from vkdispatch.passes.elementwise import Elementwise
+from vkdispatch.passes.fusion.elementwise import Elementwise
 
 
 @record
@@ -32,11 +32,11 @@ class Part:
     element
         The kernel.
     resources
-        For each of its resources the number of what is bound there: the same number, the same thing.
+        For each of its resources a number; equal numbers stand for the same buffer or image.
     places
-        For each of `element.elements` the number of the place it is, or None if it is left to memory.
+        For each of `element.elements` the number of its place, or None if it stays in memory.
     shapes
-        (argument, number) of what takes the shape of a buffer.
+        (argument, number) of each argument that is the shape of a buffer.
     """
 
     element: Elementwise
@@ -53,10 +53,10 @@ def is_kept_in_registers(kind: DType) -> bool:
 
 @record(eq=False, frozen=False)
 class Place:
-    """An element that every invocation has for itself.
+    """An element that belongs to one invocation.
 
-    `element` is how memory has it, in the words of the first part that reaches it; `register` is made when it
-    is first used.
+    `element` is its expression in memory, as the first part that uses it writes it. `register` is made at the
+    first use.
     """
 
     storage: int
@@ -68,7 +68,7 @@ class Place:
     register: Register | None = None
 
 
-def places_of(parts: Sequence[Part]) -> list[Place]:
+def collect_places(parts: Sequence[Part]) -> list[Place]:
     """Collect the places of a chain, by number."""
     places: dict[int, Place] = {}
     for position, part in enumerate(parts):
@@ -87,10 +87,10 @@ def places_of(parts: Sequence[Part]) -> list[Place]:
     return [places[number] for number in range(len(places))]
 
 
-def without_stores(
+def remove_stores(
     body: Block, discarded: frozenset[int], resources: dict[int, Storage | ImageBinding]
 ) -> Block:
-    """Leave out stores to discarded buffers that nothing loads from."""
+    """Remove stores to discarded buffers that are never loaded from."""
     loaded = {
         id(expr.value)
         for statement in walk(body)
@@ -102,16 +102,15 @@ def without_stores(
         for number in discarded
         if number in resources and id(resources[number]) not in loaded
     }
-    return _pruned(body, dead) if dead else body
+    return _prune(body, dead) if dead else body
 
 
-def _pruned(block: Block, dead: set[int]) -> Block:
+def _prune(block: Block, dead: set[int]) -> Block:
     out: list[Statement] = []
     for statement in block:
         if isinstance(statement, Store):
             root = root_of(statement.place)
             if root.op is Op.ELEMENT and id(root.value) in dead:
                 continue
-        inner = tuple(_pruned(body, dead) for body in blocks_of(statement))
-        out.append(with_blocks(statement, inner) if inner else statement)
+        out.append(map_statement(statement, block=lambda inner: _prune(inner, dead)))
     return tuple(out)

@@ -1,10 +1,9 @@
-"""What is known of a kernel before it may be fused with others, and the plain form it is brought to."""
+"""Which kernels can be fused with others, and what fusion has to know of them."""
 
 from collections.abc import Iterator, Mapping
 
-from vkdispatch.analyses.affine import Space
-from vkdispatch.analyses.contents import nodes, place_operands
-from vkdispatch.base.dtype import bool_, is_cooperative
+from vkdispatch.analyses.index_space import Space
+from vkdispatch.base.dtype import is_cooperative
 from vkdispatch.base.record import record, replace
 from vkdispatch.base.structures import is_structure
 from vkdispatch.ir import (
@@ -32,11 +31,15 @@ from vkdispatch.ir import (
     Storage,
     Store,
     blocks_of,
+    expressions_in,
     expressions_of,
+    map_statement,
+    nodes,
+    place_operands,
     root_of,
     walk,
-    with_blocks,
 )
+from vkdispatch.passes.builders import negate
 
 _FORBIDDEN_STATEMENTS = (Effect, RawStatement, Print, ImageStore, MatrixLoad, MatrixStore)
 _FORBIDDEN_OPERATIONS = (Op.RAW, Op.ATOMIC, Op.SUBGROUP)
@@ -44,24 +47,24 @@ _FORBIDDEN_OPERATIONS = (Op.RAW, Op.ATOMIC, Op.SUBGROUP)
 
 @record(eq=False)
 class Elementwise:
-    """A kernel whose invocations neither meet nor know of workgroups: each reads and writes buffers, alone.
+    """A kernel whose invocations are independent of each other and of workgroups.
 
     Attributes
     ----------
     kernel
-        The kernel, without what a launch was found never to do.
+        The kernel, without branches that a launch never takes.
     elements
         Its elements of buffers, read or written, each expression once.
     written
-        Of each of them, by identity, that is stored to: whether it is read as well.
+        By identity of each element that is stored to: whether it is read as well.
     definitions
         The values of registers that never change.
     conditions
         Conditions of its branches, in order.
     deciding
-        Arguments that indices and conditions are made of.
+        Arguments that indices and conditions depend on.
     size
-        How many expressions and statements it has.
+        Number of expressions and statements.
     returns
         Whether an invocation may end early, so that nothing can come after the kernel.
     """
@@ -77,7 +80,7 @@ class Elementwise:
 
 
 def elementwise(kernel: Kernel) -> Elementwise | None:
-    """Look at a kernel; None if its invocations may depend on one another, on workgroups, or on raw code."""
+    """Analyze a kernel; None if its invocations may depend on each other or on workgroups, or run GLSL."""
     if kernel.shared or kernel.exec_count is None or kernel.reads or kernel.writes:
         return None
     if any(isinstance(resource, ImageBinding) and resource.storage for resource in kernel.resources):
@@ -87,17 +90,17 @@ def elementwise(kernel: Kernel) -> Elementwise | None:
     statements = list(walk(kernel.body))
     if any(isinstance(statement, _FORBIDDEN_STATEMENTS) for statement in statements):
         return None
-    found = list(nodes(expr for statement in statements for expr in expressions_of(statement)))
+    found = list(expressions_in(kernel.body))
     if any(map(_is_forbidden, found)):
         return None
     definitions = definitions_of(statements)
     elements = tuple(expr for expr in found if expr.op is Op.ELEMENT)
-    conditions = tuple(_conditions(kernel.body))
-    body, returns = _without_returns(kernel.body)
+    conditions = tuple(_list_conditions(kernel.body))
+    body, returns = _remove_returns(kernel.body)
     return Elementwise(
         kernel if body is kernel.body else replace(kernel, body=body),
         elements,
-        dict(_written(statements)),
+        dict(_find_written(statements)),
         definitions,
         conditions,
         _arguments_of((*(element.args[0] for element in elements), *conditions), definitions),
@@ -106,24 +109,24 @@ def elementwise(kernel: Kernel) -> Elementwise | None:
     )
 
 
-def decisions(kernel: Elementwise, space: Space) -> tuple[bool | None, ...]:
-    """Return what each condition of a kernel is in every invocation of a launch, None where it may differ."""
+def decide_branches(kernel: Elementwise, space: Space) -> tuple[bool | None, ...]:
+    """Return the value of each condition in all invocations of a launch; None where it may differ."""
     return tuple(space.holds(condition) for condition in kernel.conditions)
 
 
-def decided(original: Kernel, known: tuple[bool | None, ...]) -> Elementwise | None:
-    """Return a kernel with branches that are always or never taken resolved.
+def resolve_branches(original: Kernel, known: tuple[bool | None, ...]) -> Elementwise | None:
+    """Return a kernel without the branches that are always or never taken.
 
     Parameters
     ----------
     original
         A kernel for which there is an `Elementwise`.
     known
-        As `decisions` gives them.
+        As `decide_branches` gives them.
     """
     if not any(answer is not None for answer in known):
         return elementwise(original)
-    return elementwise(replace(original, body=_resolved(original.body, iter(known))))
+    return elementwise(replace(original, body=_resolve(original.body, iter(known))))
 
 
 def _is_forbidden(expr: Expr) -> bool:
@@ -133,7 +136,7 @@ def _is_forbidden(expr: Expr) -> bool:
 
 
 def definitions_of(statements: list[Statement]) -> dict[Register, Expr]:
-    """Find registers that are declared once and not stored to, with their values."""
+    """Return the values of registers that are declared once and never stored to."""
     definitions: dict[Register, Expr] = {}
     changing: set[Register] = set()
     for statement in statements:
@@ -150,7 +153,7 @@ def definitions_of(statements: list[Statement]) -> dict[Register, Expr]:
     return {register: value for register, value in definitions.items() if register not in changing}
 
 
-def _written(statements: list[Statement]) -> Iterator[tuple[int, bool]]:
+def _find_written(statements: list[Statement]) -> Iterator[tuple[int, bool]]:
     read: set[int] = set()
     written: list[int] = []
     for statement in statements:
@@ -166,16 +169,16 @@ def _written(statements: list[Statement]) -> Iterator[tuple[int, bool]]:
     return ((element, element in read) for element in written)
 
 
-def _conditions(block: Block) -> Iterator[Expr]:
+def _list_conditions(block: Block) -> Iterator[Expr]:
     for statement in block:
         if isinstance(statement, If):
             yield from (condition for condition, _ in statement.branches)
         for inner in blocks_of(statement):
-            yield from _conditions(inner)
+            yield from _list_conditions(inner)
 
 
 def _arguments_of(roots: tuple[Expr, ...], definitions: Mapping[Register, Expr]) -> tuple[Argument, ...]:
-    """Arguments that expressions are made of, registers looked through."""
+    """Return the arguments that expressions depend on, directly or through registers."""
     found: dict[Argument, None] = {}
     seen: set[int] = set()
     waiting = list(roots)
@@ -192,17 +195,16 @@ def _arguments_of(roots: tuple[Expr, ...], definitions: Mapping[Register, Expr])
     return tuple(found)
 
 
-def _resolved(block: Block, known: Iterator[bool | None]) -> Block:
+def _resolve(block: Block, known: Iterator[bool | None]) -> Block:
     out: list[Statement] = []
     for statement in block:
         if not isinstance(statement, If):
-            inner = tuple(_resolved(body, known) for body in blocks_of(statement))
-            out.append(with_blocks(statement, inner) if inner else statement)
+            out.append(map_statement(statement, block=lambda inner: _resolve(inner, known)))
             continue
         # in the order of _conditions: those of one statement, then those within its blocks
         answers = [next(known) for _ in statement.branches]
-        bodies = [_resolved(body, known) for _, body in statement.branches]
-        orelse = None if statement.orelse is None else _resolved(statement.orelse, known)
+        bodies = [_resolve(body, known) for _, body in statement.branches]
+        orelse = None if statement.orelse is None else _resolve(statement.orelse, known)
         branches: list[tuple[Expr, Block]] = []
         for (condition, _), answer, body in zip(statement.branches, answers, bodies, strict=True):
             if answer is None:
@@ -220,52 +222,52 @@ def _resolved(block: Block, known: Iterator[bool | None]) -> Block:
 # ---- returns -------------------------------------------------------------------------------------
 
 
-def _returns(block: Block) -> bool:
+def _has_returns(block: Block) -> bool:
     return any(isinstance(statement, Return) for statement in walk(block))
 
 
-def _without_returns(block: Block) -> tuple[Block, bool]:
-    """Make what follows an early return a branch of its own; returns also whether a return is left."""
-    if not _returns(block):
+def _remove_returns(block: Block) -> tuple[Block, bool]:
+    """Replace early returns by branches; returns the block, and whether a return is left."""
+    if not _has_returns(block):
         return block, False
-    lowered = _lowered(block)
+    lowered = _lower(block)
     return (block, True) if lowered is None else (lowered[0], False)
 
 
-def _lowered(block: Block) -> tuple[Block, bool] | None:
-    """Return a block without its returns, and whether it always ends in one; None if it cannot be had."""
+def _lower(block: Block) -> tuple[Block, bool] | None:
+    """Return a block without its returns, and whether it always ends in one; None if that is impossible."""
     for position, statement in enumerate(block):
         before, after = block[:position], block[position + 1 :]
         if isinstance(statement, Return):
             return before, True
-        if not _returns((statement,)):
+        if not _has_returns((statement,)):
             continue
         if isinstance(statement, Scope):
-            inner = _lowered((*statement.body, *after))
+            inner = _lower((*statement.body, *after))
             return None if inner is None else ((*before, replace(statement, body=inner[0])), inner[1])
         if not isinstance(statement, If):
             return None
-        return _split(before, statement, after)
+        return _split_branches(before, statement, after)
     return block, False
 
 
-def _split(before: Block, statement: If, after: Block) -> tuple[Block, bool] | None:
+def _split_branches(before: Block, statement: If, after: Block) -> tuple[Block, bool] | None:
     bodies = [body for _, body in statement.branches] + [statement.orelse or ()]
-    lowered = [_lowered(body) for body in bodies]
+    lowered = [_lower(body) for body in bodies]
     going_on = [number for number, body in enumerate(lowered) if body is not None and not body[1]]
-    # what comes after is not written twice
+    # the statements after the if are not duplicated
     if None in lowered or len(going_on) > 1:
         return None
     ended = True
     if going_on:
-        inner = _lowered((*bodies[going_on[0]], *after))
+        inner = _lower((*bodies[going_on[0]], *after))
         if inner is None:
             return None
         lowered[going_on[0]], ended = inner, inner[1]
     *branches, orelse = [body[0] for body in lowered if body is not None]
     if len(branches) == 1 and not branches[0]:
         condition = statement.branches[0][0]
-        negated = Expr(Op.UNARY, bool_, (condition,), "!", condition.loc)
+        negated = negate(condition, condition.loc)
         return (*before, If(((negated, orelse),), None, statement.loc)), ended
     pairs = tuple(
         (condition, body) for (condition, _), body in zip(statement.branches, branches, strict=True)

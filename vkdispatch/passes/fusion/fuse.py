@@ -1,27 +1,22 @@
-"""Several kernels over the same invocations as one, which keeps in registers what passes between them.
+"""Fusion: several kernels over the same invocations become one, which passes values on in registers.
 
-Every invocation runs the kernels one after the other. That is the same as running them as dispatches in a row
-if an element that one kernel writes and another one touches is touched by one invocation alone; who calls
-`fuse` has seen to that, and says which elements are the same *place*. The values of places live in registers:
-loaded where first needed, stored where last changed. Around loops, and where branches meet that disagree,
-memory is brought up to date: it is always right to go through memory, as an invocation sees its own writes.
+Every invocation runs the kernels one after the other. That equals consecutive dispatches if each element that
+one kernel writes and another one accesses belongs to a single invocation. The caller of `fuse` guarantees
+that, and tells which elements are the same *place*. The values of places are held in registers: they are
+loaded at their first use and stored after their last change. Around loops, and where branches join with
+different states, memory is updated. Going through memory is always correct, as an invocation sees its own
+writes.
 """
 
 from collections.abc import Iterable, Sequence
-from enum import Enum, auto
 
-from vkdispatch.analyses.contents import evaluated, nodes
 from vkdispatch.analyses.layout import GROUP_COUNT
 from vkdispatch.base.dtype import (
-    component_count,
     component_type,
     float32,
-    float64,
     is_float_dtype,
     is_scalar,
-    to_vector,
     uint32,
-    uvec2,
     uvec3,
 )
 from vkdispatch.base.record import record, replace
@@ -49,13 +44,17 @@ from vkdispatch.ir import (
     Value,
     While,
     blocks_of,
+    evaluated,
+    expressions_in,
     expressions_of,
+    nodes,
     root_of,
     walk,
 )
-from vkdispatch.ir.names import legal_name
-from vkdispatch.passes.places import Part, places_of, without_stores
-from vkdispatch.passes.reports import components, zero
+from vkdispatch.ir.names import FreshNames
+from vkdispatch.passes.fusion.place_registers import PlaceRegisters, State
+from vkdispatch.passes.fusion.places import Part, collect_places, remove_stores
+from vkdispatch.passes.fusion.seal import seal
 
 _EXEC_COUNT = "exec_count"
 _ZERO = "zero"
@@ -93,21 +92,21 @@ def fuse(name: str, parts: Sequence[Part], discarded: frozenset[int] = frozenset
     parts
         The kernels in order. Only the last one may have returns left.
     discarded
-        Numbers of buffers whose contents nobody will look at: what is stored there is left out if the new
-        kernel does not load it.
+        Numbers of buffers whose contents are not used afterwards: stores to them are omitted unless the new
+        kernel loads from them.
     """
     numbers = sorted({number for part in parts for number in part.resources})
-    chain, body = _chained(parts, numbers, discarded)
-    kept = chain.still_used(body, numbers)
+    chain, body = _run_parts(parts, numbers, discarded)
+    kept = chain.find_used(body, numbers)
     if kept != numbers:
-        chain, body = _chained(parts, kept, discarded)
-    return chain.finished(name, kept, body)
+        chain, body = _run_parts(parts, kept, discarded)
+    return chain.make_kernel(name, kept, body)
 
 
-def _chained(
+def _run_parts(
     parts: Sequence[Part], bound: Sequence[int], discarded: frozenset[int]
 ) -> "tuple[_Chain, Block]":
-    """Run through all parts; `bound` has the numbers of the resources in the order of binding."""
+    """Rewrite all parts; `bound` has the numbers of the resources in the order of binding."""
     chain = _Chain(parts, bound)
     body: list[Statement] = []
     ended = False
@@ -116,23 +115,15 @@ def _chained(
         body.append(Comment(part.element.kernel.name, preceding_new_line=position > 0))
         ended = chain.run(part.element.kernel.body, body)
     if not ended:
-        chain.store_all(body)
-    return chain, without_stores((*chain.prelude, *body), discarded, chain.resources)
-
-
-class _State(Enum):
-    """What is known of a place's register; a place without a state has to be loaded."""
-
-    CLEAN = auto()  # it holds what memory holds
-    CHANGED = auto()  # memory is out of date
+        chain.registers.store_all(body)
+    return chain, remove_stores((*chain.registers.prelude, *body), discarded, chain.resources)
 
 
 class _Chain:
-    """The kernel being made. State is what is known of the places at the current point of the program."""
+    """The kernel under construction, up to the current point of the program."""
 
     def __init__(self, parts: Sequence[Part], bound: Sequence[int]) -> None:
         self._parts = parts
-        self._taken = {_EXEC_COUNT, GROUP_COUNT, _ZERO}
         self.resources: dict[int, Storage | ImageBinding] = {}
         self._exec_count = Argument(_EXEC_COUNT, uvec3)
         self._zero = Argument(_ZERO, uint32)
@@ -140,21 +131,18 @@ class _Chain:
         self._arguments: list[Argument] = []
         self._members: list[dict[str, str]] = []
         self._shapes: dict[int, Argument] = {}
-        # what is not bound is not used either, whatever its index
+        # resources that are not bound are not used: their index does not matter
         order = {number: position for position, number in enumerate(bound)}
         for part in parts:
             for number, resource in zip(part.resources, part.element.kernel.resources, strict=True):
                 index = order.get(number, len(order))
                 self.resources.setdefault(number, replace(resource, index=index))
         # how the writer calls them
-        self._taken.update(f"{kind}{index}" for kind in ("buf", "tex", "img") for index in range(len(order)))
+        bound_names = (f"{kind}{index}" for kind in ("buf", "tex", "img") for index in range(len(order)))
+        self._names = FreshNames((_EXEC_COUNT, GROUP_COUNT, _ZERO, *bound_names))
         self._shape_names()
-        self._places = places_of(parts)
-        self.prelude: list[Statement] = []
-        self._states: dict[int, _State] = {}
-        self._depth = 0
-        # places that the loops around the current point store to, or the part reads back: memory has them
-        self._in_memory: frozenset[int] = frozenset()
+        self._places = collect_places(parts)
+        self.registers = PlaceRegisters(self._places, self._names)
         self._position = 0
         self._substitutes: dict[int, Value] = {}
         self._steady: dict[int, Expr] = {}
@@ -168,17 +156,12 @@ class _Chain:
             self._shapes[number] = replace(argument, name=name)
 
     def _claim(self, wanted: str) -> str:
-        name, copies = wanted, 1
-        while name in self._taken:
-            copies += 1
-            name = f"{wanted.rstrip('_')}_{copies}"
-        self._taken.add(name)
-        return name
+        return self._names.claim_copy(wanted, first=2)
 
     # -- parts
 
     def begin(self, position: int, out: list[Statement]) -> None:
-        """Go on with another part: give what it names new names."""
+        """Start another part: rename its arguments, registers and resources."""
         part = self._parts[position]
         kernel = part.element.kernel
         self._position = position
@@ -211,44 +194,39 @@ class _Chain:
         }
         for element, place in zip(part.element.elements, part.places, strict=True):
             if place is not None and self._places[place].element is None:
-                self._places[place].element = self._in_memory_words(element)
-        self._in_memory = self._read_back()
-        self.store_all(out, self._in_memory)
-        for place in self._in_memory:
-            self._states.pop(place, None)
+                self._places[place].element = self._expand_element(element)
+        self.registers.in_memory = self._find_read_back()
+        self.registers.store_all(out, self.registers.in_memory)
+        for place in self.registers.in_memory:
+            self.registers.states.pop(place, None)
 
-    def _in_memory_words(self, element: Expr) -> Expr:
-        """Rewrite an element so that it can be reached from anywhere: without the part's registers."""
+    def _expand_element(self, element: Expr) -> Expr:
+        """Rewrite an element without registers of the part, so that other parts can use it."""
         definitions = self._parts[self._position].element.definitions
         known: dict[int, Expr] = {}
 
-        def expanded(expr: Expr) -> Expr:
+        def expand(expr: Expr) -> Expr:
             if id(expr) not in known:
                 if isinstance(expr.value, Register):
-                    known[id(expr)] = expanded(definitions[expr.value])
+                    known[id(expr)] = expand(definitions[expr.value])
                 else:
-                    args = tuple(map(expanded, expr.args))
+                    args = tuple(map(expand, expr.args))
                     value = self._substitutes.get(id(expr.value), expr.value)
                     known[id(expr)] = Expr(expr.op, expr.dtype, args, value, expr.loc)
             return known[id(expr)]
 
-        return expanded(element)
+        return expand(element)
 
-    def still_used(self, body: Block, numbers: Sequence[int]) -> list[int]:
+    def find_used(self, body: Block, numbers: Sequence[int]) -> list[int]:
         """Return the numbers of the resources that a program mentions."""
-        used = {
-            id(expr.value)
-            for statement in walk(body)
-            for expr in nodes(expressions_of(statement))
-            if expr.value is not None
-        }
+        used = {id(expr.value) for expr in expressions_in(body) if expr.value is not None}
         return [
             number
             for number in numbers
             if id(self.resources[number]) in used or id(self._shapes.get(number)) in used
         ]
 
-    def finished(self, name: str, numbers: Sequence[int], body: Block) -> Fused:
+    def make_kernel(self, name: str, numbers: Sequence[int], body: Block) -> Fused:
         """Return the kernel; `numbers` are those of its resources."""
         shapes = {number: shape for number, shape in self._shapes.items() if number in numbers}
         arguments = [*self._arguments, *shapes.values()]
@@ -271,8 +249,8 @@ class _Chain:
 
     # -- expressions
 
-    def _in_new_words(self, root: Expr) -> Expr:
-        """Rewrite an expression; its places become registers, which are loaded by now."""
+    def _substitute(self, root: Expr) -> Expr:
+        """Rewrite an expression whose places are loaded: they become registers."""
         local: dict[int, Expr] = {}
         stack = [root]
         while stack:
@@ -289,108 +267,67 @@ class _Chain:
             value = self._substitutes.get(id(expr.value), expr.value)
             known = self._steady if all(id(arg) in self._steady for arg in expr.args) else local
             place = self._place_of.get(id(expr))
-            if place is not None and place in self._states:
-                local[id(expr)] = self._register(place)
+            if place is not None and place in self.registers.states:
+                local[id(expr)] = self.registers.read(place)
             else:
                 if place is not None:
                     known = local
                 known[id(expr)] = Expr(expr.op, expr.dtype, args, value, expr.loc)
         return self._steady.get(id(root)) or local[id(root)]
 
-    def _rewritten(self, roots: Iterable[Expr], out: list[Statement]) -> None:
-        """Load the places that expressions read, so that `_in_new_words` finds them in registers."""
+    def _load_places(self, roots: Iterable[Expr], out: list[Statement]) -> None:
+        """Load the places that expressions read, so that `_substitute` finds them in registers."""
         for expr in nodes(roots):
             place = self._place_of.get(id(expr))
             if place is not None:
-                self._load(place, out)
-
-    def _register(self, place: int) -> Expr:
-        register = self._places[place].register
-        assert register is not None
-        return Expr(Op.REGISTER, register.dtype, (), register)
-
-    # -- places
-
-    def _load(self, place: int, out: list[Statement]) -> None:
-        if place in self._states or place in self._in_memory:
-            return
-        element = self._places[place].element
-        assert element is not None
-        self._assign(place, element, out)
-        self._states[place] = _State.CLEAN
-
-    def _assign(self, place: int, value: Expr, out: list[Statement]) -> None:
-        """Give a place's register a value, and declare it if it has none."""
-        known = self._places[place]
-        if known.register is not None:
-            out.append(Store(self._register(place), value, None, value.loc))
-            return
-        known.register = Register(self._claim(legal_name(known.label)), known.kind)
-        if self._depth == 0:
-            out.append(Declare(known.register, value, value.loc))
-            return
-        self.prelude.append(Declare(known.register, zero(known.kind)))
-        out.append(Store(self._register(place), value, None, value.loc))
-
-    def _store(self, place: int, out: list[Statement]) -> None:
-        """Bring memory up to date."""
-        element = self._places[place].element
-        assert element is not None
-        out.append(Store(element, self._register(place), None, element.loc))
-
-    def store_all(self, out: list[Statement], places: Iterable[int] | None = None) -> None:
-        """Bring memory up to date with all registers, or those of some places."""
-        for place in sorted(self._states if places is None else places):
-            if self._states.get(place) is _State.CHANGED:
-                self._store(place, out)
-                self._states[place] = _State.CLEAN
+                self.registers.load(place, out)
 
     # -- statements
 
     def run(self, block: Block, out: list[Statement]) -> bool:
-        """Rewrite statements; returns whether the block always leaves before its end."""
-        return any(self._statement(statement, out) for statement in block)
+        """Rewrite statements; returns whether control never reaches the end of the block."""
+        return any(self._run_statement(statement, out) for statement in block)
 
-    def _nested(self, block: Block) -> tuple[list[Statement], bool]:
+    def _run_nested(self, block: Block) -> tuple[list[Statement], bool]:
         out: list[Statement] = []
-        self._depth += 1
+        self.registers.depth += 1
         left = self.run(block, out)
-        self._depth -= 1
+        self.registers.depth -= 1
         return out, left
 
-    def _statement(self, statement: Statement, out: list[Statement]) -> bool:
+    def _run_statement(self, statement: Statement, out: list[Statement]) -> bool:
         if isinstance(statement, Store):
-            self._stored(statement, out)
+            self._store_value(statement, out)
         elif isinstance(statement, Declare):
-            self._rewritten((statement.value,), out)
+            self._load_places((statement.value,), out)
             register = self._substitutes[id(statement.register)]
             assert isinstance(register, Register)
-            out.append(Declare(register, self._in_new_words(statement.value), statement.loc))
+            out.append(Declare(register, self._substitute(statement.value), statement.loc))
         elif isinstance(statement, If):
             conditions = [condition for condition, _ in statement.branches]
-            self._rewritten(conditions, out)
-            new = tuple(map(self._in_new_words, conditions))
-            blocks, ended = self._branches(blocks_of(statement), statement.orelse is not None)
+            self._load_places(conditions, out)
+            new = tuple(map(self._substitute, conditions))
+            blocks, ended = self._run_branches(blocks_of(statement), statement.orelse is not None)
             pairs = tuple(zip(new, blocks, strict=False))
             rest = blocks[-1] if len(blocks) > len(pairs) else None
             out.append(If(pairs, rest, statement.loc))
             return ended
         elif isinstance(statement, Switch):
-            self._rewritten((statement.value,), out)
-            value = self._in_new_words(statement.value)
-            blocks, ended = self._branches(blocks_of(statement), statement.default is not None)
+            self._load_places((statement.value,), out)
+            value = self._substitute(statement.value)
+            blocks, ended = self._run_branches(blocks_of(statement), statement.default is not None)
             cases = tuple((values, body) for (values, _), body in zip(statement.cases, blocks, strict=False))
             default = blocks[-1] if len(blocks) > len(cases) else None
             out.append(Switch(value, cases, default, statement.loc))
             return ended
         elif isinstance(statement, (For, While)):
-            self._loop(statement, out)
+            self._run_loop(statement, out)
         elif isinstance(statement, Scope):
-            body, ended = self._nested(statement.body)
+            body, ended = self._run_nested(statement.body)
             out.append(replace(statement, body=tuple(body)))
             return ended
         elif isinstance(statement, Return):
-            self.store_all(out)
+            self.registers.store_all(out)
             out.append(statement)
             return True
         else:
@@ -398,93 +335,74 @@ class _Chain:
             return isinstance(statement, (Break, Continue))
         return False
 
-    def _stored(self, statement: Store, out: list[Statement]) -> None:
+    def _store_value(self, statement: Store, out: list[Statement]) -> None:
         root = root_of(statement.place)
         place = self._place_of.get(id(root))
-        self._rewritten(evaluated(statement), out)
+        self._load_places(evaluated(statement), out)
         whole = root is statement.place and statement.operator is None
         if place is not None and not whole:
-            self._load(place, out)
-        value = self._in_new_words(statement.value)
-        if place is None or place in self._in_memory:
-            out.append(Store(self._place_words(statement.place), value, statement.operator, statement.loc))
+            self.registers.load(place, out)
+        value = self._substitute(statement.value)
+        if place is None or place in self.registers.in_memory:
+            out.append(
+                Store(self._substitute_place(statement.place), value, statement.operator, statement.loc)
+            )
             return
-        sealed = self._passes_on(place)
+        sealed = self._is_passed_on(place)
         if whole:
             at_once = sealed and (is_scalar(value.dtype) or component_type(value.dtype) is float32)
-            self._assign(place, self._sealed(value) if at_once else value, out)
+            self.registers.assign(place, self._seal_value(value) if at_once else value, out)
             sealed = sealed and not at_once
         else:
-            target = self._place_words(statement.place)
+            target = self._substitute_place(statement.place)
             out.append(Store(target, value, statement.operator, statement.loc))
         if sealed:
-            out.append(Store(self._register(place), self._sealed(self._register(place))))
-        self._states[place] = _State.CHANGED
+            out.append(Store(self.registers.read(place), self._seal_value(self.registers.read(place))))
+        self.registers.states[place] = State.CHANGED
 
-    def _place_words(self, place: Expr) -> Expr:
+    def _substitute_place(self, place: Expr) -> Expr:
         """Rewrite what is stored to: an element in memory, a register, or a part of one of them."""
         if place.op in (Op.INDEX, Op.COMPONENT):
-            base = self._place_words(place.args[0])
-            rest = tuple(map(self._in_new_words, place.args[1:]))
+            base = self._substitute_place(place.args[0])
+            rest = tuple(map(self._substitute, place.args[1:]))
             return Expr(place.op, place.dtype, (base, *rest), place.value, place.loc)
-        return self._in_new_words(place)
+        return self._substitute(place)
 
-    def _branches(self, bodies: Sequence[Block], complete: bool) -> tuple[list[Block], bool]:
+    def _run_branches(self, bodies: Sequence[Block], complete: bool) -> tuple[list[Block], bool]:
         """Rewrite blocks of which one runs, or none of them unless they are `complete`.
 
         Returns them, with one more if memory has to be brought up to date where none runs; and whether none
         of them comes to its end.
         """
-        before = self._states
-        ways: list[tuple[list[Statement], bool, dict[int, _State]]] = []
+        before = self.registers.states
+        ways: list[tuple[list[Statement], bool, dict[int, State]]] = []
         for body in bodies:
-            self._states = dict(before)
-            out, ended = self._nested(body)
-            ways.append((out, ended, self._states))
+            self.registers.states = dict(before)
+            out, ended = self._run_nested(body)
+            ways.append((out, ended, self.registers.states))
         if not complete:
             ways.append(([], False, dict(before)))
         open_ways = [(out, states) for out, ended, states in ways if not ended]
-        self._states = self._joined(before, open_ways)
+        self.registers.states = self.registers.join(before, open_ways)
         blocks = [tuple(out) for out, _, _ in ways]
         if not complete and not blocks[-1]:
             blocks.pop()
         return blocks, not open_ways
 
-    def _joined(
-        self, before: dict[int, _State], ways: Sequence[tuple[list[Statement], dict[int, _State]]]
-    ) -> dict[int, _State]:
-        if not ways:
-            return before
-        joined: dict[int, _State] = {}
-        for place in range(len(self._places)):
-            states = {known.get(place) for _, known in ways}
-            if len(states) == 1:
-                (state,) = states
-            elif None not in states and before.get(place) is _State.CHANGED:
-                state = _State.CHANGED
-            else:
-                for out, known in ways:
-                    if known.get(place) is _State.CHANGED:
-                        self._store(place, out)
-                state = None if None in states else _State.CLEAN
-            if state is not None:
-                joined[place] = state
-        return joined
-
-    def _loop(self, statement: For | While, out: list[Statement]) -> None:
-        touched, stored = self._touched(statement)
-        around = self._in_memory
-        self.store_all(out, stored)
+    def _run_loop(self, statement: For | While, out: list[Statement]) -> None:
+        touched, stored = self._find_touched(statement)
+        around = self.registers.in_memory
+        self.registers.store_all(out, stored)
         for place in stored:
-            self._states.pop(place, None)
-        self._in_memory = around | stored
+            self.registers.states.pop(place, None)
+        self.registers.in_memory = around | stored
         for place in sorted(touched - stored):
-            self._load(place, out)
-        known = dict(self._states)
+            self.registers.load(place, out)
+        known = dict(self.registers.states)
         heads = expressions_of(statement)
-        self._rewritten(heads, out)
-        new = tuple(map(self._in_new_words, heads))
-        body = tuple(self._nested(statement.body)[0])
+        self._load_places(heads, out)
+        new = tuple(map(self._substitute, heads))
+        body = tuple(self._run_nested(statement.body)[0])
         if isinstance(statement, While):
             out.append(While(new[0], body, statement.loc, statement.rolled))
         else:
@@ -492,11 +410,11 @@ class _Chain:
             assert isinstance(counter, Register)
             start, stop, step = new
             out.append(For(counter, start, stop, step, body, statement.loc))
-        # every way out has left registers as they were, and memory up to date
-        self._states = known
-        self._in_memory = around
+        # the loop leaves these registers unchanged, and memory up to date
+        self.registers.states = known
+        self.registers.in_memory = around
 
-    def _touched(self, loop: Statement) -> tuple[set[int], frozenset[int]]:
+    def _find_touched(self, loop: Statement) -> tuple[set[int], frozenset[int]]:
         touched: set[int] = set()
         stored: set[int] = set()
         for statement in walk((loop,)):
@@ -512,19 +430,19 @@ class _Chain:
 
     # -- floating-point numbers
 
-    def _passes_on(self, place: int) -> bool:
-        """Whether the value that is stored now is a float that a later kernel reads.
+    def _is_passed_on(self, place: int) -> bool:
+        """Whether the value being stored is a float that a later kernel reads.
 
-        Compilers take a product and a sum together, or `a + b - a` for `b`: within a kernel, as they may.
-        What goes through memory they leave alone, so they must not see through what is passed on instead.
+        Within a kernel compilers may contract a product and a sum, or simplify `a + b - a` to `b`. Across
+        memory they do not, so values that are passed on in registers have to be opaque to them.
         """
         known = self._places[place]
         return is_float_dtype(known.kind) and any(reader > self._position for reader in known.readers)
 
-    def _read_back(self) -> frozenset[int]:
-        """Find floats that the part reads after having stored to them.
+    def _find_read_back(self) -> frozenset[int]:
+        """Return the float places that the part reads after it has stored to them.
 
-        Only the driver knows whether memory lies between for the kernel alone, so it is asked again.
+        These stay in memory, so that drivers optimize them as in the kernel alone.
         """
         stored: set[int] = set()
         found: set[int] = set()
@@ -540,24 +458,6 @@ class _Chain:
                 stored.add(target)
         return frozenset(place for place in found if is_float_dtype(self._places[place].kind))
 
-    def _sealed(self, value: Expr) -> Expr:
-        """Return a value in a way that no compiler sees through: its bits, changed by an argument of zero."""
+    def _seal_value(self, value: Expr) -> Expr:
         self._uses_zero = True
-        kind = value.dtype
-        mask = Expr(Op.ARGUMENT, uint32, (), self._zero)
-        if component_type(kind) is float32:
-            words = to_vector(uint32, component_count(kind))
-            bits = Expr(Op.CALL, words, (value,), "floatBitsToUint")
-            return Expr(
-                Op.CALL, kind, (Expr(Op.BINARY, words, (bits, mask), "^"),), "uintBitsToFloat", value.loc
-            )
-        parts = tuple(
-            Expr(
-                Op.CALL,
-                float64,
-                (Expr(Op.BINARY, uvec2, (Expr(Op.CALL, uvec2, (part,), "unpackDouble2x32"), mask), "^"),),
-                "packDouble2x32",
-            )
-            for part in components(value)
-        )
-        return parts[0] if is_scalar(kind) else Expr(Op.CONSTRUCT, kind, parts, None, value.loc)
+        return seal(value, self._zero)
