@@ -189,8 +189,8 @@ def test_wrong_options(folder: Path, tmp_path: Path) -> None:
     for arguments, code, message in (
         ((), 2, "--shader-path"),
         (("-p", tmp_path / "nothing"), 2, "does not exist"),
-        (("-p", empty), 1, "there is no *.comp"),
-        (("-p", folder, "--namespace", "a b"), 2, "no C++ namespace"),
+        (("-p", empty), 1, "no *.comp"),
+        (("-p", folder, "--namespace", "a b"), 2, "not a C++ namespace"),
         (("-p", folder, "--target-env", "vulkan9"), 2, "vulkan9"),
         (("-p", folder, "-s", tmp_path / "nothing"), 1, "cannot be run"),
         (("-p", folder, "-c", folder / "double.comp" / "x.hpp"), 1, "x.hpp"),

@@ -112,7 +112,7 @@ def test_values_outlive_the_manager_and_go_to_another() -> None:
     view = tensor.data()
     assert not tensor.is_init() and view.tolist() == [2, 3]
     with pytest.raises(
-        RuntimeError, match=r"has no device memory: give it some with manager.eval_tensor_create"
+        RuntimeError, match=r"has no device memory; allocate it with manager.eval_tensor_create"
     ):
         kp.Manager().eval_tensor_sync_local_def([tensor])
     manager = kp.Manager()
@@ -229,7 +229,7 @@ def test_storage_keeps_its_values_to_itself(manager: kp.Manager) -> None:
         tensor.map_data_from_host,
         tensor.map_data_into_host,
     ):
-        with pytest.raises(RuntimeError, match="tensors: one is of type storage"):
+        with pytest.raises(RuntimeError, match="tensors: a tensor of type storage"):
             call()
     tensor.rebuild([7, 8, 9])
     assert list(tensor) == [7, 8, 9]

@@ -7,7 +7,8 @@ import pytest
 
 import vkdispatch.kompute as kp
 from vkdispatch.base.spirv.repeat import MOST
-from vkdispatch.kompute import commands as recorded
+from vkdispatch.kompute.algorithms import spirv
+from vkdispatch.kompute.commands import commands
 
 from .kernels import ADD_ONE
 
@@ -29,7 +30,7 @@ BODIES = {
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have dispatches merged before they are run at all."""
-    monkeypatch.setattr(recorded, "_WORTH_MERGING", 1)
+    monkeypatch.setattr(commands, "_WORTH_MERGING", 1)
 
 
 def commands_of(sequence: kp.Sequence) -> int:
@@ -119,7 +120,6 @@ def test_timed_dispatches_stay_apart(manager: kp.Manager) -> None:
 
 def test_a_driver_may_refuse(manager: kp.Manager, monkeypatch: pytest.MonkeyPatch) -> None:
     from vkdispatch.base.errors import VulkanError
-    from vkdispatch.kompute import building
 
     a = manager.tensor(np.zeros(5))
     algorithm = manager.algorithm([a], ADD_ONE)
@@ -129,7 +129,7 @@ def test_a_driver_may_refuse(manager: kp.Manager, monkeypatch: pytest.MonkeyPatc
     def refuse(*_: object, **__: object) -> None:
         raise VulkanError("no")
 
-    monkeypatch.setattr(building, "ComputePlan", refuse)
+    monkeypatch.setattr(spirv, "ComputePlan", refuse)
     sequence.eval()
     monkeypatch.undo()
     manager.sequence().eval(kp.OpSyncLocal([a]))

@@ -71,7 +71,7 @@ def test_what_is_refused_changes_nothing(manager: kp.Manager) -> None:
             tensor.rebuild(data, kind)  # type: ignore[arg-type]
     assert tensor.data().tolist() == [1, 2]
     buffer = vd.Buffer(2, vd.float32, context=manager.context)
-    with pytest.raises(RuntimeError, match=r"rebuild: the memory of this kp.Tensor is that of a vd.Buffer"):
+    with pytest.raises(RuntimeError, match=r"rebuild: this kp.Tensor uses the memory of a vd.Buffer"):
         manager.tensor(buffer).rebuild([1])
     tensor.destroy()
     with pytest.raises(RuntimeError, match="was destroyed"):

@@ -1,13 +1,12 @@
-"""Building of SPIR-V, GLSL and traced kernels for the dispatches of an algorithm."""
+"""Pipelines of SPIR-V modules with their memory."""
 
 from collections.abc import Sequence
 from copy import copy
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from vkdispatch.base.compilation.compiler import compile_glsl
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context
 from vkdispatch.base.device_support import check_features, check_workgroup
@@ -17,31 +16,21 @@ from vkdispatch.base.spirv.reflection import Interface, Resource, Type, reflect
 from vkdispatch.base.spirv.repeat import MOST, repeated
 from vkdispatch.base.spirv.type_checks import check_types
 from vkdispatch.execution_pipeline.command_graph import BoundPlan, CommandGraph
-from vkdispatch.kompute.constants import DECLARED, parse_constants
+from vkdispatch.kompute.algorithms.constants import DECLARED, parse_constants
 from vkdispatch.kompute.errors import KomputeError
-from vkdispatch.kompute.memory import Image, Memory
+from vkdispatch.kompute.memory.image import Image
+from vkdispatch.kompute.memory.memory import Memory
 
 Array = np.ndarray[Any, Any]
+
+
 Groups = tuple[int, int, int]
+
+
 _STORAGE_BUFFER, _STORAGE_IMAGE = 1, 4
+
+
 _KINDS = {"storage buffer": _STORAGE_BUFFER, "storage image": _STORAGE_IMAGE}
-
-
-class Dispatchable(Protocol):
-    """A built algorithm, which records dispatches with given push constants."""
-
-    push_types: frozenset[tuple[str, int]]  # kinds and bits of its push constants
-    images: tuple[Image, ...]  # among the memories
-    stored_images: tuple[Image, ...]  # that the kernel stores to
-
-    def record(self, graph: CommandGraph, constants: Array) -> None:
-        """Append a dispatch to a graph."""
-
-    def with_groups(self, groups: Groups) -> "Dispatchable":
-        """Return a copy with other workgroup counts."""
-
-    def repeat(self, count: int) -> "Dispatchable | None":
-        """Return an equivalent of `count` dispatches in one dispatch, or None if that is impossible."""
 
 
 repeat_spirv = lru_cache(maxsize=64)(repeated)
@@ -67,7 +56,7 @@ def read_spirv(code: bytes) -> tuple[Module, Interface]:
 
 
 class SpirvDispatch:
-    """A pipeline, with its memory bound."""
+    """A SPIR-V module as the code of an algorithm: a pipeline with its memory."""
 
     __slots__ = (
         "bound",
@@ -89,7 +78,7 @@ class SpirvDispatch:
         spec_consts: object,
         push_consts: Array,
     ) -> None:
-        """Make the pipeline.
+        """Build the pipeline.
 
         Raises
         ------
@@ -111,19 +100,19 @@ class SpirvDispatch:
         by_binding = _match_resources(interface, memories)
         kinds = [_STORAGE_IMAGE if isinstance(memory, Image) else _STORAGE_BUFFER for memory in memories]
         declared = interface.push_constants.size if interface.push_constants is not None else 0
-        # The pipeline has all push constants that the code declares; missing ones are zero.
-        whole = max(push_consts.nbytes, -(-declared // 4) * 4)
-        self.padding = bytes(whole - push_consts.nbytes)
+        # The pipeline takes all push constants that the code declares; missing ones are zero.
+        size = max(push_consts.nbytes, -(-declared // 4) * 4)
+        self.padding = bytes(size - push_consts.nbytes)
         limit = min(info.max_push_constant_size for info in context.device_infos)
-        if whole > limit or whole % 4:
+        if size > limit or size % 4:
             raise KomputeError(
-                f"push_consts: {whole} bytes; the device takes a multiple of 4, at most {limit}"
+                f"push_consts: {size} bytes; the device takes a multiple of 4, at most {limit}"
             )
         try:
             plan = ComputePlan(
                 "",
                 kinds,
-                whole,
+                size,
                 "algorithm",
                 spirv=self.spirv,
                 checked=True,
@@ -133,7 +122,7 @@ class SpirvDispatch:
         except (DeviceLostError, OutOfDeviceMemoryError):
             raise  # not an error of the code
         except VkDispatchError as error:
-            raise KomputeError(f"spirv: the driver refuses it: {error}") from None
+            raise KomputeError(f"spirv: the driver rejects it: {error}") from None
         used = [by_binding.get(index) for index in range(len(memories))]
         bindings = [
             (
@@ -160,19 +149,19 @@ class SpirvDispatch:
 
     def with_groups(self, groups: Groups) -> "SpirvDispatch":
         """Return a copy with other workgroup counts. Raises RuntimeError if they are too large."""
-        made = copy(self)
-        made.groups = check_groups(self.bound.plan.context, groups)
-        return made
+        other = copy(self)
+        other.groups = check_groups(self.bound.plan.context, groups)
+        return other
 
     def repeat(self, count: int) -> "SpirvDispatch | None":
         """Return an equivalent of `count` dispatches in one dispatch, or None if that is impossible."""
         bound = self.bound
         context = bound.plan.context
-        # CPU drivers need no fence between rounds, which would take as long as a round.
+        # CPU drivers need no fence between rounds. It would take as long as a round.
         loop = repeat_spirv(self.spirv, fence=not all(info.is_cpu() for info in context.device_infos))
         if loop is None or count > MOST or self.groups[1:] != (1, 1) or self._has_shared_memory(loop.written):
             return None
-        made = copy(self)
+        merged = copy(self)
         try:
             plan = ComputePlan(
                 "",
@@ -186,8 +175,8 @@ class SpirvDispatch:
             )
         except VkDispatchError:
             return None  # the driver rejects it: keep the separate dispatches
-        made.bound = BoundPlan(plan, bound.bindings)
-        return made
+        merged.bound = BoundPlan(plan, bound.bindings)
+        return merged
 
     def _has_shared_memory(self, written: frozenset[int]) -> bool:
         """Whether the memory of one of these bindings is also bound elsewhere."""
@@ -205,25 +194,23 @@ def check_groups(context: Context, groups: Groups) -> Groups:
 
 def _match_resources(interface: Interface, memories: Sequence[Memory]) -> dict[int, Resource]:
     """Return the declared resources by binding. Raises RuntimeError if the memory does not match."""
-    found = {}
+    resources = {}
     for resource in interface.resources:
         where = f"{resource.name or 'a resource'} (set {resource.set}, binding {resource.binding})"
         if resource.set != 0:
-            raise KomputeError(f"spirv: {where}: an algorithm has descriptor set 0 alone")
+            raise KomputeError(f"spirv: {where}: an algorithm has only descriptor set 0")
         if resource.binding >= len(memories):
-            raise KomputeError(
-                f"tensors: the code uses {where}; {len(memories)} tensors and images were given"
-            )
-        given = memories[resource.binding]
-        wanted = _KINDS.get(resource.kind)
-        if wanted is None:
+            raise KomputeError(f"tensors: the code uses {where}, got {len(memories)} tensors and images")
+        memory = memories[resource.binding]
+        kind = _KINDS.get(resource.kind)
+        if kind is None:
             raise KomputeError(
                 f"spirv: {where} is a {resource.kind}; an algorithm has storage buffers and images"
             )
-        if (wanted == _STORAGE_IMAGE) != isinstance(given, Image):
-            raise KomputeError(f"tensors: {where} is a {resource.kind}, a {given._class_name()} was given")
-        found[resource.binding] = resource
-    return found
+        if (kind == _STORAGE_IMAGE) != isinstance(memory, Image):
+            raise KomputeError(f"tensors: {where} is a {resource.kind}, got a {memory._class_name()}")
+        resources[resource.binding] = resource
+    return resources
 
 
 @lru_cache(maxsize=256)
@@ -257,6 +244,7 @@ def find_push_types(interface: Interface) -> frozenset[tuple[str, int]]:
 
 
 def _list_scalars(kind: Type) -> list[tuple[str, int]]:
+    """Return the kind and bits of each number in a type."""
     if kind.kind == "struct":
         return [scalar for _, _, member in kind.members for scalar in _list_scalars(member)]
     if kind.element is not None:
@@ -278,37 +266,3 @@ def _pack_specialization(interface: Interface, values: object) -> list[tuple[int
             value = parse_constants("spec_consts", [value.item()], kind)[0]
         packed.append((number, value.tobytes()))
     return packed
-
-
-def build(
-    context: Context,
-    memories: Sequence[Memory],
-    code: Any,
-    groups: Groups | None,
-    spec_consts: Any,
-    push_consts: Any,
-) -> tuple[Dispatchable, Array]:
-    """Build an algorithm; returns the pipeline and the push constants.
-
-    Parameters
-    ----------
-    code
-        SPIR-V, GLSL text, or a traced kernel.
-    groups
-        Workgroups of a dispatch. None: the size of a traced kernel, else one for each element of the first
-        memory object.
-
-    Raises
-    ------
-    RuntimeError
-        The code is invalid, or does not match the arguments.
-    """
-    if not isinstance(code, (bytes, str)):
-        from vkdispatch.kompute.traced import TracedDispatch  # imports the kernel language only if it is used
-
-        traced = TracedDispatch(context, memories, code, groups, spec_consts, push_consts)
-        return traced, traced.constants
-    module = read_spirv(compile_glsl(code, "algorithm") if isinstance(code, str) else code)
-    constants = parse_constants("push_consts", push_consts, find_push_types(module[1]))
-    groups = groups or (len(memories[0]), 1, 1)
-    return SpirvDispatch(context, memories, module, groups, spec_consts, constants), constants

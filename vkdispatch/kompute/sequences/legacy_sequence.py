@@ -1,30 +1,30 @@
-"""Sequences as of Kompute 0.5 and 0.6."""
+"""Sequences that behave as those of Kompute 0.5 and 0.6."""
 
 from typing import Any
 
 from vkdispatch.kompute import log
-from vkdispatch.kompute.operations import OpBase
-from vkdispatch.kompute.sequence import Sequence
+from vkdispatch.kompute.operations.operation import OpBase
+from vkdispatch.kompute.sequences.sequence import Sequence
 
 
-class NamedSequence(Sequence):
-    """What `kp.Manager.create_sequence` makes after `kp.use("0.6")`.
+class LegacySequence(Sequence):
+    """The sequence that `kp.Manager.create_sequence` makes after `kp.use("0.6")`.
 
-    It records between `begin` and `end` alone, `eval_async` does not wait, and calls return whether they did
-    something: if not, the logger says why.
+    It records only between `begin` and `end`, and `eval_async` does not wait. Calls return whether they had
+    an effect; if not, the logger states the reason.
     """
 
     __slots__ = ()
 
     def begin(self) -> Any:
-        """Start recording, without the operations of before. Return False if it is recording or running."""
-        if self._is_refused("begin"):
+        """Start a new recording. Return False if the sequence is recording or running."""
+        if self._is_busy("begin"):
             return False
         super().begin()
         return True
 
     def end(self) -> Any:
-        """End recording. Return False if it is not recording."""
+        """End the recording. Return False if the sequence is not recording."""
         if not self._recording:
             log.warning("end: the sequence is not recording")
             return False
@@ -40,26 +40,27 @@ class NamedSequence(Sequence):
         return True
 
     def eval(self, op: OpBase | None = None) -> Any:
-        """Run what was recorded, and wait for it. Return False if it is recording or running."""
-        if op is None and self._is_refused("eval"):
+        """Run the recorded operations and wait. Return False if the sequence is recording or running."""
+        if op is None and self._is_busy("eval"):
             return False
         super().eval(op)
         return True
 
     def eval_async(self, op: OpBase | None = None, *, blocking: bool | None = False) -> Any:
-        """Run what was recorded, and return at once. Return False if it is recording or running."""
-        if op is None and self._is_refused("eval_async"):
+        """Start the recorded operations. Return False if the sequence is recording or running."""
+        if op is None and self._is_busy("eval_async"):
             return False
         super().eval_async(op, blocking=blocking)
         return True
 
     def eval_await(self, wait_for: int | None = None) -> Any:
-        """Wait, `wait_for` nanoseconds at most. Return whether something ran and is done."""
+        """Wait for at most `wait_for` nanoseconds. Return whether an evaluation was running and is done."""
         is_running = self.is_running()
         super().eval_await(wait_for)
         return is_running and not self.is_running()
 
-    def _is_refused(self, call: str) -> bool:
+    def _is_busy(self, call: str) -> bool:
+        """Whether the sequence is recording or running. Logs a warning if so."""
         if self._recording:
             log.warning("%s: the sequence is recording", call)
             return True

@@ -11,9 +11,11 @@ from vkdispatch.base import dtype
 from vkdispatch.base.context import Context, use_context
 from vkdispatch.base.errors import VkDispatchError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.kompute.constants import parse_constants
+from vkdispatch.kompute.algorithms.constants import parse_constants
 from vkdispatch.kompute.errors import KomputeError
-from vkdispatch.kompute.memory import Image, Memory, Tensor
+from vkdispatch.kompute.memory.image import Image
+from vkdispatch.kompute.memory.memory import Memory
+from vkdispatch.kompute.memory.tensor import Tensor
 from vkdispatch.shader.arguments.parameters import BufferSlot, ValueSlot
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -22,7 +24,7 @@ Groups = tuple[int, int, int]
 
 
 class TracedDispatch:
-    """A traced kernel whose buffers are tensors, and whose numbers are the push constants, each in order."""
+    """A traced kernel. Its buffers are the tensors and its numbers the push constants, in order."""
 
     __slots__ = (
         "constants",
@@ -51,13 +53,11 @@ class TracedDispatch:
         Raises
         ------
         RuntimeError
-            They do not match.
+            The parameters do not match.
         """
         who = f"spirv: {kernel.name}"
         if len(np.ravel(spec_consts)):
-            raise KomputeError(
-                f"{who}: spec_consts: a traced kernel has none; they are values of its closure"
-            )
+            raise KomputeError(f"{who}: spec_consts: a traced kernel has none; use values of its closure")
         if any(isinstance(memory, Image) for memory in memories):
             raise KomputeError(
                 f"{who}: tensors: a traced kernel takes tensors; give images to GLSL or SPIR-V"
@@ -76,7 +76,7 @@ class TracedDispatch:
         if len(buffers) != len(memories):
             raise KomputeError(f"tensors: {kernel.name} takes {len(buffers)} buffers, got {len(memories)}")
         if not all(dtype.is_scalar(slot.kind) for slot in values):
-            raise KomputeError(f"{who}: push constants are numbers; a parameter of it is a vector or matrix")
+            raise KomputeError(f"{who}: push constants are numbers; it has a vector or matrix parameter")
         self.kinds = tuple(slot.kind for slot in values)
         self.push_types = frozenset(
             ("float" if dtype.is_float_dtype(kind) else "int", kind.item_size * 8) for kind in self.kinds
@@ -87,7 +87,7 @@ class TracedDispatch:
                 f"push_consts: {kernel.name} takes {len(values)} numbers, got {self.constants.size}"
             )
         self.positions = frozenset(buffers)
-        # Without a count of workgroups the kernel's own size counts, else one invocation for each element.
+        # Without workgroups: the kernel's own size, or one invocation for each element.
         self.size: dict[str, Any] = {}
         if groups is not None:
             self.size = {"workgroups": groups}
@@ -112,17 +112,17 @@ class TracedDispatch:
             raise KomputeError(f"algorithm: {error}") from error
 
     def with_groups(self, groups: Groups) -> "TracedDispatch":
-        """Return the same with other workgroup counts."""
-        made = copy(self)
-        made.size = {"workgroups": groups}
-        return made
+        """Return a copy with other workgroup counts."""
+        other = copy(self)
+        other.size = {"workgroups": groups}
+        return other
 
     def repeat(self, count: int) -> None:
         """Return None: `vd.CommandGraph.optimize` merges dispatches of traced kernels."""
 
 
 def _parse_integer(value: float, kind: dtype.DType) -> int:
-    """Return a push constant as an integer. Raises RuntimeError if it is not one."""
+    """Return a push constant as an integer. Raises RuntimeError if it has a fraction."""
     if not math.isfinite(value) or value != int(value):
-        raise KomputeError(f"push_consts: {value!r} is no integer; the kernel declares {kind.name}")
+        raise KomputeError(f"push_consts: {value!r} is not an integer; the kernel declares {kind.name}")
     return int(value)

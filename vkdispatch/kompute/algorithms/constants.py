@@ -11,8 +11,8 @@ from vkdispatch.kompute.errors import KomputeError
 Array = np.ndarray[Any, Any]
 
 # Arrays of these dtypes are not converted.
-_AS_THEY_ARE = ("float32", "int32", "uint32")
-# The dtype for each kind and number of bits that shaders declare.
+_UNCONVERTED = ("float32", "int32", "uint32")
+# The dtype of each kind and number of bits that shaders declare.
 DECLARED = {
     ("float", 16): "float16",
     ("float", 32): "float32",
@@ -47,41 +47,43 @@ def parse_constants(argument: str, values: object, declared: "frozenset[tuple[st
     RuntimeError
         A number does not fit the type that the shader declares.
     """
-    given = _as_array(argument, values)
-    if given.dtype.name in _AS_THEY_ARE and isinstance(values, np.ndarray) and values.dtype.isnative:
-        return given
-    wanted = DECLARED.get(next(iter(declared)), "float32") if len(declared) == 1 else "float32"
-    target = np.dtype(wanted)
+    array = _as_array(argument, values)
+    if array.dtype.name in _UNCONVERTED and isinstance(values, np.ndarray) and values.dtype.isnative:
+        return array
+    declared_name = DECLARED.get(next(iter(declared)), "float32") if len(declared) == 1 else "float32"
+    target = np.dtype(declared_name)
     if target.kind == "f":
-        return given.astype(target)
-    if given.dtype.kind not in "biu":
-        return given.astype(np.float32)
+        return array.astype(target)
+    if array.dtype.kind not in "biu":
+        return array.astype(np.float32)
     for integer in (target, np.dtype(f"u{target}".replace("uu", "u"))):
         limits = np.iinfo(integer)
-        if not given.size or (int(given.min()) >= limits.min and int(given.max()) <= limits.max):
-            return given.astype(integer)
-    raise KomputeError(f"{argument}: {given.tolist()} do not all fit the {wanted} that the shader declares")
+        if not array.size or (int(array.min()) >= limits.min and int(array.max()) <= limits.max):
+            return array.astype(integer)
+    raise KomputeError(
+        f"{argument}: {array.tolist()} do not all fit the {declared_name} that the shader declares"
+    )
 
 
 def copy_constants(argument: str, values: Any) -> Any:
-    """Return a copy of constants that can be iterated repeatedly. Raises TypeError for no numbers."""
+    """Return a copy that can be iterated repeatedly. Raises TypeError if they are not numbers."""
     numbers = require_iterable(argument, values, "an array or a list of numbers")
-    found = values.copy() if isinstance(values, np.ndarray) else list(numbers)
-    _as_array(argument, found)
-    return found
+    constants = values.copy() if isinstance(values, np.ndarray) else list(numbers)
+    _as_array(argument, constants)
+    return constants
 
 
 def _as_array(argument: str, values: object) -> Array:
-    """Return numbers as a flat, contiguous array of the dtype that NumPy gives them."""
+    """Return numbers as a flat, contiguous array of the dtype that NumPy chooses."""
     numbers = require_iterable(argument, values, "an array or a list of numbers")
     try:
-        made = np.ascontiguousarray(values if isinstance(values, np.ndarray) else list(numbers)).ravel()
-        if made.dtype.kind == "O" and all(isinstance(value, (int, float)) for value in made):
-            made = made.astype(np.float64)  # integers beyond the range of NumPy
+        array = np.ascontiguousarray(values if isinstance(values, np.ndarray) else list(numbers)).ravel()
+        if array.dtype.kind == "O" and all(isinstance(value, (int, float)) for value in array):
+            array = array.astype(np.float64)  # integers beyond NumPy's range
     except (ValueError, OverflowError) as error:
         raise ArgumentTypeError(f"{argument}: expected numbers, got {values!r}: {error}") from None
-    if made.size == 0:
-        return made.astype(np.float32)
-    if made.dtype.kind not in "biuf":
+    if array.size == 0:
+        return array.astype(np.float32)
+    if array.dtype.kind not in "biuf":
         raise ArgumentTypeError(f"{argument}: expected numbers, got {values!r}")
-    return made
+    return array

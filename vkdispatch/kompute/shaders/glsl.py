@@ -1,4 +1,4 @@
-"""GLSL to SPIR-V, without a program beside Python."""
+"""GLSL to SPIR-V with the built-in compiler."""
 
 from vkdispatch.base.compilation import compiler
 from vkdispatch.base.errors import ArgumentTypeError
@@ -12,18 +12,18 @@ def compile_glsl(source: str, name: str = "shader") -> bytes:
     source
         GLSL for Vulkan, with `#version` and `void main()`.
     name
-        What messages call it.
+        Its name in error messages.
 
     Returns
     -------
-    The module, for `kp.Manager.algorithm` (which takes GLSL as well) or a file.
+    The SPIR-V module, for `kp.Manager.algorithm` (which takes GLSL as well) or a file.
 
     Raises
     ------
     TypeError
-        `source` is no text.
+        `source` is not a string.
     ShaderBuildError
-        The source does not compile; a RuntimeError with the compiler's whole log.
+        The source does not compile. This is a RuntimeError with the compiler's log.
     """
     if not isinstance(source, str):
         raise ArgumentTypeError(f"source: expected GLSL text, got {type(source).__name__}")

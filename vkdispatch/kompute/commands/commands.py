@@ -1,48 +1,23 @@
 """The commands of a sequence: dispatches, copies and barriers, in order."""
 
-from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from vkdispatch.base.context import Context
-from vkdispatch.base.process.environment import read_switch
-from vkdispatch.base.spirv.repeat import MOST
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.kompute.algorithm import NO_CONSTANTS, Algorithm, check_algorithm
-from vkdispatch.kompute.building import Dispatchable
+from vkdispatch.kompute.algorithms.algorithm import NO_CONSTANTS, Algorithm, check_algorithm
+from vkdispatch.kompute.commands.merging import Dispatch, Step, count_repeats, merge
 from vkdispatch.kompute.errors import KomputeError
-from vkdispatch.kompute.memory import Image, Memory, Tensor
+from vkdispatch.kompute.memory.image import Image
+from vkdispatch.kompute.memory.memory import Memory
+from vkdispatch.kompute.memory.tensor import Tensor
 
 Array = np.ndarray[Any, Any]
-# Separate dispatches before repeated ones are merged: the pipeline for that takes some 20 ms to build.
+
+
+# Repeated dispatches run before they are merged: the merged pipeline takes some 20 ms to build.
 _WORTH_MERGING = 1000
-
-
-class Dispatch:
-    """A recorded dispatch with its push constants."""
-
-    __slots__ = ("built", "constants")
-
-    def __init__(self, built: Dispatchable, constants: Array) -> None:
-        self.built = built
-        self.constants = constants
-
-    def __call__(self, graph: CommandGraph) -> None:
-        """Record it."""
-        self.built.record(graph, self.constants)
-
-    def is_repeat_of(self, other: object) -> bool:
-        """Whether another command is the same dispatch."""
-        return (
-            isinstance(other, Dispatch)
-            and other.built is self.built
-            and (other.constants is self.constants or other.constants.tobytes() == self.constants.tobytes())
-        )
-
-
-Step = Callable[[CommandGraph], None]
 
 
 class Commands:
@@ -56,18 +31,26 @@ class Commands:
         The `vd.CommandGraph` with the commands.
     """
 
-    __slots__ = ("_context", "_idle_repeats", "_own", "_pushed", "_repeats", "_steps", "graph")
+    __slots__ = (
+        "_context",
+        "_missed_merges",
+        "_repeats",
+        "_replaced_constants",
+        "_step_length",
+        "_steps",
+        "graph",
+    )
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self.graph = CommandGraph(context=context)
         self._steps: list[Step] = []
-        self._own = 0  # commands that the steps recorded; operations may add others to the graph
-        # Algorithms whose push constants were changed since the last operation, with the previous ones.
-        self._pushed: list[tuple[Algorithm, Array]] = []
-        # Dispatches that merging would save in each run; -1: not counted yet.
+        self._step_length = 0  # commands recorded by the steps; operations may add others to the graph
+        # Algorithms whose push constants changed since the last operation, with their previous values.
+        self._replaced_constants: list[tuple[Algorithm, Array]] = []
+        # The number of dispatches that merging would save in each run; -1: not counted yet.
         self._repeats = -1
-        self._idle_repeats = 0  # dispatches that merging would have saved so far
+        self._missed_merges = 0  # the number that merging would have saved so far
 
     # -- for operations
 
@@ -86,22 +69,22 @@ class Commands:
             algorithm._push if push_consts is NO_CONSTANTS else algorithm._parse_push_consts(push_consts)
         )
         for image in built.images:
-            if image._follows_host:
+            if image._is_host_mirrored:
                 self._copy_image(image, to_image=True)
         self._add(Dispatch(built, constants))
         if constants is not algorithm._push:
-            self._pushed.append((algorithm, algorithm._push))
+            self._replaced_constants.append((algorithm, algorithm._push))
             algorithm._push = constants
         for image in built.stored_images:
-            if image._follows_host:
+            if image._is_host_mirrored:
                 self._copy_image(image, to_image=False)
 
     def copy_to_device(self, memory: Memory) -> None:
-        """Copy the host's view of memory of type `device` to the device. No effect for other types."""
+        """Copy the host view of memory of type `device` to the device. No effect for other types."""
         self._copy_view(memory, to_device=True)
 
     def copy_to_host(self, memory: Memory) -> None:
-        """Copy device memory of type `device` to the host's view. No effect for other types."""
+        """Copy memory of type `device` to its host view. No effect for other types."""
         self._copy_view(memory, to_device=False)
 
     def copy(self, source: Memory, target: Memory) -> None:
@@ -123,23 +106,23 @@ class Commands:
         if source is target:
             return
         for image in (source, target):
-            if isinstance(image, Image) and image._follows_host:
+            if isinstance(image, Image) and image._is_host_mirrored:
                 self._copy_image(image, to_image=True)
-        one, other, size = source._native, target._native, source._byte_size
+        origin, destination, size = source._native, target._native, source._byte_size
         if not isinstance(source, Image) and not isinstance(target, Image):
-            self._add(lambda graph: graph.record_copy(one, other, size))
+            self._add(lambda graph: graph.record_copy(origin, destination, size))
         elif not isinstance(source, Image):
-            self._add(lambda graph: graph.record_texel_copy(other, one, to_image=True))
+            self._add(lambda graph: graph.record_texel_copy(destination, origin, to_image=True))
         elif not isinstance(target, Image):
-            self._add(lambda graph: graph.record_texel_copy(one, other, to_image=False))
+            self._add(lambda graph: graph.record_texel_copy(origin, destination, to_image=False))
         elif source._extent == target._extent and source._channels == target._channels:
-            self._add(lambda graph: graph.record_image_copy(one, other))
+            self._add(lambda graph: graph.record_image_copy(origin, destination))
         else:
             raise KomputeError(
                 f"OpCopy: from {source._extent} texels of {source._channels} channels to {target._extent} of "
                 f"{target._channels}"
             )
-        if isinstance(target, Image) and target._follows_host:
+        if isinstance(target, Image) and target._is_host_mirrored:
             self._copy_image(target, to_image=False)
 
     def fill(self, tensor: Tensor, block: Any) -> None:
@@ -168,9 +151,9 @@ class Commands:
         if isinstance(memory, Image):
             self._copy_image(memory, to_image=to_device)
             return
-        ends = (memory._block, memory._native) if to_device else (memory._native, memory._block)
+        source_target = (memory._block, memory._native) if to_device else (memory._native, memory._block)
         size = memory._byte_size
-        self._add(lambda graph: graph.record_copy(*ends, size))
+        self._add(lambda graph: graph.record_copy(*source_target, size))
 
     def _copy_image(self, image: Image, to_image: bool) -> None:
         texels, block = image._native, image._block
@@ -183,38 +166,38 @@ class Commands:
             step(self.graph)
         except (ValueError, TypeError) as error:
             raise KomputeError(str(error)) from error
-        self._own += self.graph.length - before
+        self._step_length += self.graph.length - before
         self._steps.append(step)
 
     # -- for sequences
 
     def mark(self) -> tuple[int, int, int, int]:
         """Return the present position of the recording, for `rewind`."""
-        return (self.graph.length, len(self._steps), self._own, len(self._pushed))
+        return (self.graph.length, len(self._steps), self._step_length, len(self._replaced_constants))
 
     def rewind(self, mark: tuple[int, int, int, int] = (0, 0, 0, 0)) -> None:
         """Remove all commands recorded since `mark`, including those that operations added to the graph."""
-        length, steps, self._own, pushed = mark
+        length, steps, self._step_length, constants = mark
         if self.graph.length > length:
             self.graph.truncate(length)
         del self._steps[steps:]
-        while len(self._pushed) > pushed:
-            algorithm, before = self._pushed.pop()
+        while len(self._replaced_constants) > constants:
+            algorithm, before = self._replaced_constants.pop()
             algorithm._push = before
 
     def keep_push_constants(self) -> None:
-        """Keep the push constants that were set, even if later commands are removed."""
-        if self._pushed:
-            self._pushed = []
+        """Keep the push constants set so far, even if later commands are removed."""
+        if self._replaced_constants:
+            self._replaced_constants = []
 
     def restart(self) -> None:
         """Remove all commands."""
         if self._steps or self.graph.length:
             self.graph.reset()
         self._steps = []
-        self._own = 0
-        self._pushed = []
-        self._repeats, self._idle_repeats = -1, 0
+        self._step_length = 0
+        self._replaced_constants = []
+        self._repeats, self._missed_merges = -1, 0
 
     def evaluate(self, queue: int) -> None:
         """Run the commands on a queue, and wait."""
@@ -227,12 +210,12 @@ class Commands:
             raise
 
     def submit(self, queue: int) -> int:
-        """Run the commands on a queue; returns the number of the batch to wait for."""
+        """Run the commands on a queue; return the number of the batch to wait for."""
         if self._repeats:
             self._merge_if_worthwhile()
         try:
             value = self.graph.start(queue)
-            self._context._native.flush(queue, value)  # in this thread, without waking another one
+            self._context._native.flush(queue, value)  # in this thread, without waking the submitter
         except RuntimeError:
             self._require_open()
             raise
@@ -245,48 +228,13 @@ class Commands:
     def _merge_if_worthwhile(self) -> None:
         """Merge repeated dispatches once this pays off."""
         if self._repeats < 0:
-            self._repeats = _count_repeats(self._steps)
-        self._idle_repeats += self._repeats
-        if self._idle_repeats >= _WORTH_MERGING:
+            self._repeats = count_repeats(self._steps)
+        self._missed_merges += self._repeats
+        if self._missed_merges >= _WORTH_MERGING:
             self._repeats = 0
-            merged = merge(self._steps) if self._own == self.graph.length else None
+            merged = merge(self._steps) if self._step_length == self.graph.length else None
             if merged is not None:
                 graph = CommandGraph(context=self._context)
                 for step in merged:
                     step(graph)
                 self.graph = graph
-
-
-def _count_repeats(steps: list[Step]) -> int:
-    """Return the number of dispatches that merging would save, or 0 if it is switched off."""
-    if len(steps) < 2 or not read_switch("VKDISPATCH_KOMPUTE_MERGE", True):
-        return 0
-    return sum(isinstance(step, Dispatch) and step.is_repeat_of(before) for before, step in pairwise(steps))
-
-
-def merge(steps: list[Step]) -> list[Step] | None:
-    """Return the commands with repeated dispatches merged, or None if there are none to merge."""
-    merged: list[Step] = []
-    position = 0
-    while position < len(steps):
-        step, end = steps[position], position + 1
-        if isinstance(step, Dispatch):
-            while end < len(steps) and step.is_repeat_of(steps[end]):
-                end += 1
-            if end - position > 1:
-                together = _merge_repeats(step, end - position)
-                if together:
-                    merged += together
-                    position = end
-                    continue
-        merged += steps[position:end]
-        position = end
-    return merged if len(merged) < len(steps) else None
-
-
-def _merge_repeats(step: Dispatch, count: int) -> list[Step]:
-    """Return the fewest dispatches that are equivalent to `count`, or an empty list if that is impossible."""
-    rounds = [min(MOST, count - done) for done in range(0, count, MOST)]
-    made = {each: step.built.repeat(each) for each in set(rounds)}
-    ready = [built for each in rounds if (built := made[each]) is not None]
-    return [Dispatch(built, step.constants) for built in ready] if len(ready) == len(rounds) else []

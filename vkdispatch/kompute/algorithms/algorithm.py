@@ -9,14 +9,14 @@ import numpy as np
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.kompute import log
+from vkdispatch.kompute.algorithms.constants import copy_constants, parse_constants
 from vkdispatch.kompute.arguments import require_iterable
-from vkdispatch.kompute.constants import copy_constants, parse_constants
 from vkdispatch.kompute.errors import KomputeError
-from vkdispatch.kompute.memory import Memory
+from vkdispatch.kompute.memory.memory import Memory
 from vkdispatch.kompute.opaque import Opaque
 
 if TYPE_CHECKING:
-    from vkdispatch.kompute.building import Dispatchable
+    from vkdispatch.kompute.algorithms.building import Dispatchable
 
 Array = np.ndarray[Any, Any]
 Groups = tuple[int, int, int]
@@ -26,7 +26,8 @@ NO_CONSTANTS: Array = np.zeros(0, np.float32)
 class Algorithm(Opaque):
     """A kernel bound to memory: SPIR-V, GLSL or a traced kernel, with workgroups and constants.
 
-    Without memory or code an algorithm is empty: `is_init()` is False, only OpMult and `rebuild` accept it.
+    Without memory or code an algorithm is empty: `is_init()` is False, and only OpMult and `rebuild` accept
+    it.
     """
 
     __slots__ = (
@@ -41,16 +42,16 @@ class Algorithm(Opaque):
         "_workgroup",
     )
 
-    _made_by = "kp.Manager.algorithm"
+    _maker = "kp.Manager.algorithm"
     _context: Context
     _memories: tuple[Memory, ...]
-    _bound: list[tuple[Memory, Any]]  # each with its native memory at the time of binding
+    _bound: list[tuple[Memory, Any]]  # each with its native memory when it was bound
     _code: Any  # SPIR-V bytes, GLSL text, or a vd.ShaderFunction
     _built: "Dispatchable | None"
     _push: Array
     _spec: Any
     _workgroup: Groups
-    _requested_workgroup: Groups  # the argument, in which zeros mean the size of the first memory object
+    _requested_workgroup: Groups  # the argument, with zeros for the size of the first memory object
 
     def get_mem_objects(self) -> list[Memory]:
         """Return the tensors and images that the algorithm is bound to."""
@@ -59,7 +60,7 @@ class Algorithm(Opaque):
     get_tensors = get_mem_objects
 
     def is_init(self) -> bool:
-        """Whether the algorithm can be dispatched: it has memory and code, and was not destroyed."""
+        """Whether the algorithm can be dispatched: it has memory and code and was not destroyed."""
         return self._built is not None
 
     def destroy(self) -> None:
@@ -82,7 +83,7 @@ class Algorithm(Opaque):
         self._set_up(self._context, tensors, spirv, workgroup, spec_consts, push_consts)
 
     def set_workgroup(self, workgroup: Sequence[int]) -> None:
-        """Set the workgroups of dispatches recorded from now on. Raises as `kp.Manager.algorithm`."""
+        """Set the workgroups of later recordings. Raises as `kp.Manager.algorithm`."""
         requested = _parse_workgroup(workgroup)
         groups = _count_workgroups(requested, self._memories)
         if self._built is not None:
@@ -99,7 +100,7 @@ class Algorithm(Opaque):
         Raises
         ------
         TypeError, RuntimeError
-            As `kp.Manager.algorithm`, or their size in bytes differs from before.
+            As `kp.Manager.algorithm`, or if the size in bytes changes.
         """
         self._push = self._parse_push_consts(push_consts)
 
@@ -110,7 +111,7 @@ class Algorithm(Opaque):
         return self._push.copy()
 
     def get_spec_consts(self) -> Array:
-        """Return the specialization constants that were given."""
+        """Return the specialization constants."""
         return np.array(self._spec)
 
     def _set_up(
@@ -137,10 +138,10 @@ class Algorithm(Opaque):
                 f"{type(spirv).__name__}"
             )
         if memories and (spirv or not is_code):
-            from vkdispatch.kompute.building import build
+            from vkdispatch.kompute.algorithms.building import build
 
-            chosen = groups if counts[0] else None
-            built, push = build(context, memories, spirv, chosen, spec_consts, push_consts)
+            explicit = groups if counts[0] else None
+            built, push = build(context, memories, spirv, explicit, spec_consts, push_consts)
         self._context, self._memories, self._code = context, memories, spirv
         self._workgroup, self._requested_workgroup = groups, counts
         self._built, self._push, self._spec = built, push, spec_consts
@@ -159,7 +160,7 @@ class Algorithm(Opaque):
         built = self._built
         if built is None:
             raise KomputeError(
-                "algorithm: it has no tensors or no code, or was destroyed: nothing to dispatch"
+                "algorithm: it has no tensors or no code, or was destroyed, so there is nothing to dispatch"
             )
         for memory, native in self._bound:
             if not memory._initialized:
@@ -176,27 +177,27 @@ class Algorithm(Opaque):
         assert built is not None
         return built
 
-    def _parse_push_consts(self, given: Any) -> Array:
-        """Return push constants of the original size in bytes. An empty argument means the current ones."""
+    def _parse_push_consts(self, values: Any) -> Array:
+        """Return push constants of the original size in bytes. Empty: the current ones."""
         declared = self._built.push_types if self._built is not None else frozenset()
-        found = parse_constants("push_consts", given, declared)
-        if found.size == 0:
+        constants = parse_constants("push_consts", values, declared)
+        if constants.size == 0:
             return self._push
-        if found.nbytes != self._push.nbytes:
+        if constants.nbytes != self._push.nbytes:
             raise KomputeError(
-                f"push_consts: {found.nbytes} bytes; the algorithm was made with {self._push.nbytes}, "
+                f"push_consts: {constants.nbytes} bytes; the algorithm was made with {self._push.nbytes}, "
                 "which cannot change"
             )
-        return found.copy()  # the caller may change its array
+        return constants.copy()  # the caller may change its array
 
 
 def make_algorithm(
     context: Context, tensors: Any, spirv: Any, workgroup: Any, spec_consts: Any, push_consts: Any
 ) -> Algorithm:
     """Make an algorithm; see `kp.Manager.algorithm`."""
-    made = Algorithm.__new__(Algorithm)
-    made._set_up(context, tensors, spirv, workgroup, spec_consts, push_consts)
-    return made
+    algorithm = Algorithm.__new__(Algorithm)
+    algorithm._set_up(context, tensors, spirv, workgroup, spec_consts, push_consts)
+    return algorithm
 
 
 def check_algorithm(algorithm: object) -> Algorithm:
@@ -206,7 +207,7 @@ def check_algorithm(algorithm: object) -> Algorithm:
     return algorithm
 
 
-def parse_memories(context: Context, argument: str, given: object) -> tuple[Memory, ...]:
+def parse_memories(context: Context, argument: str, value: object) -> tuple[Memory, ...]:
     """Return memory objects of a context.
 
     Raises
@@ -216,28 +217,28 @@ def parse_memories(context: Context, argument: str, given: object) -> tuple[Memo
     RuntimeError
         One was destroyed, or belongs to another device.
     """
-    if isinstance(given, Memory):  # a ListTensor can be iterated
-        raise ArgumentTypeError(f"{argument}: expected a list of tensors and images, got {given!r}")
-    found = tuple(require_iterable(argument, given, "a list of tensors and images"))
-    for memory in found:
+    if isinstance(value, Memory):  # a ListTensor is iterable
+        raise ArgumentTypeError(f"{argument}: expected a list of tensors and images, got {value!r}")
+    memories = tuple(require_iterable(argument, value, "a list of tensors and images"))
+    for memory in memories:
         if not isinstance(memory, Memory):
             raise ArgumentTypeError(f"{argument}: expected tensors and images, got {memory!r}")
         memory._require()
         if memory._context is not context:
             raise KomputeError(f"{argument}: {memory!r} belongs to a Manager of another device or queues")
-    return found
+    return memories
 
 
-def _parse_workgroup(given: object) -> Groups:
+def _parse_workgroup(value: object) -> Groups:
     """Return three workgroup counts. Raises TypeError for anything else."""
     try:
-        if isinstance(given, (str, bytes)):
+        if isinstance(value, (str, bytes)):
             raise TypeError
-        sizes = tuple(operator.index(size) for size in given)  # type: ignore[attr-defined]
+        sizes = tuple(operator.index(size) for size in value)  # type: ignore[attr-defined]
         if len(sizes) != 3 or min(sizes) < 0:
             raise TypeError
     except TypeError:
-        raise ArgumentTypeError(f"workgroup: expected three counts, 0 or more, got {given!r}") from None
+        raise ArgumentTypeError(f"workgroup: expected three counts, 0 or more, got {value!r}") from None
     return sizes
 
 

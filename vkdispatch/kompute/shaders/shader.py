@@ -1,4 +1,4 @@
-"""The compiler as Kompute 0.7 has it."""
+"""The shader compiler of Kompute 0.7."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -33,10 +33,10 @@ class Shader:
         source
             GLSL for Vulkan.
         entry_point
-            The function that runs; 0.7 calls this `entryPoint`. The module's entry point is "main" whatever
-            it is called here, as `kp.Manager.algorithm` expects.
+            The function that runs. Kompute 0.7 names this argument `entryPoint`. The module's entry point is
+            always "main", as `kp.Manager.algorithm` expects.
         definitions
-            Macros: pairs of a name and its text.
+            Macros, as pairs of a name and a replacement text.
 
         Returns
         -------
@@ -45,9 +45,9 @@ class Shader:
         Raises
         ------
         TypeError
-            An argument is of the wrong type.
+            An argument has the wrong type.
         RuntimeError
-            The source does not compile, with the compiler's whole log; or a name is none.
+            The source does not compile (the message has the compiler's log), or a name is invalid.
         """
         return Shader.compile_sources([source], (), entry_point, definitions, **older)
 
@@ -59,16 +59,16 @@ class Shader:
         definitions: Iterable[tuple[str, str]] = (),
         **older: Any,
     ) -> bytes:
-        """Compile texts that make one GLSL compute shader, in order.
+        """Compile several texts as one GLSL compute shader.
 
         Parameters
         ----------
         sources
-            The texts. `#version` belongs to the first one. Messages number the texts from 0.
+            The texts, in order. `#version` belongs in the first one. Messages number the texts from 0.
         files
-            Their names, for messages: as many, or none.
+            The names of the texts in messages, or empty.
         entry_point, definitions
-            As of `compile_source`, which this returns and raises as.
+            As of `compile_source`. The result and the errors are the same too.
         """
         unknown = sorted({*older} - {"entryPoint"})
         if unknown:
@@ -77,37 +77,37 @@ class Shader:
         names = _parse_texts("files", files)
         if not texts or len(names) not in (0, len(texts)):
             raise KomputeError(f"files: {len(names)} names for {len(texts)} sources")
-        chosen = older.get("entryPoint", entry_point)
-        if not isinstance(chosen, str):
-            raise ArgumentTypeError(f"entry_point: expected the name of a function, got {chosen!r}")
-        if not _NAME.fullmatch(chosen):
-            raise KomputeError(f"entry_point: expected the name of a function, got {chosen!r}")
+        name = older.get("entryPoint", entry_point)
+        if not isinstance(name, str):
+            raise ArgumentTypeError(f"entry_point: expected the name of a function, got {name!r}")
+        if not _NAME.fullmatch(name):
+            raise KomputeError(f"entry_point: expected the name of a function, got {name!r}")
         macros = _parse_macros(definitions)
         joined = texts[0]
         for number, text in enumerate(texts[1:], 1):
             joined += f"\n#line 1 {number}\n{text}"
-        if chosen != "main":  # the two change names, so that either may be there
-            other = {"main": f"main_beside_{chosen}", chosen: "main"}
+        if name != "main":  # swap the two names: the text may contain a `main` too
+            renamed = {"main": f"main_beside_{name}", name: "main"}
             joined, macros = (
-                re.sub(rf"\b(?:main|{chosen})\b", lambda found: other[found[0]], text)
+                re.sub(rf"\b(?:main|{name})\b", lambda match: renamed[match[0]], text)
                 for text in (joined, macros)
             )
         surroundings = Surroundings(macros, (), {}) if macros else None
         return compiler.compile_glsl(joined, ", ".join(names) or "shader", surroundings=surroundings)
 
 
-def _parse_texts(argument: str, given: object) -> list[str]:
-    texts = list(require_iterable(argument, given, "a list of texts"))
+def _parse_texts(argument: str, value: object) -> list[str]:
+    texts = list(require_iterable(argument, value, "a list of texts"))
     for text in texts:
         if not isinstance(text, str):
             raise ArgumentTypeError(f"{argument}: expected texts, got {type(text).__name__}")
     return texts
 
 
-def _parse_macros(given: object) -> str:
-    """Return the lines that define macros. Raises TypeError and RuntimeError where one is none."""
+def _parse_macros(value: object) -> str:
+    """Return the lines that define macros. Raises TypeError or RuntimeError for invalid definitions."""
     lines = ""
-    for pair in require_iterable("definitions", given, "pairs of a name and a text"):
+    for pair in require_iterable("definitions", value, "pairs of a name and a text"):
         if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not all(isinstance(x, str) for x in pair):
             raise ArgumentTypeError(f"definitions: expected pairs of a name and a text, got {pair!r}")
         name, text = pair
