@@ -11,6 +11,7 @@ from vkdispatch.vkfft.layout import parse_shape, require_buffer
 from vkdispatch.vkfft.plan import VkFFTPlan
 
 
+# The signature is that of vkdispatch 0.1.0.
 def fft(
     buffer: Buffer[Any],
     input_buffer: Buffer[Any] | None = None,
