@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vkdispatch.orders.compilers import BuildFailure, find_compilers
+from vkdispatch.orders.compilation.compilers import BuildFailure, find_compilers
 from vkdispatch.orders.models import TABLE
 from vkdispatch.orders.models.native import NativeModel
 
@@ -18,7 +18,7 @@ def missing(model: str) -> str | None:
         compilers = [item for item in find_compilers(found.search, None) if item.vendor in found.flags]
     except BuildFailure as failure:
         return f"{model}: {failure}"
-    return found.ready() if compilers else f"{model}: none of the compilers here is known for it"
+    return found.find_obstacle() if compilers else f"{model}: none of the compilers here is known for it"
 
 
 def require(model: str) -> None:

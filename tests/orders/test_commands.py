@@ -12,7 +12,8 @@ from click.testing import CliRunner, Result
 
 from tests.orders.here import missing, require
 from vkdispatch.base.compilation import disk_cache
-from vkdispatch.orders import Accel, Order, commands, library, storage
+from vkdispatch.orders import Accel, Order, command_line
+from vkdispatch.orders.compilation import library, storage
 from vkdispatch.orders.models import TABLE
 
 
@@ -33,7 +34,7 @@ def _forget(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _call(*words: str) -> Result:
-    return CliRunner().invoke(commands.main, words)
+    return CliRunner().invoke(command_line.main, words)
 
 
 def _said(*words: str) -> str:
@@ -87,14 +88,14 @@ def test_config_sets_the_folder_of_libraries(tmp_path: Path, monkeypatch: pytest
     _forget(monkeypatch)
     assert _run(5) == 5
     # another process finds the setting; the environment goes before it
-    script = "from vkdispatch.orders import storage; print(storage.folder())"
+    script = "from vkdispatch.orders.compilation import storage; print(storage.find_folder())"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == f"{chosen}\n"
     monkeypatch.setenv("VKDISPATCH_CACHE", str(tmp_path / "other"))
     assert f"libraries: {tmp_path}/other/orders (named by VKDISPATCH_CACHE)\n" in _said("config")
     monkeypatch.setenv("VKDISPATCH_CACHE", "off")
-    assert "libraries: none are kept (VKDISPATCH_CACHE)\n" in _said("config")
-    assert "kept: 0 files, 0 bytes\ndeleted: 0 files\n" in _said("cache", "--clear-all")
+    assert "libraries: not stored (VKDISPATCH_CACHE)\n" in _said("config")
+    assert "stored: 0 files, 0 bytes\ndeleted: 0 files\n" in _said("cache", "--clear-all")
     monkeypatch.delenv("VKDISPATCH_CACHE")
     # accelpy's --dir has libraries below a folder; and back to the cache
     folder = tmp_path / "accelpy"
@@ -141,7 +142,7 @@ def test_cache_shows_and_empties_the_folder(place: str, tmp_path: Path) -> None:
     if place == "set":
         folder = tmp_path / "libraries"
         _said("config", "-l", str(folder))
-    assert "kept: 0 files, 0 bytes\n" in _said("cache")
+    assert "stored: 0 files, 0 bytes\n" in _said("cache")
     assert _run(7) == 7
     files = list(folder.iterdir())
     (folder / "mine.txt").write_text("this stays")
@@ -150,17 +151,17 @@ def test_cache_shows_and_empties_the_folder(place: str, tmp_path: Path) -> None:
     size = sum(path.stat().st_size for path in files)
     said = _said("cache")
     assert f"libraries: {folder} (" in said
-    assert f"kept: {len(files)} files, {size:,} bytes\n" in said
+    assert f"stored: {len(files)} files, {size:,} bytes\n" in said
     assert f"deleted: {len(files)} files\n" in _said("cache", "--clear-all")
     assert [path.name for path in folder.iterdir()] == ["mine.txt"]
     assert disk_cache.load("other", "key") == b"this stays"
-    assert "kept: 0 files, 0 bytes\n" in _said("cache")
+    assert "stored: 0 files, 0 bytes\n" in _said("cache")
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("config", "-d", "a", "-l", "b"), "give one of them"),
+        (("config", "-d", "a", "-l", "b"), "exclude one another"),
         (("config", "-l", ""), "libdir: expected the path of a folder"),
         (("config", "-d", ""), "--dir: expected the path of a folder"),
         (("config", "-l", "/dev/null/folder"), "Not a directory"),
@@ -178,4 +179,4 @@ def test_the_module_is_the_command() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "vkdispatch.orders", "cache"], capture_output=True, text=True, check=True
     )
-    assert "kept: 0 files, 0 bytes" in done.stdout
+    assert "stored: 0 files, 0 bytes" in done.stdout

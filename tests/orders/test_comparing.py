@@ -11,7 +11,7 @@ from tests.orders.here import available, other_model
 from tests.orders.tasks import ADD, ADD_3D, NATIVE
 from vkdispatch.base.process.logging import LogLevel, set_log_level
 from vkdispatch.orders import Accel, Order, OrderBuildError, OrderMismatchError, OrderRunError
-from vkdispatch.orders.comparing import find_tolerance
+from vkdispatch.orders.running.comparison import find_tolerance
 
 COUNT = """
 set_argnames("x", ("y", "log"))
@@ -43,14 +43,14 @@ def test_a_running_task_goes_on_in_another_model(other: str) -> None:
     x, y, log = np.arange(100.0), np.zeros(100), np.zeros(9, np.int32)
     accel = Accel(x, Order(COUNT), y, log, kind="cpp")
     accel.run()
-    placement = accel._placement
+    placement = accel._placed.placement
     accel.swap("openmp_cpp")
     assert accel.model == "openmp_cpp"
     accel.run(4)
     accel.swap(["hip", other])
     accel.run()
     # nothing has been moved, and nothing was waited for
-    assert accel._placement is placement
+    assert accel._placed.placement is placement
     accel.swap("cpp")
     accel.run()
     accel.stop()
@@ -79,7 +79,7 @@ def test_a_swap_that_fails_changes_nothing() -> None:
         OrderBuildError, match=r"hip \(section of line 16\): compile: there is no program no-"
     ):
         accel.swap("hip")
-    with pytest.raises(ValueError, match="openmp_fortran is switched off"):
+    with pytest.raises(ValueError, match="openmp_fortran is disabled"):
         accel.swap("openmp_fortran")
     accel.run()
     accel.stop()
@@ -219,7 +219,7 @@ def test_a_section_that_fails_fails_the_verification() -> None:
 def test_one_section_alone_is_said_to_be_alone(capsys: pytest.CaptureFixture[str]) -> None:
     set_log_level(LogLevel.WARNING)
     accel = Accel(Order("[cpp]\n"), np.zeros(1), verify=True)
-    assert "nothing to compare cpp with" in capsys.readouterr().out
+    assert "cannot compare cpp with another section" in capsys.readouterr().out
     accel.run()
     accel.stop()
     assert accel.verification is not None

@@ -193,7 +193,7 @@ def test_what_arrays_know_of_themselves(kind: str, shape: tuple[int, ...]) -> No
     x, n = np.zeros(shape, np.float32), np.zeros(12, np.int32)
     order = Order(ATTRIBUTES)
     if kind == "vkdispatch" and len(shape) > 3:
-        with pytest.raises(OrderBuildError, match="x has 4 dimensions, and buffers have 3 at most"):
+        with pytest.raises(OrderBuildError, match="x has 4 dimensions, but buffers have at most 3"):
             Accel(x, order, n, kind=kind)
         return
     with Accel(x, order, n, kind=kind) as accel:
@@ -275,7 +275,7 @@ def test_teams_are_workgroups_where_the_body_looks_at_them(kind: str) -> None:
             teams = tuple(limit + 1 if axis == i else 1 for i in range(3))
             with pytest.raises(ValueError, match=rf"teams: {re.escape(str(teams))} are more than"):
                 accel.run(1, teams)
-    with pytest.raises(ValueError, match=r"device: .* has 1 of them in this context, got 1"):
+    with pytest.raises(ValueError, match=r"device: .* has 1 devices in this context, counted from 0, got 1"):
         accel.run(device=len(vd.get_context().device_infos))
     accel.run((3, 2), 5)
     accel.stop()

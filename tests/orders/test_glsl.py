@@ -106,7 +106,7 @@ def test_extensions_and_bools() -> None:
         ("y(0, 0) = x(0);", 4, "Too many args in macro y"),
         ("#extension GL_EXT_no_such : require", 4, "GL_EXT_no_such"),
         ("/* an own one:\n*/ void main() {\n  y(0) = z; }", 6, "'z' : undeclared identifier"),
-        ("shared float s[4];", 4, "above a void main"),
+        ("shared float s[4];", 4, "above your own void main"),
     ],
 )
 def test_messages_show_lines_of_the_order(body: str, line: int, said: str, tmp_path: Path) -> None:
@@ -126,13 +126,13 @@ def test_messages_show_lines_of_the_order(body: str, line: int, said: str, tmp_p
 @pytest.mark.parametrize("name", ["input", "sample", "vec3", "gl_x", "a__b"])
 def test_names_of_glsl_are_refused(name: str) -> None:
     order = Order(f'set_argnames((), "{name}")\n[glsl]\n')
-    with pytest.raises(OrderBuildError, match=f"argument's name {name} is kept by GLSL"):
+    with pytest.raises(OrderBuildError, match=f"argument's name {name} is reserved in GLSL"):
         Accel(order, np.zeros(3))
 
 
 def test_other_wrong_uses() -> None:
     out = np.zeros(3, np.float32)
-    with pytest.raises(OrderBuildError, match=r"compile: g\+\+ was named, and this model"):
+    with pytest.raises(OrderBuildError, match=r"compile: g\+\+ was named, but this model"):
         Accel(Order("[glsl]\n"), out, compile="g++")
     with pytest.raises(ValueError, match="there is no option 'check'"):
         Accel(Order("[glsl: check=True]\n"), out)

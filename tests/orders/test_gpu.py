@@ -15,8 +15,8 @@ from tests.orders.tasks import ADD, ADD_3D, PRODUCT
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import replace
 from vkdispatch.orders import Accel, Order, OrderBuildError, OrderRunError
-from vkdispatch.orders.arguments import Parameter
-from vkdispatch.orders.compilers import BuildFailure, Compiler, compile_library, find_compilers
+from vkdispatch.orders.arguments.argument import Parameter
+from vkdispatch.orders.compilation.compilers import BuildFailure, Compiler, compile_library, find_compilers
 from vkdispatch.orders.models import TABLE, Task, cuda_hip
 from vkdispatch.orders.models.native import NativeModel
 
@@ -53,7 +53,7 @@ def _emulated(kind: str, emulators: dict[str, str], monkeypatch: pytest.MonkeyPa
     """Make a model believe, for one test, that its device is there: the next one may use a real one."""
     model = TABLE[kind]
     assert isinstance(model, NativeModel)
-    monkeypatch.setitem(TABLE, kind, replace(model, ready=lambda: None, target=tuple))
+    monkeypatch.setitem(TABLE, kind, replace(model, find_obstacle=lambda: None, find_device_flags=tuple))
     return kind, emulators[kind]
 
 
@@ -150,7 +150,7 @@ def test_another_device_gets_the_data_and_memory_is_given_back(emulated: Gpu) ->
     accel.stop()
     np.testing.assert_array_equal(y, 4 * x)
     assert loaded.emulated_allocations() == 0
-    with pytest.raises(ArgumentValueError, match=f"device: {kind} has 2 of them here, got 2"):
+    with pytest.raises(ArgumentValueError, match=f"device: {kind} has 2 devices here, counted from 0, got 2"):
         accel.run(5, device=2)
     large = Accel(np.zeros(3_000_000), Order(text), y, kind=kind, compile=compiler)
     with pytest.raises(OrderRunError, match=f"{kind}, device 0: {kind}Malloc: out of memory"):
@@ -228,10 +228,10 @@ def test_nvcc_compiles_what_is_written_for_cuda() -> None:
     compiler, model = _nvcc(), TABLE["cuda"]
     assert isinstance(model, NativeModel)
     flags = model.find_flags(compiler)
-    assert compile_library(compiler, flags, model.source(_task(EVERYTHING)))[:4] == b"\x7fELF"
+    assert compile_library(compiler, flags, model.make_source(_task(EVERYTHING)))[:4] == b"\x7fELF"
     if available("cuda"):
         return  # and is run, by the tests above
-    with pytest.raises(OrderBuildError, match=r"nvcc .* is here, but there is no CUDA device"):
+    with pytest.raises(OrderBuildError, match=r"nvcc .* is available, but there is no CUDA device"):
         Accel(Order("[cuda]\n"), kind="cuda")
 
 
@@ -252,4 +252,4 @@ def test_nvcc_compiles_what_is_written_for_hip(tmp_path: Path) -> None:
     model = TABLE["hip"]
     assert isinstance(model, NativeModel)
     flags = ("-x", "cu", *cuda_hip._NVCC, f"-I{tmp_path}")
-    assert compile_library(compiler, flags, model.source(_task(EVERYTHING)))[:4] == b"\x7fELF"
+    assert compile_library(compiler, flags, model.make_source(_task(EVERYTHING)))[:4] == b"\x7fELF"

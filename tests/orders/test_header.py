@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import vkdispatch as vd
 from vkdispatch.orders import Order
-from vkdispatch.orders.order import MODELS
+from vkdispatch.orders.text.order import MODELS
 
 models = st.lists(st.sampled_from(MODELS), min_size=1, max_size=4, unique=True)
 words = st.text(alphabet="ab]\"'#[:,\n\\é", max_size=5)
@@ -104,23 +104,23 @@ def test_an_order_comes_from_a_text_a_file_or_an_order(tmp_path: Path) -> None:
         ("x = 1\n", "no section"),
         (" [cpp]\nx", "no section"),
         ("[]\n", "<order>:1: this header names no model"),
-        ("\n[cpp\nint x;\n", "<order>:2: this header has no"),
-        ("[cpp,,fortran]\n", "',' where the name of a model"),
-        ("[cpp fortran]\n", "'fortran' where a comma"),
+        ("\n[cpp\nint x;\n", "<order>:2: this header does not end"),
+        ("[cpp,,fortran]\n", "expected the name of a model, got ','"),
+        ("[cpp fortran]\n", "expected a comma, a colon or \\], got 'fortran'"),
         ("[cpp, cpp]\n", "cpp is named twice"),
         ("[cpp: 3]\n", "an option without a name"),
         ("[cpp: **{}]\n", "[*][*] among the options"),
-        ("[cpp: a=]\n", "<order>:1: the options are no Python"),
-        ("[cpp: a=1, a=2]\n", "<order>:1: the option a is given twice"),
-        ("[cpp: a=(1]\n", "<order>:1: ] where [)] was expected"),
+        ("[cpp: a=]\n", "<order>:1: the options are not valid Python"),
+        ("[cpp: a=1, a=2]\n", "<order>:1: the option a occurs twice"),
+        ("[cpp: a=(1]\n", "<order>:1: expected [)], got ]"),
         ("[cpp] int x;\n", "'int x;' after the header's ]"),
-        ("[[nodiscard]]\n", "where the name of a model"),
+        ("[[nodiscard]]\n", "expected the name of a model"),
         ("[cpu]\n", "no model 'cpu'; did you mean cpp?"),
         ("\n\n[zzzzzz]\n", "<order>:3: there is no model 'zzzzzz'; there are cuda, hip"),
         ("[cpp: enable=nothing]\n", "<order>:1: the option enable failed: NameError"),
         ("[cpp: enable='no']\n", "enable: expected True or False, got 'no'"),
         ("[cpp: compile=3]\n", "compile: expected a compiler command"),
-        ("[cpp: compile=[]]\n", "compile: there is no command"),
+        ("[cpp: compile=[]]\n", "compile: expected a command"),
         ("[cpp: compile='\"']\n", "<order>:1: compile: .* [Nn]o closing quotation"),
         ("a = 1\nb = 1 / 0\n[cpp]\n", "<order>:2: the preamble failed: ZeroDivisionError"),
         ("a = 1\nb =\n[cpp]\n", "<order>:2: the preamble failed: SyntaxError"),
@@ -130,11 +130,11 @@ def test_an_order_comes_from_a_text_a_file_or_an_order(tmp_path: Path) -> None:
             "set_argnames('b')\n[cpp]\n",
             r"<order>:1: the preamble failed: TypeError: set_argnames\(\) missing",
         ),
-        ("[cpp: compile='\"']\n", "<order>:1: compile: .* is no command: no closing quotation"),
-        ("set_argnames('a b', ())\n[cpp]\n", "inputs: 'a b' is no name"),
-        ("set_argnames('ä', ())\n[cpp]\n", "inputs: 'ä' is no name"),
-        ("set_argnames('a', 'a')\n[cpp]\n", "'a' is given twice"),
-        ("set_argnames('accelpy_x', 'a')\n[cpp]\n", "'accelpy_x' are kept"),
+        ("[cpp: compile='\"']\n", "<order>:1: compile: .* is not a valid command: no closing quotation"),
+        ("set_argnames('a b', ())\n[cpp]\n", "inputs: expected a name .* 'a b'"),
+        ("set_argnames('ä', ())\n[cpp]\n", "inputs: expected a name .* 'ä'"),
+        ("set_argnames('a', 'a')\n[cpp]\n", "'a' occurs twice"),
+        ("set_argnames('accelpy_x', 'a')\n[cpp]\n", "'accelpy_x' is reserved"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(text: str, said: str) -> None:
@@ -148,10 +148,10 @@ def test_what_is_wrong_is_said_with_its_line(text: str, said: str) -> None:
         (3, TypeError, "source: expected the text"),
         (None, TypeError, "source: expected the text"),
         (b"[cpp]\n", TypeError, "source: expected the text"),
-        ("", ValueError, "is no file"),
-        ("nowhere.ord", ValueError, "'nowhere.ord' is no file"),
+        ("", ValueError, "is neither a file"),
+        ("nowhere.ord", ValueError, "'nowhere.ord' is neither a file"),
         (Path("nowhere.ord"), FileNotFoundError, "nowhere.ord"),
-        ("a\0b", ValueError, "is no file"),
+        ("a\0b", ValueError, "is neither a file"),
     ],
 )
 def test_what_no_order_comes_from(source: Any, kind: type[Exception], said: str) -> None:
@@ -162,5 +162,5 @@ def test_what_no_order_comes_from(source: Any, kind: type[Exception], said: str)
 def test_a_file_that_is_no_text(tmp_path: Path) -> None:
     path = tmp_path / "x.ord"
     path.write_bytes(b"[cpp]\n\xff\xfe\n")
-    with pytest.raises(vd.ArgumentValueError, match="no text in UTF-8"):
+    with pytest.raises(vd.ArgumentValueError, match="not UTF-8 text"):
         Order(path)

@@ -18,8 +18,8 @@ import pytest
 from tests.orders.here import available, missing, require
 from tests.orders.tasks import ADD, ADD_3D, HOST, PRODUCT
 from vkdispatch.orders import Accel, Order
-from vkdispatch.orders.models.cuda_hip import cuda_capability
-from vkdispatch.orders.order import MODELS
+from vkdispatch.orders.models.cuda_hip import find_cuda_capability
+from vkdispatch.orders.text.order import MODELS
 
 Array = npt.NDArray[Any]
 
@@ -375,5 +375,5 @@ def test_the_library_has_an_order_of_its_own() -> None:
 def test_no_model_is_left_out_where_its_compiler_is(program: str, models: tuple[str, ...]) -> None:
     if shutil.which(program) is None:
         pytest.skip(f"there is no {program} here")
-    no_device = program == "nvcc" and cuda_capability() is None
+    no_device = program == "nvcc" and find_cuda_capability() is None
     assert {missing(model) for model in models} == {"there is no CUDA device" if no_device else None}

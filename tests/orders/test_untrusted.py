@@ -14,7 +14,8 @@ import pytest
 
 from tests.orders.here import require
 from vkdispatch.base.compilation import disk_cache
-from vkdispatch.orders import Accel, Order, library
+from vkdispatch.orders import Accel, Order
+from vkdispatch.orders.compilation import library
 
 SOMEBODY = 54321
 

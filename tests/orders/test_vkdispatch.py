@@ -134,9 +134,9 @@ def test_checks_of_the_header() -> None:
 
 def test_other_wrong_uses() -> None:
     out = np.zeros(3, np.float32)
-    with pytest.raises(OrderBuildError, match="argument's name lambda is a word of Python"):
+    with pytest.raises(OrderBuildError, match="argument's name lambda is a keyword of Python"):
         Accel(Order('set_argnames((), "lambda")\n[vkdispatch]\n'), out)
-    with pytest.raises(OrderBuildError, match="buffers have 3 at most"):
+    with pytest.raises(OrderBuildError, match="buffers have at most 3"):
         Accel(Order("[vkdispatch]\n"), np.zeros((1, 1, 1, 1)))
     with pytest.raises(ValueError, match="there is no option 'chekc'; there are enable, compile, check"):
         Accel(Order("[vkdispatch: chekc=True]\n"), out)

@@ -1,6 +1,6 @@
-"""The self-test of a compiler: a script that loads a library and has it copy a small array.
+"""The self-test of a compiler: a script that loads a library and copies a small array with it.
 
-It is run by itself, in a fresh interpreter, and imports nothing of this package.
+It runs in a new interpreter, and imports nothing of this package.
 """
 
 import ctypes
@@ -11,11 +11,11 @@ COUNT = 37
 
 
 def test(path: str) -> str | None:
-    """Have the library copy `COUNT` numbers; return what is wrong, or None."""
+    """Copy `COUNT` numbers with the library. Return an error message, or None."""
     library = ctypes.CDLL(path)
-    given = (ctypes.c_int32 * COUNT)(*(7 * i - 5 for i in range(COUNT)))
-    taken = (ctypes.c_int32 * COUNT)()
-    pointers = (ctypes.c_void_p * 2)(ctypes.addressof(given), ctypes.addressof(taken))
+    source = (ctypes.c_int32 * COUNT)(*(7 * i - 5 for i in range(COUNT)))
+    target = (ctypes.c_int32 * COUNT)()
+    pointers = (ctypes.c_void_p * 2)(ctypes.addressof(source), ctypes.addressof(target))
     message = ctypes.create_string_buffer(1024)
     room = ctypes.c_int64(1024)
 
@@ -26,10 +26,10 @@ def test(path: str) -> str | None:
     count = library.accelpy_devices(message, room)
     if count < 1:
         return message.value.decode(errors="replace") or "there is no device"
-    nbytes, device = ctypes.c_int64(ctypes.sizeof(given)), ctypes.c_int32(0)
+    nbytes, device = ctypes.c_int64(ctypes.sizeof(source)), ctypes.c_int32(0)
     places = pointers
-    apart = hasattr(library, "accelpy_allocate")
-    if apart:
+    has_device_memory = hasattr(library, "accelpy_allocate")
+    if has_device_memory:
         places = (ctypes.c_void_p * 2)()
         for i in range(2):
             place = ctypes.c_void_p()
@@ -47,19 +47,19 @@ def test(path: str) -> str | None:
     extents = (ctypes.c_int64 * 4)(COUNT, 1, COUNT, 1)
     counts = (ctypes.c_int32 * 9)(COUNT, 1, 1, 1, 1, 1, 1, 1, 1)
     call("accelpy_run", places, extents, counts, ctypes.c_int64(0), device)
-    if apart:
+    if has_device_memory:
         to_host = ctypes.c_int32(0)
         call(
             "accelpy_copy", device, ctypes.c_void_p(pointers[1]), ctypes.c_void_p(places[1]), nbytes, to_host
         )
-    return None if list(taken) == list(given) else "the copy of an array is not the array"
+    return None if list(target) == list(source) else "the copy of an array differs from the array"
 
 
 if __name__ == "__main__":
     try:
-        said = test(sys.argv[1])
+        failure = test(sys.argv[1])
     except (OSError, RuntimeError, AttributeError) as error:
-        said = str(error)
-    if said:
-        print(said)
-    sys.exit(1 if said else 0)
+        failure = str(error)
+    if failure:
+        print(failure)
+    sys.exit(1 if failure else 0)

@@ -1,24 +1,24 @@
-"""Choosing the section of an order, and building it."""
+"""Choice of the section of an order, and its build."""
 
 from collections.abc import Iterator, Sequence
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.process.logging import log_info, log_warning
-from vkdispatch.orders.arguments import Parameter
-from vkdispatch.orders.compilers import BuildFailure, CompileFailure
+from vkdispatch.orders.arguments.argument import Parameter
+from vkdispatch.orders.compilation.compilers import BuildFailure, CompileFailure
 from vkdispatch.orders.debugging import Debugging
 from vkdispatch.orders.errors import Attempt, OrderBuildError
 from vkdispatch.orders.models import TABLE, Program, Task
-from vkdispatch.orders.order import MODELS, Order, Section, check_options, describe_unknown_model
+from vkdispatch.orders.text.order import MODELS, Order, Section, check_options, describe_unknown_model
 
 
 class Builder:
-    """Builds the sections of one order, for arguments of one kind.
+    """Builds the sections of an order for arguments of given types.
 
     Attributes
     ----------
     attempts
-        What could not be built, in the order of trying.
+        The sections that could not be built, in order.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class Builder:
     ) -> None:
         self.order = order
         self.attempts: list[Attempt] = []
-        self._refused: list[Attempt] = []
+        self._rejected: list[Attempt] = []
         self._parameters = tuple(parameters)
         self._compile = compile
         self._debugging = debugging
@@ -42,52 +42,52 @@ class Builder:
                         check_options(section, TABLE[model].options, order.label)
 
     def list_models(self) -> list[str]:
-        """Return the models of the order that are switched on, in the library's order."""
-        written = {model for section in self.order.sections if section.enabled for model in section.models}
-        return [model for model in MODELS if model in written]
+        """Return the models of the enabled sections, in the default order."""
+        enabled = {model for section in self.order.sections if section.enabled for model in section.models}
+        return [model for model in MODELS if model in enabled]
 
     def build_first(self) -> Program:
-        """Build the first section, in the library's order, that can be built here.
+        """Build the first section, in the default order, that can be built.
 
         Raises
         ------
         OrderBuildError
-            None can.
+            No section can be built.
         ValueError
-            All are switched off.
+            All sections are disabled.
         """
-        wanted = self.list_models()
-        if not wanted:
-            raise ArgumentValueError(f"{self.order.label}: every section of the order says enable=False")
-        return self._build_first_of(wanted)
+        models = self.list_models()
+        if not models:
+            raise ArgumentValueError(f"{self.order.label}: every section of the order has enable=False")
+        return self._build_first_of(models)
 
     def build_chosen(self, kind: object) -> Program:
-        """Build a section of a model, or of the first of several that can be built here.
+        """Build a section of a model, or of the first of several models that can be built.
 
         Raises
         ------
         OrderBuildError
-            None can.
+            No section can be built.
         TypeError, ValueError
-            `kind` names no model of the order.
+            `kind` is not a model of the order.
         """
         return self._build_first_of(self._parse_kind(kind))
 
-    def _build_first_of(self, wanted: Sequence[str]) -> Program:
+    def _build_first_of(self, models: Sequence[str]) -> Program:
         before = len(self.attempts)
-        for model in wanted:
+        for model in models:
             program = self.build_model(model)
             if program is not None:
-                self._warn_of_refused()
+                self._warn_of_rejected()
                 return program
-        self._refused.clear()
+        self._rejected.clear()
         raise self.make_error(self.attempts[before:])
 
     def build_model(self, model: str) -> Program | None:
-        """Build a section of a model, or return what was built; None: it cannot be, `attempts` says why."""
-        found = self._built.get(model)
-        if found is not None:
-            return found
+        """Build a section of a model once. Return None if that is impossible; `attempts` has the reason."""
+        program = self._built.get(model)
+        if program is not None:
+            return program
         self.attempts = [attempt for attempt in self.attempts if attempt.model != model]
         for section in self._find_sections(model):
             task = Task(
@@ -100,34 +100,34 @@ class Builder:
                 self.attempts.append(Attempt(model, section.line, str(failure)))
                 log_info(f"{self.order.label}: {model} cannot be built: {failure}")
                 if self._debugging is not None:
-                    self._debugging.say(f"{model} cannot be built: {failure}")
+                    self._debugging.print(f"{model} cannot be built: {failure}")
                 if isinstance(failure, CompileFailure):
-                    self._refused.append(self.attempts[-1])
+                    self._rejected.append(self.attempts[-1])
         return None
 
     def build_others(self, program: Program) -> tuple[Program, ...]:
-        """Build all sections but this one, and return those that can be built here."""
-        found = (self.build_model(model) for model in self.list_models() if model != program.model)
-        programs = tuple(other for other in found if other is not None)
-        self._warn_of_refused()
+        """Build all other sections, and return those that can be built."""
+        candidates = (self.build_model(model) for model in self.list_models() if model != program.model)
+        programs = tuple(other for other in candidates if other is not None)
+        self._warn_of_rejected()
         return programs
 
-    def _warn_of_refused(self) -> None:
-        """Tell of sections with errors that others stand in for, which would go unnoticed."""
-        refused, self._refused = self._refused, []
-        for attempt in refused:
+    def _warn_of_rejected(self) -> None:
+        """Warn of sections with errors that were skipped in favor of others."""
+        rejected, self._rejected = self._rejected, []
+        for attempt in rejected:
             log_warning(
-                f"{self.order.label}: {attempt.model} is left out, for it has errors: {attempt.message}"
+                f"{self.order.label}: {attempt.model} is skipped because of errors: {attempt.message}"
             )
 
     def make_error(self, attempts: Sequence[Attempt]) -> OrderBuildError:
-        """Return the error that tells of failed attempts."""
+        """Return the error that reports failed attempts."""
         label = self.order.label
-        told = "\n".join(
+        reasons = "\n".join(
             f"{attempt.model} (section of line {attempt.line}): {_indent(attempt.message)}"
             for attempt in attempts
         )
-        return OrderBuildError(f"{label}: no section could be built here.\n{told}", tuple(attempts))
+        return OrderBuildError(f"{label}: no section could be built here.\n{reasons}", tuple(attempts))
 
     def _find_sections(self, model: str) -> Iterator[Section]:
         return (section for section in self.order.sections if section.enabled and model in section.models)
@@ -137,20 +137,22 @@ class Builder:
         if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
             raise ArgumentTypeError(f"kind: expected the name of a model, or a list of names, got {kind!r}")
         if not names:
-            raise ArgumentValueError("kind: an empty list names no model; None tries them all")
-        there = self.list_models()
+            raise ArgumentValueError(
+                "kind: expected the name of a model, got an empty list; None tries them all"
+            )
+        available = self.list_models()
         for name in names:
             if name not in MODELS:
                 raise ArgumentValueError(f"kind: {describe_unknown_model(name)}")
-        found = [name for name in names if name in there]
-        if not found:
-            off = any(name in section.models for section in self.order.sections for name in names)
-            why = "is switched off by enable=False in" if off else "is not in the order"
+        chosen = [name for name in names if name in available]
+        if not chosen:
+            is_disabled = any(name in section.models for section in self.order.sections for name in names)
+            why = "is disabled by enable=False in" if is_disabled else "is not in the order"
             raise ArgumentValueError(
                 f"kind: {', '.join(names)} {why} {self.order.label}, "
-                f"which has {', '.join(there) or 'no other'}"
+                f"which has {', '.join(available) or 'no other'}"
             )
-        return found
+        return chosen
 
 
 def _indent(text: str) -> str:

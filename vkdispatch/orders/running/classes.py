@@ -1,11 +1,11 @@
-"""accelpy's classes, each of one programming model."""
+"""The classes of accelpy, each for one programming model."""
 
 from typing import ClassVar
 
-from vkdispatch.orders.accel import Accel
+from vkdispatch.orders.running.accel import Accel
 
 AccelBase = Accel
-"""What all of them are."""
+"""The base class of all of them."""
 
 
 class FortranAccel(Accel):

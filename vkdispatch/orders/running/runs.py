@@ -1,4 +1,4 @@
-"""Runs that go on beside Python: one thread for each channel that has any, in order."""
+"""Asynchronous runs: each channel with runs has a thread that makes them in order."""
 
 import atexit
 import os
@@ -8,22 +8,22 @@ from collections import deque
 from collections.abc import Callable
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError, WaitTimeoutError
-from vkdispatch.orders.arguments import to_python_number
+from vkdispatch.orders.arguments.numbers import to_python_number
 
-_IDLE_S = 5.0
+_IDLE_SECONDS = 5.0
 
 
 class Run:
-    """One run: to come, going on or over.
+    """A run that is queued, in progress or over.
 
     Attributes
     ----------
     id
-        What `Accel.run` returned.
+        The id returned by `Accel.run`.
     error
-        What it raised, or None.
+        The exception that it raised, or None.
     is_reported
-        Whether somebody who waited has that error.
+        Whether a wait has raised that error.
     """
 
     def __init__(self, run_id: int, work: Callable[[int], None], timeout: float | None) -> None:
@@ -36,64 +36,63 @@ class Run:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended, one way or another."""
+        """Whether it has ended, successfully or not."""
         return self._over.is_set()
 
     def perform(self) -> None:
-        """Do the work, in the thread of its channel."""
+        """Do the work. Called in the thread of the channel."""
         work, self._work = self._work, None
         assert work is not None
         try:
             work(self.id)
-        except BaseException as error:  # whoever waits gets it
+        except BaseException as error:  # raised by the wait for it
             self.error = error
         finally:
-            del work  # with all that it holds: this thread may sleep for a while
-            _going_on.discard(self)
+            del work  # frees what it refers to: this thread may sleep for a while
+            _unfinished.discard(self)
             self._over.set()
 
     def abandon(self) -> None:
-        """Be over, in a child of a fork."""
-        self.error = UsageError(f"run {self.id} was started before a fork; it is the parent's")
-        self._over = threading.Event()  # whose lock nobody holds
+        """End the run in the child of a fork."""
+        self.error = UsageError(f"run {self.id} was started before a fork and belongs to the parent process")
+        self._over = threading.Event()  # the old event's lock may be held
         self._over.set()
 
-    def wait(self, end: float | None, *, own: bool = True) -> None:
-        """Wait until it is over, until `end` or, with `own`, until its own time is up.
+    def wait(self, end: float | None, *, use_timeout: bool = True) -> None:
+        """Wait until it is over, or until `end` or its own timeout.
 
         Raises
         ------
         WaitTimeoutError
-            It is not over by then. It goes on.
+            It is not over by then. It continues.
         """
-        ends = [moment for moment in (end, self._end if own else None) if moment is not None]
+        ends = [moment for moment in (end, self._end if use_timeout else None) if moment is not None]
         left = max(0.0, min(ends) - time.monotonic()) if ends else None
         if not self._over.wait(left):
             raise WaitTimeoutError(
-                f"run {self.id} has not ended in the time given; it goes on, and may be waited for again"
+                f"run {self.id} has not ended within the timeout; it continues, and can be waited for again"
             )
 
 
 class _Channel:
-    """Runs to come, and the thread that makes them one after another.
+    """A queue of runs, and the thread that makes them one after another.
 
-    The thread stays for a while when there is nothing to do: OpenMP keeps a team of threads for each that
-    has asked for one.
+    An idle thread stays alive for a while, since OpenMP keeps a team of threads for each thread that uses it.
     """
 
     def __init__(self, number: int) -> None:
         self._queue: deque[Run] = deque()
-        self._news = threading.Condition()
+        self._condition = threading.Condition()
         self._number = number
         self._thread: threading.Thread | None = None
 
     def put(self, run: Run) -> None:
-        with self._news:
+        with self._condition:
             self._queue.append(run)
-            _going_on.add(run)
-            # A fork leaves the thread behind.
+            _unfinished.add(run)
+            # After a fork the thread no longer exists.
             if self._thread is not None and self._thread.is_alive():
-                self._news.notify()
+                self._condition.notify()
                 return
             self._thread = threading.Thread(
                 target=self._serve, name=f"vkdispatch-order-{self._number}", daemon=True
@@ -103,19 +102,19 @@ class _Channel:
             except RuntimeError as error:
                 self._thread = None
                 self._queue.remove(run)
-                _going_on.discard(run)
-                raise UsageError(f"run: there can be no more threads ({error})") from None
+                _unfinished.discard(run)
+                raise UsageError(f"run: cannot start a thread ({error})") from None
 
     def _serve(self) -> None:
         while True:
-            with self._news:
+            with self._condition:
                 while not self._queue:
-                    if not self._news.wait(_IDLE_S) and not self._queue:
+                    if not self._condition.wait(_IDLE_SECONDS) and not self._queue:
                         self._thread = None
                         return
                 run = self._queue.popleft()
             run.perform()
-            del run  # and what it holds
+            del run  # and what it refers to
 
 
 class Runs:
@@ -125,11 +124,11 @@ class Runs:
         self._lock = threading.Lock()
         self._channels: dict[int, _Channel] = {}
         self._runs: dict[int, Run] = {}
-        self._failed: dict[int, BaseException] = {}  # of those that are forgotten
+        self._failed: dict[int, BaseException] = {}  # the errors of removed runs
         self._count = 0
 
     def reserve(self) -> int:
-        """Return the id of a run that is to be submitted later, or never."""
+        """Return an id for a run that is submitted later, or never."""
         with self._lock:
             self._count += 1
             return self._count - 1
@@ -137,14 +136,14 @@ class Runs:
     def submit(
         self, work: Callable[[int], None], channel: int, timeout: float | None, run_id: int | None = None
     ) -> Run:
-        """Have work done after all that the channel has already; return the run.
+        """Queue work in a channel, and return the run.
 
-        `run_id` is one that was reserved; None takes the next.
+        `run_id` is a reserved id, or None for the next one.
 
         Raises
         ------
         RuntimeError
-            There can be no more threads.
+            No thread can be started.
         """
         with self._lock:
             run = Run(self._count if run_id is None else run_id, work, timeout)
@@ -156,49 +155,49 @@ class Runs:
         return run
 
     def is_busy(self) -> bool:
-        """Whether any run is not over."""
+        """Whether a run is not over."""
         with self._lock:
             return any(not run.is_over for run in self._runs.values())
 
     def is_empty(self) -> bool:
-        """Whether there is none that is not forgotten."""
+        """Whether all runs were removed by `finish`."""
         with self._lock:
             return not self._runs
 
-    def parse_ids(self, given: object) -> tuple[int, ...] | None:
-        """Return the ids of runs, given as one, as a list or tuple of them, or as None: all that there are.
+    def parse_ids(self, value: object) -> tuple[int, ...] | None:
+        """Return ids of runs: an id, a list or tuple of ids, or None for all runs.
 
         Raises
         ------
         TypeError, ValueError
-            `run` has returned no such id.
+            `run` did not return such an id.
         """
-        if given is None:
+        if value is None:
             return None
-        ids = [to_python_number(each) for each in (given if isinstance(given, (list, tuple)) else [given])]
-        found = []
+        ids = [to_python_number(each) for each in (value if isinstance(value, (list, tuple)) else [value])]
+        parsed = []
         for number in ids:
             if isinstance(number, bool) or not isinstance(number, int):
                 raise ArgumentTypeError(
-                    f"run_id: expected what run returned, a list of that, or None for all runs, got {given!r}"
+                    f"run_id: expected an id returned by run, a list of ids, or None for all, got {value!r}"
                 )
             if not 0 <= number < self._count:
                 known = f"0 to {self._count - 1}" if self._count else "none yet"
                 raise ArgumentValueError(
-                    f"run_id: there is no run {number}; run has returned {known}, and timeout= takes seconds"
+                    f"run_id: there is no run {number}; run returned {known}. Pass seconds as timeout="
                 )
-            found.append(number)
-        if not found:
-            raise ArgumentValueError("run_id: an empty list names no run; None means all of them")
-        return tuple(found)
+            parsed.append(number)
+        if not parsed:
+            raise ArgumentValueError("run_id: expected an id, got an empty list; None means all runs")
+        return tuple(parsed)
 
     def wait(self, ids: tuple[int, ...] | None, timeout: float | None) -> None:
-        """Wait for runs, None: all, and raise what the first of them raised that failed, each time.
+        """Wait for runs (None: all), and raise the error of the first run that failed.
 
         Raises
         ------
         WaitTimeoutError
-            It takes longer.
+            The runs take longer.
         """
         end = _find_deadline(timeout)
         with self._lock:
@@ -215,12 +214,12 @@ class Runs:
                 raise error
 
     def finish(self, ids: tuple[int, ...] | None, timeout: float | None) -> BaseException | None:
-        """Wait for runs, None: all, forget them, and return the first error that nobody has been told of.
+        """Wait for runs (None: all), remove them, and return the first error that was not reported.
 
         Raises
         ------
         WaitTimeoutError
-            They take longer. They are not forgotten.
+            The runs take longer. They are not removed.
         """
         end = _find_deadline(timeout)
         while True:
@@ -229,7 +228,7 @@ class Runs:
             for run in runs:
                 run.wait(end)
             with self._lock:
-                # another thread may have started one more
+                # another thread may have started a run
                 runs = self._select(ids)
                 if all(run.is_over for run in runs):
                     for run in runs:
@@ -240,42 +239,30 @@ class Runs:
                     return next(filter(None, errors), None)
 
     def _select(self, ids: tuple[int, ...] | None) -> list[Run]:
-        """Return runs by their ids, without those that are forgotten."""
+        """Return runs by their ids, except removed ones."""
         if ids is None:
             return list(self._runs.values())
         return [self._runs[number] for number in dict.fromkeys(ids) if number in self._runs]
 
 
-_going_on: set[Run] = set()
+_unfinished: set[Run] = set()
 
 
 @atexit.register
 def _finish_runs() -> None:
-    """Wait for what is going on when Python ends: native code must not outlive the arrays."""
-    for run in list(_going_on):
-        run.wait(None, own=False)
+    """Wait for unfinished runs when Python exits: native code must not outlive the arrays."""
+    for run in list(_unfinished):
+        run.wait(None, use_timeout=False)
 
 
 def _abandon_runs() -> None:
-    """End the parent's runs for a child: a fork leaves the threads behind that make them."""
-    for run in _going_on:
+    """End the parent's runs in the child of a fork, which has no threads for them."""
+    for run in _unfinished:
         run.abandon()
-    _going_on.clear()
+    _unfinished.clear()
 
 
 os.register_at_fork(after_in_child=_abandon_runs)
-
-
-def parse_timeout(timeout: object) -> float | None:
-    """Return a timeout in seconds, or None. Raises TypeError or ValueError for anything else."""
-    if timeout is None:
-        return None
-    seconds = to_python_number(timeout)
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
-        raise ArgumentTypeError(f"timeout: expected seconds or None, got {timeout!r}")
-    if not 0 <= seconds <= threading.TIMEOUT_MAX:
-        raise ArgumentValueError(f"timeout: expected seconds, none of them negative, got {timeout!r}")
-    return float(seconds)
 
 
 def _find_deadline(timeout: float | None) -> float | None:

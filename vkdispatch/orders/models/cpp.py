@@ -1,81 +1,27 @@
 """C++ on the host: `cpp`, and with OpenMP, OpenACC and OpenMP's target regions."""
 
-import re
 from collections.abc import Sequence
 
-import numpy as np
-
-from vkdispatch.orders.arguments import Parameter
-from vkdispatch.orders.compilers import BuildFailure, Search
-from vkdispatch.orders.library import Library
-from vkdispatch.orders.models.directives import first_directive, map_clauses
+from vkdispatch.orders.arguments.argument import Parameter
+from vkdispatch.orders.compilation.compilers import Search
+from vkdispatch.orders.compilation.library import Library
+from vkdispatch.orders.models.c_source import (
+    ARRAY,
+    GRID,
+    MACROS,
+    RESUME,
+    check_names,
+    declare_parameter,
+    find_type,
+    needs_complex,
+    needs_float16,
+    pass_arguments,
+    resume_lines,
+    split_body,
+)
+from vkdispatch.orders.models.directives import find_first_directive, write_map_clauses
 from vkdispatch.orders.models.native import HostProgram, NativeModel
 from vkdispatch.orders.models.protocol import Task
-
-FILE = "accelpy.cpp"
-
-TYPES = {
-    "b1": "bool",
-    **{f"i{size}": f"int{8 * size}_t" for size in (1, 2, 4, 8)},
-    **{f"u{size}": f"uint{8 * size}_t" for size in (1, 2, 4, 8)},
-    "f2": "accelpy_float16",
-    "f4": "float",
-    "f8": "double",
-    "c8": "accelpy_complex<float>",
-    "c16": "accelpy_complex<double>",
-}
-
-ARRAY = """\
-template <typename T, int N> struct accelpy_array {
-  T *data;
-  int64_t shape[N];
-  int64_t stride[N];
-  int64_t size;
-  enum { ndim = N };
-  ACCELPY_BOTH accelpy_array() = default;
-  ACCELPY_BOTH accelpy_array(void *place, const int64_t *extents) : data(static_cast<T *>(place)), size(1) {
-    for (int d = 0; d < N; d++) {
-      shape[d] = extents[d];
-      stride[d] = extents[N + d];
-      size *= shape[d];
-    }
-  }
-  ACCELPY_ROUTINE
-  template <typename... I> ACCELPY_BOTH T &operator()(I... index) const {
-    static_assert(sizeof...(I) == N, "an element takes as many indices as its array has dimensions");
-    int64_t at = 0;
-    int d = 0;
-    ((at = at * shape[d++] + static_cast<int64_t>(index)), ...);
-    return data[at];
-  }
-};
-"""
-
-GRID = """\
-struct accelpy_counts {
-  int32_t worker[3], team[3], assign[3];
-  int64_t run;
-};
-static accelpy_counts accelpy_make_counts(const int32_t *counts, int64_t run) {
-  accelpy_counts made;
-  for (int d = 0; d < 3; d++) {
-    made.worker[d] = counts[d];
-    made.team[d] = counts[3 + d];
-    made.assign[d] = counts[6 + d];
-  }
-  made.run = run;
-  return made;
-}
-"""
-
-MACROS = "".join(
-    [
-        f"#define ACCELPY_{macro}_DIM{d} (accelpy_grid.{field}[{d}])\n"
-        for macro, field in (("WORKER", "worker"), ("TEAM", "team"), ("ASSIGN", "assign"))
-        for d in range(3)
-    ]
-    + ["#define ACCELPY_ACCEL_RUNID (accelpy_grid.run)\n"]
-)
 
 _HEAD = """\
 #include <algorithm>
@@ -94,39 +40,55 @@ _HEAD = """\
 #include <openacc.h>
 #endif
 """
+
+
 _COMPLEX = """\
 #include <complex>
 template <typename T> using accelpy_complex = std::complex<T>;
 """
+
+
 _TYPES = """\
 #define ACCELPY_BOTH
 #define ACCELPY_ROUTINE
 """
+
+
 _FLOAT16 = """\
 #if !defined(__FLT16_MAX__)
 #error "this compiler has no _Float16, which arrays of float16 need"
 #endif
 typedef _Float16 accelpy_float16;
 """
+
+
 _REPORT = """\
 static int32_t accelpy_report(const char *what, char *message, int64_t room) {
   if (room > 0) std::snprintf(message, static_cast<size_t>(room), "%s", what);
   return 1;
 }
 """
+
+
 _ONE_DEVICE = 'extern "C" int32_t accelpy_devices(char *, int64_t) { return 1; }\n'
+
+
 _ACC_DEVICES = """\
 extern "C" int32_t accelpy_devices(char *, int64_t) {
   const int count = acc_get_num_devices(acc_get_device_type());
   return count > 0 ? count : 1;
 }
 """
+
+
 _OMP_DEVICES = """\
 extern "C" int32_t accelpy_devices(char *, int64_t) {
   const int count = omp_get_num_devices();
   return count > 0 ? count : 1;
 }
 """
+
+
 _RUN = """\
 extern "C" int32_t accelpy_run(void *const *accelpy_data, const int64_t *accelpy_extents,
                                const int32_t *accelpy_given, int64_t accelpy_run_id, int32_t accelpy_device,
@@ -135,99 +97,15 @@ extern "C" int32_t accelpy_run(void *const *accelpy_data, const int64_t *accelpy
   (void)accelpy_data, (void)accelpy_extents, (void)accelpy_device;
 """
 
+
 _FAILED = "  int32_t accelpy_failed = 0;\n"
+
+
 _RETURNED = "  return accelpy_failed;\n"
-
-# Names that no argument can have: the compiler would complain of our lines, not of the user's.
-_RESERVED = (
-    "alignas alignof and asm auto bitand bitor bool break case catch char class compl const constexpr "
-    "continue decltype default delete do double else enum explicit export extern false float for friend "
-    "goto if inline int long mutable namespace new noexcept not nullptr operator or private protected "
-    "public register return short signed sizeof static struct switch template this throw true try typedef "
-    "typeid typename union unsigned using virtual void volatile while xor "
-)
-_WORDS = frozenset(_RESERVED.split())
-_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b.*$", re.MULTILINE)
-
-
-def type_name(parameter: Parameter) -> str:
-    """Return the C++ type of a parameter's elements."""
-    return TYPES[parameter.code]
-
-
-def needs_float16(parameters: Sequence[Parameter]) -> bool:
-    """Whether any of them is of float16."""
-    return any(parameter.dtype == np.float16 for parameter in parameters)
-
-
-def needs_complex(task: Task) -> bool:
-    """Whether a parameter or the body has complex numbers."""
-    return "complex" in task.section.body or any(p.dtype.kind == "c" for p in task.parameters)
-
-
-def check_names(parameters: Sequence[Parameter]) -> None:
-    """Raise BuildFailure if the name of a parameter is a word of C++."""
-    for parameter in parameters:
-        if parameter.name in _WORDS:
-            raise BuildFailure(f"the argument's name {parameter.name} is a word of C++; another would do")
-
-
-def line_directive(line: int, name: str) -> str:
-    """Return the directive by which the next line is said to be this one."""
-    quoted = name.replace("\\", "\\\\").replace('"', '\\"')
-    return f'#line {line} "{quoted}"\n'
-
-
-def body_parts(task: Task) -> tuple[str, str]:
-    """Return the `#include` lines of a body and the body without them, both with the order's line numbers."""
-    section = task.section
-    body = section.body if section.body.endswith("\n") else section.body + "\n"
-    label = task.order.label
-    if body.endswith("\\\n"):
-        body += "\n"  # or our next line would go on with it
-    includes = ""
-    for match in _INCLUDE.finditer(body):
-        line = section.body_line + body.count("\n", 0, match.start())
-        includes += line_directive(line, label) + match[0] + "\n"
-    return includes, line_directive(section.body_line, label) + _INCLUDE.sub("", body)
-
-
-def resume_lines(text: str, name: str = FILE) -> str:
-    """Return generated text with its own line numbers restored after each body or include of the order."""
-    lines: list[str] = []
-    for line in text.split("\n"):
-        lines.append(f'#line {len(lines) + 2} "{name}"' if line == RESUME else line)
-    return "\n".join(lines)
-
-
-RESUME = "//resume"
-
-
-def declare_parameter(parameter: Parameter) -> str:
-    """Return a parameter as the function that has the body takes it."""
-    const = "" if parameter.output else "const "
-    kind = type_name(parameter)
-    if parameter.ndim == 0:
-        return f"{const}{kind} {'&' if parameter.output else ''}{parameter.name}"
-    return f"const accelpy_array<{const}{kind}, {parameter.ndim}> {parameter.name}"
-
-
-def pass_arguments(parameters: Sequence[Parameter], place: str = "accelpy_data[{i}]") -> str:
-    """Return the arguments of a call of that function."""
-    words, offset = [], 0
-    for i, parameter in enumerate(parameters):
-        kind = ("" if parameter.output else "const ") + type_name(parameter)
-        at = place.format(i=i)
-        if parameter.ndim == 0:
-            words.append(f"*static_cast<{kind} *>(accelpy_data[{i}])")
-        else:
-            words.append(f"accelpy_array<{kind}, {parameter.ndim}>({at}, accelpy_extents + {offset})")
-        offset += 2 * parameter.ndim
-    return "".join(f"{word}, " for word in words) + "accelpy_grid"
 
 
 def _write_function(task: Task, opening: str = "") -> str:
-    _, body = body_parts(task)
+    _, body = split_body(task)
     parameters = "".join(f"{declare_parameter(parameter)}, " for parameter in task.parameters)
     return (
         f"static void accelpy_task({parameters}const accelpy_counts accelpy_grid) {{\n"
@@ -237,9 +115,9 @@ def _write_function(task: Task, opening: str = "") -> str:
 
 def _write_file(task: Task, devices: str, function: str, run: str) -> str:
     check_names(task.parameters)
-    includes, _ = body_parts(task)
+    includes, _ = split_body(task)
     after = f"{includes}{RESUME}\n" if includes else ""
-    # That header takes longer than all the others.
+    # That header takes longer to compile than all the others.
     complex_ = _COMPLEX if needs_complex(task) else ""
     half = _FLOAT16 if needs_float16(task.parameters) else ""
     head = (_HEAD, complex_, after, _TYPES, half, ARRAY, GRID, MACROS, _REPORT)
@@ -247,7 +125,7 @@ def _write_file(task: Task, devices: str, function: str, run: str) -> str:
 
 
 def _guard(call: str) -> str:
-    """Return a call whose exceptions are reported, by whichever threads make it, in `accelpy_failed`."""
+    """Return a call in any thread whose exceptions are reported in `accelpy_failed`."""
 
     def report(what: str) -> str:
         return (
@@ -262,7 +140,7 @@ def _guard(call: str) -> str:
 
 
 def write_cpp(task: Task) -> str:
-    """Write the source of a `cpp` section: the body is run once."""
+    """Write the source of a `cpp` section: the body runs once."""
     guarded = _guard(f"  accelpy_task({pass_arguments(task.parameters)});\n")
     return _write_file(task, _ONE_DEVICE, _write_function(task), f"{_FAILED}{guarded}{_RETURNED}")
 
@@ -271,41 +149,45 @@ def write_openmp(task: Task) -> str:
     """Write the source of an `openmp_cpp` section: the body is inside a parallel region.
 
     There are as many threads as members of all teams, but no more than `omp_get_max_threads()`. A body that
-    opens parallel regions by itself is run once.
+    opens parallel regions runs once.
     """
-    own = first_directive(task.section.body, "omp", fortran=False) in ("parallel", "target", "teams")
+    has_region = find_first_directive(task.section.body, "omp", fortran=False) in (
+        "parallel",
+        "target",
+        "teams",
+    )
     count = (
         "  int64_t accelpy_threads = 1;\n"
         "  for (int d = 0; d < 6; d++) accelpy_threads *= accelpy_given[d];\n"
         "  accelpy_threads = std::min<int64_t>(accelpy_threads, omp_get_max_threads());\n"
     )
     call = _guard(f"  accelpy_task({pass_arguments(task.parameters)});\n")
-    if own:
-        # The number of threads is the calling thread's own affair.
+    if has_region:
+        # The number of threads is a setting of the calling thread.
         run = (
             "  const int accelpy_before = omp_get_max_threads();\n"
             "  omp_set_num_threads(static_cast<int>(accelpy_threads));\n"
             f"{call}  omp_set_num_threads(accelpy_before);\n"
         )
     else:
-        # an exception that left the region would end the process
+        # an exception must not leave the region: it would end the process
         run = f"#pragma omp parallel num_threads(static_cast<int>(accelpy_threads))\n  {{\n{call}  }}\n"
     return _write_file(task, _ONE_DEVICE, _write_function(task), f"{count}{_FAILED}{run}{_RETURNED}")
 
 
 def _map_arrays(parameters: Sequence[Parameter]) -> tuple[str, list[str], list[str]]:
-    """Return declarations of pointers, and the sections of inputs and of outputs."""
+    """Return declarations of pointers, and the array sections of inputs and outputs."""
     lines, offset = "", 0
     inputs: list[str] = []
     outputs: list[str] = []
     for i, parameter in enumerate(parameters):
         if parameter.ndim:
-            const = "" if parameter.output else "const "
-            kind = const + type_name(parameter)
+            const = "" if parameter.is_output else "const "
+            kind = const + find_type(parameter)
             sizes = "".join(f" * accelpy_extents[{offset + d}]" for d in range(parameter.ndim))
             lines += f"  {kind} *accelpy_p{i} = static_cast<{kind} *>(accelpy_data[{i}]);\n"
             lines += f"  const int64_t accelpy_n{i} = std::max<int64_t>(1, 1{sizes});\n"
-            (outputs if parameter.output else inputs).append(f"accelpy_p{i}[0:accelpy_n{i}]")
+            (outputs if parameter.is_output else inputs).append(f"accelpy_p{i}[0:accelpy_n{i}]")
         offset += 2 * parameter.ndim
     return lines, inputs, outputs
 
@@ -322,11 +204,11 @@ def _write_device_call(task: Task) -> str:
 def write_openacc(task: Task) -> str:
     """Write the source of an `openacc_cpp` section: the body is inside a parallel region.
 
-    Teams are gangs, members the vector's length. Data is mapped around it, which is all that a body gets that
-    opens compute regions by itself.
+    Teams are gangs, and members the vector length. The data is mapped around it. A body that opens compute
+    regions gets only the data.
     """
     lines, inputs, outputs = _map_arrays(task.parameters)
-    scalars = [parameter.name for parameter in task.parameters if parameter.output and not parameter.ndim]
+    scalars = [parameter.name for parameter in task.parameters if parameter.is_output and not parameter.ndim]
     opening = (
         "const int accelpy_gangs = accelpy_grid.team[0] * accelpy_grid.team[1] * accelpy_grid.team[2];\n"
         "const int accelpy_lanes = accelpy_grid.worker[0] * accelpy_grid.worker[1] * "
@@ -335,13 +217,13 @@ def write_openacc(task: Task) -> str:
         + (f" copy({', '.join(scalars)})" if scalars else "")
         + "\n"
     )
-    if first_directive(task.section.body, "acc", fortran=False) in ("parallel", "kernels", "serial"):
+    if find_first_directive(task.section.body, "acc", fortran=False) in ("parallel", "kernels", "serial"):
         opening = ""
     choose = (
         "  if (acc_get_num_devices(acc_get_device_type()) > 0)\n"
         "    acc_set_device_num(accelpy_device, acc_get_device_type());\n"
     )
-    clauses = map_clauses(inputs, outputs, "copyin(", "copy(")
+    clauses = write_map_clauses(inputs, outputs, "copyin(", "copy(")
     call = _write_device_call(task)
     if clauses:
         call = (
@@ -356,13 +238,13 @@ def write_openacc(task: Task) -> str:
 def write_omptarget(task: Task) -> str:
     """Write the source of an `omptarget_cpp` section: the body is inside a target region.
 
-    Data is mapped around it, which is all that a body gets that opens target regions by itself. A body that
-    begins with `distribute` is inside `target teams`.
+    The data is mapped around it. A body that opens target regions gets only the data. A body that begins with
+    `distribute` is inside `target teams`.
     """
     lines, inputs, outputs = _map_arrays(task.parameters)
-    scalars = [parameter.name for parameter in task.parameters if parameter.output and not parameter.ndim]
+    scalars = [parameter.name for parameter in task.parameters if parameter.is_output and not parameter.ndim]
     mapped = f" map(tofrom: {', '.join(scalars)})" if scalars else ""
-    first = first_directive(task.section.body, "omp", fortran=False)
+    first = find_first_directive(task.section.body, "omp", fortran=False)
     opening = f"#pragma omp target{mapped}\n"
     if first == "distribute":
         opening = (
@@ -375,7 +257,7 @@ def write_omptarget(task: Task) -> str:
     elif first == "target":
         opening = ""
     choose = "  if (omp_get_num_devices() > 0) omp_set_default_device(accelpy_device);\n"
-    clauses = map_clauses(inputs, outputs, "map(to: ", "map(tofrom: ")
+    clauses = write_map_clauses(inputs, outputs, "map(to: ", "map(tofrom: ")
     call = _write_device_call(task)
     if clauses:
         pointers = _list_pointers(task.parameters)
@@ -393,12 +275,23 @@ def _make_program(model: str, description: str, native: Library) -> HostProgram:
 
 
 _GNU = ("-O3", "-std=c++17", "-fPIC", "-shared", "-w")
-# With warnings, of which one is an error: see `compile_library`.
-_GNU_TOLD = (*(word for word in _GNU if word != "-w"), "-Wunknown-pragmas")
+
+
+# With the warnings that `compile_library` treats as errors.
+_GNU_WARNING = (*(word for word in _GNU if word != "-w"), "-Wunknown-pragmas")
+
+
 _NVHPC = ("-O3", "-std=c++17", "-fPIC", "-shared", "-w")
+
+
 _NAMES = ("g++", "clang++", "nvc++", "icpx", "c++")
+
+
 _CPP = Search("CXX", _NAMES, package="Debian's package g++")
+
+
 _LOOP = "for (int i = 0; i < x.shape[0]; i++) y(i) = x(i);"
+
 
 MODELS = (
     NativeModel(
@@ -414,7 +307,7 @@ MODELS = (
         name="openmp_cpp",
         search=_CPP,
         flags={
-            "gnu": (*_GNU_TOLD, "-fopenmp"),
+            "gnu": (*_GNU_WARNING, "-fopenmp"),
             "clang": (*_GNU, "-fopenmp"),
             "intel": (*_GNU, "-qopenmp"),
             "nvhpc": (*_NVHPC, "-mp"),
@@ -426,8 +319,8 @@ MODELS = (
     ),
     NativeModel(
         name="openacc_cpp",
-        search=Search("CXX", ("nvc++", "g++"), package="Debian's package g++, or NVIDIA's HPC SDK,"),
-        flags={"gnu": (*_GNU_TOLD, "-fopenacc"), "nvhpc": (*_NVHPC, "-acc")},
+        search=Search("CXX", ("nvc++", "g++"), package="Debian's package g++, or NVIDIA's HPC SDK"),
+        flags={"gnu": (*_GNU_WARNING, "-fopenacc"), "nvhpc": (*_NVHPC, "-acc")},
         write=write_openacc,
         suffix=".cpp",
         copy=f"#pragma acc loop gang worker vector\n{_LOOP}",
@@ -437,7 +330,7 @@ MODELS = (
         name="omptarget_cpp",
         search=Search("CXX", ("nvc++", "icpx", "g++", "clang++"), package="Debian's package g++"),
         flags={
-            "gnu": (*_GNU_TOLD, "-fopenmp"),
+            "gnu": (*_GNU_WARNING, "-fopenmp"),
             "clang": (*_GNU, "-fopenmp"),
             "intel": (*_GNU, "-qopenmp", "-fopenmp-targets=spir64"),
             "nvhpc": (*_NVHPC, "-mp=gpu"),

@@ -1,10 +1,10 @@
-"""What orders keep on disk: libraries, the versions of compilers, and which of them have passed their test.
+"""Storage of libraries, compiler versions and the results of self-tests on disk.
 
-It is in the disk cache of the package, or in a folder of its own that `python -m vkdispatch.orders config`
-names. That choice is a setting, kept in the user's folder of settings. The environment variable
-VKDISPATCH_CACHE goes before it.
+They are in the disk cache of the package, or in a folder that `python -m vkdispatch.orders config` sets. That
+choice is stored in the user's settings. The environment variable VKDISPATCH_CACHE has precedence over it.
 
-Libraries are executed: as in the disk cache, what others could have written is ignored, with one warning.
+Libraries are executed. As in the disk cache, files that other users could have written are ignored, with one
+warning.
 """
 
 import functools
@@ -25,21 +25,21 @@ _SETTINGS = "orders.json"
 _SUFFIX = ".vkd"
 _PARTIAL = ".vkd~"
 _DIGEST = 16
-_LARGEST = 1 << 30
-_LONGEST = 1 << 16  # bytes of the settings
+_MOST_BYTES = 1 << 30
+_MOST_SETTINGS_BYTES = 1 << 16
 
 
 def load(key: str) -> bytes | None:
-    """Return what is kept under a key, or None: there is nothing, it was damaged, or nothing is kept."""
+    """Return the data stored under a key. None: it is missing or damaged, or storage is disabled."""
     chosen = _find_chosen_folder()
     if chosen is None:
         return disk_cache.load(_KIND, key)
-    name = _name(key)
+    name = _hash_key(key)
     try:
         with PrivateFolder.open(chosen) as folder:
-            content = folder.read(name + _SUFFIX, _LARGEST) or b""
+            content = folder.read(name + _SUFFIX, _MOST_BYTES) or b""
             data = content[_DIGEST:]
-            if content[:_DIGEST] == _digest(name, data):
+            if content[:_DIGEST] == _hash_data(name, data):
                 return data
             folder.delete(name + _SUFFIX)
     except UntrustedError as error:
@@ -50,17 +50,17 @@ def load(key: str) -> bytes | None:
 
 
 def store(key: str, data: bytes) -> None:
-    """Keep data under a key. Where the disk refuses, nothing happens."""
+    """Store data under a key. Has no effect if the disk cannot be written."""
     chosen = _find_chosen_folder()
     if chosen is None:
         disk_cache.store(_KIND, key, data)
         return
-    name = _name(key)
+    name = _hash_key(key)
     partial = f"{name}-{os.urandom(6).hex()}{_PARTIAL}"
     try:
         with PrivateFolder.open(chosen, make=True) as folder:
             try:
-                folder.write(partial, (_digest(name, data), data))
+                folder.write(partial, (_hash_data(name, data), data))
                 folder.replace(name + _SUFFIX, by=partial)
             except BaseException:
                 folder.delete(partial)
@@ -71,8 +71,8 @@ def store(key: str, data: bytes) -> None:
         _warn(f"{chosen!r} cannot be written to ({error})")
 
 
-def folder() -> str | None:
-    """Return the folder of the libraries, which need not exist yet; None: nothing is kept."""
+def find_folder() -> str | None:
+    """Return the folder of the libraries, which may not exist yet. None: storage is disabled."""
     chosen = _find_chosen_folder()
     if chosen is not None:
         return chosen
@@ -80,9 +80,9 @@ def folder() -> str | None:
     return os.path.join(root, _KIND) if root is not None else None
 
 
-def usage() -> Usage:
-    """Return how many files are kept, and their bytes."""
-    place = folder()
+def measure_usage() -> Usage:
+    """Return the number of stored files, and their size in bytes."""
+    place = find_folder()
     sizes: list[int] = []
     with suppress(OSError):
         if place is not None:
@@ -93,14 +93,14 @@ def usage() -> Usage:
 
 
 def clear() -> int:
-    """Delete all that is kept, and return how many files those were; other files in the folder stay.
+    """Delete all stored files, and return their number. Other files in the folder are kept.
 
     Raises
     ------
     UntrustedError
-        Others could have written to the folder.
+        Other users could have written to the folder.
     """
-    place = folder()
+    place = find_folder()
     if place is None:
         return 0
     try:
@@ -115,16 +115,16 @@ def clear() -> int:
 
 
 def choose_folder(path: str | None) -> None:
-    """Keep libraries in a folder from now on, in this program and all that start later; None: in the cache.
+    """Set the folder of libraries for this program and later ones. None: the disk cache.
 
     Raises
     ------
     UntrustedError
-        Others could have written to the folder, or to that of the settings.
+        Other users could have written to the folder or to that of the settings.
     ValueError
-        The path is none.
+        The path is invalid.
     OSError
-        One of them cannot be made.
+        A folder cannot be made.
     """
     if path is not None:
         if not path.strip() or "\0" in path:
@@ -133,25 +133,25 @@ def choose_folder(path: str | None) -> None:
         PrivateFolder.open(path, make=True).__exit__()
     text = json.dumps({} if path is None else {"libdir": path})
     partial = f"{_SETTINGS}-{os.urandom(6).hex()}"
-    with PrivateFolder.open(_settings_folder(), make=True) as opened:
+    with PrivateFolder.open(_find_settings_folder(), make=True) as opened:
         opened.write(partial, (text.encode(),))
         opened.replace(_SETTINGS, by=partial)
 
 
-def origin() -> str:
-    """Say what has named the folder."""
+def describe_origin() -> str:
+    """Return how the folder was chosen."""
     if os.environ.get(_VARIABLE, "").strip():
         return f"named by {_VARIABLE}"
     return "set by config" if _find_chosen_folder() is not None else "in the disk cache"
 
 
 def _find_chosen_folder() -> str | None:
-    """Return the folder that the settings name, or None: the disk cache is where things are."""
+    """Return the folder in the settings. None: the disk cache is used."""
     if os.environ.get(_VARIABLE, "").strip():
         return None
     try:
-        with PrivateFolder.open(_settings_folder()) as opened:
-            path = json.loads(opened.read(_SETTINGS, _LONGEST) or b"{}").get("libdir")
+        with PrivateFolder.open(_find_settings_folder()) as opened:
+            path = json.loads(opened.read(_SETTINGS, _MOST_SETTINGS_BYTES) or b"{}").get("libdir")
     except UntrustedError as error:
         _warn(str(error))
         return None
@@ -160,22 +160,22 @@ def _find_chosen_folder() -> str | None:
     return path if isinstance(path, str) and os.path.isabs(path) else None
 
 
-def _settings_folder() -> str:
+def _find_settings_folder() -> str:
     from platformdirs import user_config_dir
 
     return user_config_dir("vkdispatch", appauthor=False)
 
 
-def _name(key: str) -> str:
+def _hash_key(key: str) -> str:
     return hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()
 
 
-def _digest(name: str, data: bytes) -> bytes:
-    # with its name: a file in another's place is none
+def _hash_data(name: str, data: bytes) -> bytes:
+    # Includes the name: a renamed file is invalid.
     return hashlib.blake2b(name.encode() + b"\n" + data, digest_size=_DIGEST).digest()
 
 
 @functools.cache
 def _warn(text: str) -> None:
-    """Warn once of each trouble."""
-    log_warning(f"orders do without what is kept on disk: {text}")
+    """Warn of each problem once."""
+    log_warning(f"orders ignore the files on disk: {text}")

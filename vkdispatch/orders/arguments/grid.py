@@ -1,4 +1,4 @@
-"""How often an order's body is run: members, teams and assignments."""
+"""The workers of a run: members, teams and assignments."""
 
 import math
 import operator
@@ -21,11 +21,11 @@ class Grid:
     Attributes
     ----------
     members
-        Workers of a team: threads of a CUDA block, OpenMP threads, invocations of a workgroup.
+        The workers of a team: threads of a CUDA block, OpenMP threads, invocations of a workgroup.
     teams
         Teams: CUDA blocks, gangs, workgroups.
     assignments
-        What each member is to do: a number that bodies may read.
+        Numbers that bodies can read, such as the loop count of each member.
     """
 
     members: Counts
@@ -34,12 +34,12 @@ class Grid:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nobody to run anything."""
+        """Whether there are no workers."""
         return 0 in (*self.members, *self.teams)
 
     @property
     def workers(self) -> int:
-        """Members of all teams together."""
+        """The number of workers: the members of all teams."""
         return math.prod(self.members) * math.prod(self.teams)
 
 
@@ -49,35 +49,35 @@ def make_grid(workers: Sequence[object]) -> Grid:
     Raises
     ------
     TypeError, ValueError
-        There are more than three arguments, or one is neither an int nor a tuple of up to three.
+        There are more than three arguments, or one is neither an int nor a tuple of up to three ints.
     """
     if len(workers) > len(_WHAT):
         raise ArgumentTypeError(
             f"run: expected members, teams and assignments at most, got {len(workers)} arguments"
         )
-    counts = [_parse_counts(given, what) for given, what in zip(workers, _WHAT, strict=False)]
+    counts = [_parse_counts(value, what) for value, what in zip(workers, _WHAT, strict=False)]
     return Grid(*counts, *[(1, 1, 1)] * (len(_WHAT) - len(counts)))
 
 
-def _parse_counts(given: object, what: str) -> Counts:
-    items = given if isinstance(given, (tuple, list)) else (given,)
+def _parse_counts(value: object, what: str) -> Counts:
+    items = value if isinstance(value, (tuple, list)) else (value,)
     if not 1 <= len(items) <= 3:
-        raise ArgumentValueError(f"{what}: expected an int or a tuple of one to three, got {given!r}")
-    counts = [_parse_count(item, given, what) for item in items]
+        raise ArgumentValueError(f"{what}: expected an int or a tuple of one to three, got {value!r}")
+    counts = [_parse_count(item, value, what) for item in items]
     if math.prod(counts) > _LARGEST:
-        raise ArgumentValueError(f"{what}: {given!r} are more than {_LARGEST}")
+        raise ArgumentValueError(f"{what}: expected at most {_LARGEST} in all, got {value!r}")
     return counts[0], counts[1] if len(counts) > 1 else 1, counts[2] if len(counts) > 2 else 1
 
 
-def _parse_count(item: object, given: object, what: str) -> int:
+def _parse_count(item: object, value: object, what: str) -> int:
     try:
         if isinstance(item, bool):
             raise TypeError
         count = operator.index(item)  # type: ignore[arg-type]
     except TypeError:
         raise ArgumentTypeError(
-            f"{what}: expected an int or a tuple of up to three ints, got {given!r}"
+            f"{what}: expected an int or a tuple of up to three ints, got {value!r}"
         ) from None
     if count < 0:
-        raise ArgumentValueError(f"{what}: expected no negative count, got {given!r}")
+        raise ArgumentValueError(f"{what}: expected 0 or more, got {value!r}")
     return count

@@ -1,4 +1,4 @@
-"""Vendors of compilers: words that a compiler command may begin with, in place of a program."""
+"""Vendors of compilers, which a compiler command can name instead of a program."""
 
 from collections.abc import Mapping
 
@@ -12,9 +12,9 @@ class Vendor:
     Attributes
     ----------
     marks
-        Words of which one is in what its compilers say of their version.
+        Words that identify its compilers: one of them is in the output of `--version`.
     programs
-        Names of programs by language: "cpp", "fortran", "cuda" or "hip"; the best first.
+        Names of programs by language ("cpp", "fortran", "cuda" or "hip"), in order of preference.
     """
 
     marks: tuple[str, ...]
@@ -37,4 +37,4 @@ VENDORS = {
     "pgi": Vendor(("PGI", "NVIDIA"), {"cpp": ("pgc++", "nvc++"), "fortran": ("pgfortran", "nvfortran")}),
     "intel": Vendor(("Intel",), {"cpp": ("icpx", "icpc"), "fortran": ("ifx", "ifort")}),
 }
-"""The vendors that accelpy names."""
+"""The vendors of accelpy."""

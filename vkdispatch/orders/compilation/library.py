@@ -1,4 +1,4 @@
-"""Shared libraries of native code: built once, kept on disk, loaded into the process."""
+"""Shared libraries of native code: built once, stored on disk, loaded into the process."""
 
 import ctypes
 import errno
@@ -13,8 +13,9 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from vkdispatch.orders import selftest, storage
-from vkdispatch.orders.compilers import (
+from vkdispatch.orders.arguments.grid import Grid
+from vkdispatch.orders.compilation import self_test, storage
+from vkdispatch.orders.compilation.compilers import (
     BuildFailure,
     CompileFailure,
     Compiler,
@@ -22,19 +23,18 @@ from vkdispatch.orders.compilers import (
     compile_library,
     run_program,
 )
-from vkdispatch.orders.grid import Grid
 
-_ROOM = 1024  # bytes for a message of native code
-_SELF_TEST_S = 120
+_MESSAGE_SIZE = 1024  # bytes
+_SELF_TEST_SECONDS = 120
 
 
 class Library:
-    """Native code of one order, loaded.
+    """The loaded native code of an order.
 
     Attributes
     ----------
     key
-        The hash of all that it was made of.
+        The hash of everything that determines its contents.
     """
 
     def __init__(self, key: str, content: bytes) -> None:
@@ -44,11 +44,11 @@ class Library:
         self._run.restype = ctypes.c_int32
 
     def devices(self) -> tuple[int, str]:
-        """Return how many devices it finds, and what it says where there is none."""
+        """Return the number of devices, and a message if there is none."""
         return self._call(self._loaded.accelpy_devices)
 
     def run(self, pointers: Any, extents: Any, grid: Grid, run_id: int, device: int) -> str | None:
-        """Run the body, and return what is wrong, or None. Python's lock is free meanwhile."""
+        """Run the body without holding the GIL. Return an error message, or None."""
         counts = (ctypes.c_int32 * 9)(*grid.members, *grid.teams, *grid.assignments)
         status, message = self._call(
             self._run, pointers, extents, counts, ctypes.c_int64(run_id), ctypes.c_int32(device)
@@ -56,38 +56,38 @@ class Library:
         return (message or f"status {status}") if status else None
 
     def call(self, name: str, *args: Any) -> str | None:
-        """Call another function of it, and return what is wrong, or None."""
+        """Call another function of the library. Return an error message, or None."""
         status, message = self._call(getattr(self._loaded, name), *args)
         return (message or f"status {status}") if status else None
 
     def _call(self, function: Any, *args: Any) -> tuple[int, str]:
-        message = ctypes.create_string_buffer(_ROOM)
-        status = int(function(*args, message, ctypes.c_int64(_ROOM)))
+        message = ctypes.create_string_buffer(_MESSAGE_SIZE)
+        status = int(function(*args, message, ctypes.c_int64(_MESSAGE_SIZE)))
         return status, message.value.decode(errors="replace")
 
 
-def library_key(compiler: Compiler, options: Sequence[str], source: Source) -> str:
-    """Return the hash of all that a library follows from."""
-    made_by = (platform.machine(), compiler.path, compiler.version, *compiler.words)
-    parts = (*made_by, "\n", *options, "\n", source.text)
+def hash_library(compiler: Compiler, options: Sequence[str], source: Source) -> str:
+    """Return the hash of everything that determines a library."""
+    producer = (platform.machine(), compiler.path, compiler.version, *compiler.words)
+    parts = (*producer, "\n", *options, "\n", source.text)
     return hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 
 
 def is_stored(compiler: Compiler, options: Sequence[str], source: Source) -> bool:
-    """Whether the library of a source is there, and nothing is to be compiled."""
-    key = library_key(compiler, options, source)
+    """Whether the library of a source is loaded or stored, so that nothing needs to be compiled."""
+    key = hash_library(compiler, options, source)
     return key in _loaded or storage.load(key) is not None
 
 
 def build_library(compiler: Compiler, options: Sequence[str], source: Source) -> tuple[str, bytes]:
-    """Return the key and the content of the library of a source: kept, or compiled now.
+    """Return the key and the contents of the library of a source, stored or compiled now.
 
     Raises
     ------
     BuildFailure
-        It does not compile.
+        The source does not compile.
     """
-    key = library_key(compiler, options, source)
+    key = hash_library(compiler, options, source)
     content = storage.load(key)
     if content is None:
         content = compile_library(compiler, options, source)
@@ -96,38 +96,38 @@ def build_library(compiler: Compiler, options: Sequence[str], source: Source) ->
 
 
 def load_library(compiler: Compiler, options: Sequence[str], source: Source) -> Library:
-    """Return the library of a source, loaded. One that the process has already is not loaded again.
+    """Return the loaded library of a source. A process loads it once.
 
     Raises
     ------
     BuildFailure
-        It does not compile, or cannot be loaded.
+        The source does not compile, or the library cannot be loaded.
     """
-    key = library_key(compiler, options, source)
+    key = hash_library(compiler, options, source)
     with _lock:
-        found = _loaded.get(key)
-        if found is None:
-            found = _loaded[key] = Library(*build_library(compiler, options, source))
-    return found
+        library = _loaded.get(key)
+        if library is None:
+            library = _loaded[key] = Library(*build_library(compiler, options, source))
+    return library
 
 
 def test_compiler(compiler: Compiler, options: Sequence[str], source: Source) -> None:
-    """Have a compiler build a copy of an array, and a process of its own run that: once for each version.
+    """Test a compiler once for each version: build code that copies an array, and run it in a new process.
 
     Raises
     ------
     BuildFailure
-        It does not compile, does not run or gives another array.
+        The code does not compile, does not run or gives another array.
     """
-    key = f"works\n{library_key(compiler, options, source)}"
+    key = f"works\n{hash_library(compiler, options, source)}"
     with _lock:
         if key in _tested or storage.load(key):
             _tested.add(key)
             return
         _, content = build_library(compiler, options, source)
-        said = _run_self_test(content)
-        if said:
-            raise BuildFailure(f"{compiler.title}: its self-test failed: {said}")
+        failure = _run_self_test(content)
+        if failure:
+            raise BuildFailure(f"{compiler.title}: its self-test failed: {failure}")
         storage.store(key, b"yes")
         _tested.add(key)
 
@@ -139,12 +139,11 @@ _serials = itertools.count()
 
 
 def _load(key: str, content: bytes) -> ctypes.CDLL:
-    """Load the bytes that were checked, from a copy that no other user can reach."""
-    # The loader wants a file, for as long as it takes to map it.
+    """Load a library from its contents, by way of a copy that no other user can access."""
     try:
         return _load_from_memory(key, content)
     except OSError:
-        pass  # there is no such memory, or nothing there may be executed
+        pass  # memfd is not available, or not executable
     with tempfile.TemporaryDirectory(prefix="vkdispatch-order-") as folder:
         path = os.path.join(folder, f"{key}.so")
         with open(path, "wb") as file:
@@ -152,15 +151,15 @@ def _load(key: str, content: bytes) -> ctypes.CDLL:
         try:
             return ctypes.CDLL(path)
         except OSError as error:
-            # most often a function that the body calls, and nobody has
-            said = str(error).replace(f"{path}: ", "")
-            raise CompileFailure(f"the library cannot be loaded: {said}") from None
+            # usually an undefined function that the body calls
+            reason = str(error).replace(f"{path}: ", "")
+            raise CompileFailure(f"the library cannot be loaded: {reason}") from None
 
 
 def _load_from_memory(key: str, content: bytes) -> ctypes.CDLL:
-    """Load from memory that has no name in any folder. Raises OSError."""
+    """Load a library from an anonymous file in memory. Raises OSError."""
     if not hasattr(os, "memfd_create"):
-        raise OSError(errno.ENOSYS, "no files in memory")
+        raise OSError(errno.ENOSYS, "no memfd_create")
     descriptor = os.memfd_create(f"vkdispatch-order-{key}")
     with open(descriptor, "wb", buffering=0) as file:
         left = memoryview(content)
@@ -171,22 +170,22 @@ def _load_from_memory(key: str, content: bytes) -> ctypes.CDLL:
 
 def _make_path(descriptor: int) -> str:
     """Return a path of an open file that this process has not used before."""
-    # What has a name that was loaded before is taken for the same library, and numbers of files come back.
+    # The loader takes a known path for the same library, and file descriptors are reused.
     steps = "".join("/." if bit == "1" else "/" for bit in f"{next(_serials):b}")
     return f"/proc/self/fd{steps}/{descriptor}"
 
 
 def _run_self_test(content: bytes) -> str | None:
-    """Run the self-test where it can do no harm: runtimes of compilers may end the process."""
+    """Run the self-test in another process, which a compiler's runtime may terminate."""
     with tempfile.TemporaryDirectory(prefix="vkdispatch-order-") as folder:
         path = os.path.join(folder, "selftest.so")
         with open(path, "wb") as file:
             file.write(content)
         try:
-            done = run_program([sys.executable, "-I", "-S", selftest.__file__, path], _SELF_TEST_S)
+            done = run_program([sys.executable, "-I", "-S", self_test.__file__, path], _SELF_TEST_SECONDS)
         except (OSError, subprocess.TimeoutExpired) as error:
             return str(error)
     if done.returncode == 0:
         return None
-    said = (done.stdout + done.stderr).strip().splitlines()
-    return said[-1] if said else f"exit status {done.returncode}"
+    lines = (done.stdout + done.stderr).strip().splitlines()
+    return lines[-1] if lines else f"exit status {done.returncode}"

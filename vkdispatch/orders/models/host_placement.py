@@ -1,4 +1,4 @@
-"""Where arguments are while native code on the host computes with them."""
+"""The arguments of native code in host memory."""
 
 import ctypes
 import math
@@ -7,37 +7,37 @@ from typing import Any, Literal
 
 import numpy as np
 
-from vkdispatch.orders.arguments import Argument, Array
+from vkdispatch.orders.arguments.argument import Argument, Array
 
 Layout = Literal["C", "F"]
 
 
 class HostPlacement:
-    """The arguments in memory of the host, each contiguous: in place where it is so already.
+    """Contiguous arguments in host memory. Arrays that are contiguous already are not copied.
 
     Parameters
     ----------
     arguments
-        What is placed.
+        The arguments to place.
     layout
-        "C": the last index is the fastest, or "F": the first.
+        "C": the last index varies fastest. "F": the first one.
 
     Attributes
     ----------
     pointers
-        An array of the addresses, for native code.
+        The addresses, for native code.
     extents
-        For each argument its shape and its strides, in elements, one after another, as an array of int64.
+        The shape and the strides, in elements, of each argument, as an array of int64.
     """
 
     def __init__(self, arguments: Sequence[Argument], layout: Layout) -> None:
         self.arguments = tuple(arguments)
         self.layouts = _find_layouts(arguments, layout)
-        # what is one array stays one, also where it is copied
+        # Arguments that are the same array remain one, also when copied., also where it is copied
         known = {argument.memory: argument for argument in arguments}
         places = {memory: _make_contiguous(argument, layout) for memory, argument in known.items()}
         self.arrays = [places[argument.memory] for argument in arguments]
-        # Not every compiler can map sections of no elements: there is always room for one.
+        # Not every compiler can map empty array sections, so each array has memory for one element.
         self._memory = [array if array.size else np.zeros(1, array.dtype) for array in self.arrays]
         self.pointers = (ctypes.c_void_p * max(1, len(arguments)))(
             *(array.ctypes.data for array in self._memory)
@@ -45,21 +45,21 @@ class HostPlacement:
         self.extents = _pack_extents(self.arrays, layout)
 
     def serves(self, layout: Layout) -> bool:
-        """Whether native code that wants this layout may use the arguments where they are."""
+        """Whether native code with this layout can use the arguments."""
         return layout in self.layouts
 
     def fetch(self) -> None:
-        """Write copies of outputs back to where they come from."""
+        """Copy outputs back to the caller's arrays."""
         for argument, array in zip(self.arguments, self.arrays, strict=True):
-            if argument.parameter.output and array is not argument.value:
+            if argument.parameter.is_output and array is not argument.value:
                 argument.write(array)
 
     def close(self) -> None:
-        """Do nothing: the memory goes with the object."""
+        """Do nothing: the memory is freed with the object."""
 
 
 def _pack_extents(arrays: Sequence[Array], layout: Layout) -> Any:
-    """Return shapes and strides of arrays, in elements, as native code wants them."""
+    """Return shapes and strides of arrays, in elements, for native code."""
     numbers = [
         number for array in arrays for number in (*array.shape, *_compute_strides(array.shape, layout))
     ]
@@ -67,7 +67,7 @@ def _pack_extents(arrays: Sequence[Array], layout: Layout) -> Any:
 
 
 def _compute_strides(shape: Sequence[int], layout: Layout) -> list[int]:
-    # NumPy's are others along axes of one element, and where there are none: nobody steps there
+    # NumPy's strides may differ along axes of length 0 or 1.
     axes = range(len(shape))
     return [math.prod(shape[d + 1 :] if layout == "C" else shape[:d]) for d in axes]
 

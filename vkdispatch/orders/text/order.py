@@ -1,4 +1,4 @@
-"""Orders: the text of one task in several programming models, taken apart."""
+"""Orders: the parsed text of one task in several programming models."""
 
 import ast
 import builtins
@@ -12,7 +12,7 @@ from typing import Any
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
-from vkdispatch.orders.header import Header, parse_header
+from vkdispatch.orders.text.header import Header, parse_header
 
 MODELS = (
     "cuda",
@@ -28,40 +28,40 @@ MODELS = (
     "cpp",
     "fortran",
 )
-"""The names of all models, in the order in which sections are tried where nobody chooses."""
+"""The names of all models, in the order in which sections are tried by default."""
 
 TEXT = "<order>"
-"""What compilers call an order that comes from no file."""
+"""The name of an order without a file in compiler messages."""
 
 _BUILTINS = (
     "abs all any bin bool complex dict divmod enumerate filter float frozenset hash hex int isinstance "
     "len list map max min oct ord pow print range reversed round set slice sorted str sum tuple zip "
     "ArithmeticError AssertionError Exception IndexError KeyError TypeError ValueError ZeroDivisionError "
 )
-_ARITHMETIC = _BUILTINS.split()
+_BUILTIN_NAMES = _BUILTINS.split()
 _OPTIONS = ("enable", "compile")
 
 
 @record
 class Section:
-    """One body of an order, and the models that it is written in.
+    """A section of an order: a body, and the models that it is written in.
 
     Attributes
     ----------
     models
         Their names.
     options
-        The options of its header, evaluated; without `enable` and `compile`.
+        The evaluated options of its header, except `enable` and `compile`.
     compile
-        Compiler commands of its header, or None: those that are found.
+        The compiler commands of its header. None: search for compilers.
     enabled
-        False where the header says `enable=False`.
+        False if the header has `enable=False`.
     line
         The line of the header, from 1.
     body
-        The text below it.
+        The text below the header.
     body_line
-        The line where that begins.
+        The first line of the body.
     """
 
     models: tuple[str, ...]
@@ -79,20 +79,20 @@ class Order:
     Parameters
     ----------
     source
-        The text of an order, the path of a file that holds one, or an `Order`.
+        The text of an order, the path of a file with the text, or an `Order`.
 
     Attributes
     ----------
     text
         The text.
     code
-        The text without the indentation that all its lines have.
+        The text without common indentation.
     path
-        The file that it comes from, or None.
+        The path of its file, or None.
     inputs, outputs
-        The names that `set_argnames` of the preamble gave, or None.
+        The argument names that the preamble set with `set_argnames`, or None.
     names
-        What the preamble assigned.
+        The variables of the preamble.
     sections
         The `Section` objects, in the order of the text.
 
@@ -101,14 +101,14 @@ class Order:
     TypeError
         `source` is none of these.
     ValueError
-        The text is no order: the message has the line. So where the preamble raises.
+        The text is not a valid order, or the preamble raises. The message has the line.
     OSError
         The file cannot be read.
 
     Notes
     -----
-    The preamble, which is the text before the first section, is Python and is run, with few builtins. That
-    keeps nobody out who means harm: an order is code, as are its sections.
+    The preamble is the text before the first section. It is executed as Python with few builtins. This is not
+    a sandbox: an order is code, as are its sections.
     """
 
     def __init__(self, source: "str | os.PathLike[str] | Order") -> None:
@@ -117,7 +117,7 @@ class Order:
         self.outputs: tuple[str, ...] | None = None
         self.names: dict[str, Any] = {}
         self.code = textwrap.dedent(self.text.replace("\r\n", "\n"))
-        # Not by splitlines, which has more ends of lines than compilers have.
+        # Not with splitlines, which splits at more characters than compilers do.
         lines = self.code.removesuffix("\n").split("\n")
         lines = [line + "\n" for line in lines]
         starts = [number for number, line in enumerate(lines) if line.startswith("[")]
@@ -139,7 +139,7 @@ class Order:
 
     @property
     def label(self) -> str:
-        """What messages call the order: its file, or `<order>`."""
+        """The name of the order in messages: its file, or `<order>`."""
         return self.path.replace("\n", " ") if self.path else TEXT
 
     def __repr__(self) -> str:
@@ -151,17 +151,18 @@ class Order:
 
     def _run_preamble(self, text: str) -> None:
         def set_argnames(inputs: str | tuple[str, ...], outputs: str | tuple[str, ...]) -> None:
-            """Name the arguments: a name or a tuple of names, each."""
-            ours, theirs = _parse_names(inputs, "inputs"), _parse_names(outputs, "outputs")
-            twice = [name for name in (*ours, *theirs) if (*ours, *theirs).count(name) > 1]
-            if twice:
-                raise ArgumentValueError(f"set_argnames: the name {twice[0]!r} is given twice")
-            self.inputs, self.outputs = ours, theirs
+            """Name the arguments. Each side is a name or a tuple of names."""
+            names = (_parse_names(inputs, "inputs"), _parse_names(outputs, "outputs"))
+            every = (*names[0], *names[1])
+            repeated = [name for name in every if every.count(name) > 1]
+            if repeated:
+                raise ArgumentValueError(f"set_argnames: the name {repeated[0]!r} occurs twice")
+            self.inputs, self.outputs = names
 
-        # that is what Python calls it when it is given too few
+        # Python's message for missing arguments has this name.
         set_argnames.__qualname__ = "set_argnames"
         namespace: dict[str, Any] = {"set_argnames": set_argnames}
-        namespace["__builtins__"] = {name: getattr(builtins, name) for name in _ARITHMETIC}
+        namespace["__builtins__"] = {name: getattr(builtins, name) for name in _BUILTIN_NAMES}
         try:
             exec(compile(text, self.label, "exec", dont_inherit=True), namespace)
         except Exception as error:
@@ -187,7 +188,7 @@ class Order:
         return Section(header.models, options, compile_, bool(enabled), line + 1, body, body_line + 1)
 
     def _evaluate_option(self, name: str, expression: ast.expr, line: int) -> Any:
-        namespace = {**self.names, "__builtins__": {word: getattr(builtins, word) for word in _ARITHMETIC}}
+        namespace = {**self.names, "__builtins__": {word: getattr(builtins, word) for word in _BUILTIN_NAMES}}
         try:
             code = compile(ast.Expression(expression), self.label, "eval", dont_inherit=True)
             return eval(code, namespace)
@@ -196,36 +197,38 @@ class Order:
 
 
 def describe_unknown_model(name: str) -> str:
-    """Return what is to be said of a name that no model has."""
-    near = difflib.get_close_matches(name.lower(), MODELS, 1)
-    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(MODELS)}"
+    """Return the error message for an unknown model."""
+    matches = difflib.get_close_matches(name.lower(), MODELS, 1)
+    hint = f"did you mean {matches[0]}?" if matches else f"there are {', '.join(MODELS)}"
     return f"there is no model {name!r}; {hint}"
 
 
-def parse_commands(given: object) -> tuple[str, ...] | None:
-    """Return compiler commands, given as one or as a list or tuple of them; None stays.
+def parse_commands(value: object) -> tuple[str, ...] | None:
+    """Return compiler commands: a command, a list or tuple of commands, or None.
 
     Raises
     ------
     TypeError
-        They are something else.
+        `value` is something else.
     ValueError
-        There is none, or one is empty.
+        There is no command, or one is empty or invalid.
     """
-    if given is None:
+    if value is None:
         return None
-    commands = (given,) if isinstance(given, str) else given
+    commands = (value,) if isinstance(value, str) else value
     if not isinstance(commands, (list, tuple)) or not all(isinstance(item, str) for item in commands):
         raise ArgumentTypeError(
-            f"compile: expected a compiler command such as 'g++ -O2', or a list, got {given!r}"
+            f"compile: expected a compiler command such as 'g++ -O2', or a list, got {value!r}"
         )
     if not commands or not all(item.strip() for item in commands):
-        raise ArgumentValueError(f"compile: there is no command in {given!r}; such as 'g++ -O2' would do")
+        raise ArgumentValueError(f"compile: expected a command such as 'g++ -O2', got {value!r}")
     for command in commands:
         try:
             shlex.split(command)
         except ValueError as error:
-            raise ArgumentValueError(f"compile: {command!r} is no command: {str(error).lower()}") from None
+            raise ArgumentValueError(
+                f"compile: {command!r} is not a valid command: {str(error).lower()}"
+            ) from None
     return tuple(commands)
 
 
@@ -238,32 +241,32 @@ def _read_source(source: object) -> tuple[str, str | None]:
         raise ArgumentTypeError(f"source: expected the text of an order, a path or an Order, got {source!r}")
     path = os.fspath(source)
     if not isinstance(path, str):
-        raise ArgumentTypeError(f"source: expected a path of text, got {path!r}")
+        raise ArgumentTypeError(f"source: expected a path as text, got {path!r}")
     if isinstance(source, str) and not os.path.isfile(path):
         raise ArgumentValueError(
-            f"source: {source[:80]!r} is no file, and no order: that has a section, which begins with a line "
-            f"such as [cpp]"
+            f"source: {source[:80]!r} is neither a file nor an order, which has a section that begins with a "
+            f"line such as [cpp]"
         )
     try:
-        # -sig: editors of Windows put a mark at the beginning
+        # -sig: skip a byte order mark, which editors on Windows write
         with open(path, encoding="utf-8-sig") as file:
             return file.read(), os.path.abspath(path)
     except UnicodeDecodeError as error:
-        raise ArgumentValueError(f"source: {path} is no text in UTF-8 ({error})") from None
+        raise ArgumentValueError(f"source: {path} is not UTF-8 text ({error})") from None
 
 
-def _parse_names(given: object, what: str) -> tuple[str, ...]:
-    names = (given,) if isinstance(given, str) else given
+def _parse_names(value: object, what: str) -> tuple[str, ...]:
+    names = (value,) if isinstance(value, str) else value
     if not isinstance(names, (tuple, list)):
-        raise ArgumentTypeError(f"set_argnames, {what}: expected a name or a tuple of names, got {given!r}")
+        raise ArgumentTypeError(f"set_argnames, {what}: expected a name or a tuple of names, got {value!r}")
     for name in names:
         if not isinstance(name, str) or not name.isascii() or not name.isidentifier():
             raise ArgumentValueError(
-                f"set_argnames, {what}: {name!r} is no name; letters, digits and _ would do"
+                f"set_argnames, {what}: expected a name of letters, digits and _, got {name!r}"
             )
         if name.lower().startswith("accelpy_"):
             raise ArgumentValueError(
-                f"set_argnames, {what}: names such as {name!r} are kept for accelpy_ itself"
+                f"set_argnames, {what}: the name {name!r} is reserved, as it begins with accelpy_"
             )
     return tuple(names)
 
@@ -281,22 +284,22 @@ def find_line(error: BaseException, file: str) -> int | None:
 
 
 def _describe_error(error: BaseException) -> str:
-    words = error.args[0] if isinstance(error, SyntaxError) else error
-    return f"{type(error).__name__}: {words}"
+    message = error.args[0] if isinstance(error, SyntaxError) else error
+    return f"{type(error).__name__}: {message}"
 
 
 def check_options(section: Section, known: frozenset[str], label: str) -> Mapping[str, Any]:
-    """Return the options of a section that a model takes.
+    """Return the options of a section.
 
     Raises
     ------
     ValueError
-        There is another one.
+        The model does not know an option.
     """
     for name in section.options:
         if name not in known:
-            would = ", ".join((*_OPTIONS, *sorted(known)))
+            names = ", ".join((*_OPTIONS, *sorted(known)))
             raise ArgumentValueError(
-                f"{label}:{section.line}: there is no option {name!r}; there are {would}"
+                f"{label}:{section.line}: there is no option {name!r}; there are {names}"
             )
     return section.options

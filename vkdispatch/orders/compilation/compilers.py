@@ -1,4 +1,4 @@
-"""Compilers: where they are, which version, and how they are run."""
+"""Compilers: their search, their versions and their commands."""
 
 import os
 import re
@@ -9,16 +9,16 @@ import tempfile
 from collections.abc import Iterator, Sequence
 
 from vkdispatch.base.record import record
-from vkdispatch.orders import storage
-from vkdispatch.orders.vendors import VENDORS
+from vkdispatch.orders.compilation import storage
+from vkdispatch.orders.compilation.vendors import VENDORS
 
-TIMEOUT_S = 600
-"""Seconds that a compiler may take for one order."""
+TIMEOUT_SECONDS = 600
+"""Seconds that a compiler can take for an order."""
 
-_VERSION_TIMEOUT_S = 60
+_VERSION_TIMEOUT_SECONDS = 60
 
-# In the order of looking: Cray's Fortran is its own, its C++ is clang.
-_FAMILIES_OF_OPTIONS = (
+# Marks of versions, in the order of the search: Cray has its own Fortran, but its C++ is clang.
+_VENDOR_MARKS = (
     ("nvcc", "Cuda compilation tools"),
     ("nvhpc", "NVIDIA Compilers"),
     ("nvhpc", "PGI Compilers"),
@@ -32,27 +32,27 @@ _FAMILIES_OF_OPTIONS = (
 )
 
 _FAMILIES = {"-fopenmp": "omp", "-fopenacc": "acc"}
-# Without these loops compute the same.
+# Directives that do not affect results.
 _HARMLESS = "tile|unroll|assumes?|nothing"
-# What it says of the directive depends on the language of its messages; the lines below show it.
+# A warning of an ignored directive, with the source lines that follow. Its text depends on the locale.
 _IGNORED = {
     family: re.compile(
         rf"^.*#\s*pragma {family} (?!(?:{_HARMLESS})\b).*\[-Wunknown-pragmas\]\n?(?:^ .*\n?)*", re.MULTILINE
     )
     for family in _FAMILIES.values()
 }
-_AROUND = (
-    "\nNo line of the order is said to be wrong. Is a bracket, a block or a quote of the body not closed, or "
-    "closed twice? Has the language, or its library, the name of an argument?"
+_HINT = (
+    "\nThe messages name no line of the order. Check for an unbalanced bracket, block or quote in the body, "
+    "and for an argument with a name of the language or its library."
 )
 
 
 class BuildFailure(Exception):
-    """A section cannot be built; the message says why. What users see of it is an `OrderBuildError`."""
+    """A section cannot be built, for the reason in the message. Users see an `OrderBuildError`."""
 
 
 class CompileFailure(BuildFailure):
-    """A compiler does not take the text of a section."""
+    """A compiler rejects the text of a section."""
 
 
 @record
@@ -62,14 +62,14 @@ class Compiler:
     Attributes
     ----------
     path
-        The program.
+        The path of the program.
     words
-        What the user wrote after its name.
+        The user's options for it.
     vendor
-        Whose options it takes: "gnu", "clang", "flang", "nvhpc", "intel", "cray", "ibm", "nvcc", "hip", or
-        "" for others.
+        The vendor whose options it takes: "gnu", "clang", "flang", "nvhpc", "intel", "cray", "ibm", "nvcc",
+        "hip", or "" for others.
     version
-        What it says of itself.
+        The output of `--version`.
     """
 
     path: str
@@ -79,28 +79,28 @@ class Compiler:
 
     @property
     def title(self) -> str:
-        """The name and the first line of the version."""
+        """The name, and the first line of the version."""
         lines = [line.strip() for line in self.version.splitlines() if line.strip()]
         if self.vendor == "nvcc":
             lines = [line for line in lines if line.startswith("Cuda compilation tools")] or lines
-        name, said = os.path.basename(self.path), lines[0] if lines else "no version"
-        return said if said.startswith(name) else f"{name} ({said})"
+        name, version = os.path.basename(self.path), lines[0] if lines else "no version"
+        return version if version.startswith(name) else f"{name} ({version})"
 
 
 @record
 class Source:
-    """What a compiler is given.
+    """The source of a library.
 
     Attributes
     ----------
     text
         The text.
     suffix
-        That of its file, which says which language it is.
+        The suffix of its file, which determines the language.
     label
-        What messages call the order.
+        The name of the order in messages.
     order
-        Its text.
+        The text of the order.
     """
 
     text: str
@@ -111,20 +111,20 @@ class Source:
 
 @record
 class Search:
-    """How the compilers of a model are looked for.
+    """The search for the compilers of a model.
 
     Attributes
     ----------
     variable
-        The environment variable that names one.
+        The environment variable that names a compiler.
     names
-        Programs on PATH, the best first.
+        Programs on PATH, in order of preference.
     folders
-        Where else they may be; environment variables among them are filled in.
+        Other folders to search. Environment variables are expanded.
     package
-        What to install, for the message where there is none.
+        What to install, for the message if no compiler is found.
     language
-        What they compile: "cpp", "fortran", "cuda" or "hip"; vendors have compilers of some.
+        "cpp", "fortran", "cuda" or "hip".
     """
 
     variable: str
@@ -134,32 +134,32 @@ class Search:
     language: str = "cpp"
 
 
-def find_compilers(search: Search, given: Sequence[str] | None) -> Iterator[Compiler]:
-    """Yield compilers of this machine: those of the commands given, or else those that the search finds.
+def find_compilers(search: Search, chosen: Sequence[str] | None) -> Iterator[Compiler]:
+    """Yield compilers of this machine: those of the `chosen` commands, or those that the search finds.
 
-    A command begins with a program, or with the name of a vendor: then each of its compilers for the language
-    is meant.
+    A command begins with a program, or with the name of a vendor, which stands for each of its compilers for
+    the language.
 
     Raises
     ------
     BuildFailure
-        There is none: it names what was looked for.
+        There is no compiler. The message lists the searched names.
     """
-    commands = [shlex.split(command) for command in given or ()]
-    if given is None:
-        chosen = os.environ.get(search.variable, "")
-        commands = [shlex.split(chosen), *([name] for name in search.names)]
+    commands = [shlex.split(command) for command in chosen or ()]
+    if chosen is None:
+        preferred = os.environ.get(search.variable, "")
+        commands = [shlex.split(preferred), *([name] for name in search.names)]
     seen: set[tuple[str, ...]] = set()
-    missing, refused = [], []
+    missing, rejected = [], []
     for words in commands:
         if not words:
             continue
-        # accelpy has this word stand for its own options, which are there in any case
+        # In accelpy this word stands for its own options, which are always passed here.
         options = tuple(word for word in words[1:] if word != "{default}")
-        vendor = VENDORS.get(words[0]) if given is not None else None
+        vendor = VENDORS.get(words[0]) if chosen is not None else None
         names = (words[0],) if vendor is None else vendor.programs.get(search.language, ())
         if not names:
-            refused.append(f"compile: {words[0]} has no compiler for {_LANGUAGES[search.language]}")
+            rejected.append(f"compile: {words[0]} has no compiler for {_LANGUAGES[search.language]}")
         for name in names:
             path = _find_program(name, search.folders)
             if path is None:
@@ -167,24 +167,24 @@ def find_compilers(search: Search, given: Sequence[str] | None) -> Iterator[Comp
                 continue
             compiler = _make_compiler(path, options)
             if vendor is not None and not any(mark in compiler.version for mark in vendor.marks):
-                refused.append(f"compile: {compiler.title} is no compiler of {words[0]}")
+                rejected.append(f"compile: {compiler.title} is not a compiler of {words[0]}")
             elif (os.path.realpath(path), *options) not in seen:
                 seen.add((os.path.realpath(path), *options))
                 yield compiler
     if not seen:
-        looked = ", ".join(missing)
-        if given is None:
+        names_searched = ", ".join(missing)
+        if chosen is None:
             raise BuildFailure(
-                f"no compiler found: looked for {looked} on PATH and for {search.variable}; {search.package} "
-                f"has one, and compile= names one"
+                f"no compiler found: looked for {names_searched} on PATH and for {search.variable}; install "
+                f"{search.package}, or name a compiler with compile="
             )
         if missing:
-            refused.append(f"compile: there is no program {looked} here")
-        raise BuildFailure("\n".join(refused))
+            rejected.append(f"compile: there is no program {names_searched} here")
+        raise BuildFailure("\n".join(rejected))
 
 
 def find_version(path: str) -> str:
-    """Return what a compiler says of its version; empty where it says nothing."""
+    """Return the output of a compiler's `--version`, or an empty string."""
     try:
         status = os.stat(path)
     except OSError:
@@ -192,49 +192,50 @@ def find_version(path: str) -> str:
     key = f"version\n{os.path.realpath(path)}\n{status.st_mtime_ns}\n{status.st_size}"
     known = _versions.get(key)
     if known is None:
-        kept = storage.load(key)
-        known = kept.decode(errors="replace") if kept else _ask_version(path)
-        if known and not kept:
+        stored = storage.load(key)
+        known = stored.decode(errors="replace") if stored else _query_version(path)
+        if known and not stored:
             storage.store(key, known.encode())
         _versions[key] = known
     return known
 
 
 def compile_library(compiler: Compiler, options: Sequence[str], source: Source) -> bytes:
-    """Compile a source text to a shared library, and return that.
+    """Compile a source to a shared library, and return its contents.
 
     Raises
     ------
     BuildFailure
-        It does not compile: what the compiler said. CompileFailure, if that is due to the text. So if the
-        compiler ignores a directive of the model that it compiles for, which would give wrong numbers.
+        The source does not compile. The message has the compiler's output.
+    CompileFailure
+        The text has errors, or the compiler ignores a directive of its model, which could give wrong results.
     """
     with tempfile.TemporaryDirectory(prefix="vkdispatch-order-") as folder:
         name = f"accelpy{source.suffix}"
         for path, text in ((name, source.text), (source.label, source.order)):
-            # Where the order has no file, messages find its lines in this one.
+            # If the order has no file, compilers quote its lines from this one.
             if not os.path.isabs(path):
                 _write(os.path.join(folder, path), text)
         command = make_command(compiler, options, source.suffix)
         try:
-            done = run_program(command, TIMEOUT_S, folder)
+            done = run_program(command, TIMEOUT_SECONDS, folder)
         except subprocess.TimeoutExpired:
-            raise BuildFailure(f"{compiler.title}: no result after {TIMEOUT_S} s") from None
+            raise BuildFailure(f"{compiler.title}: no result after {TIMEOUT_SECONDS} s") from None
         except OSError as error:
-            raise BuildFailure(f"{compiler.title}: it cannot be run ({error})") from None
-        said = done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}"
+            raise BuildFailure(f"{compiler.title}: cannot be run ({error})") from None
+        log = done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}"
         if done.returncode:
-            placed = re.search(rf"^{re.escape(source.label)}:\d+", said, re.MULTILINE)
-            raise CompileFailure(f"{compiler.title}:\n{_shorten(said)}{'' if placed else _AROUND}")
+            is_located = re.search(rf"^{re.escape(source.label)}:\d+", log, re.MULTILINE)
+            raise CompileFailure(f"{compiler.title}:\n{_shorten(log)}{'' if is_located else _HINT}")
         for option, family in _FAMILIES.items():
-            ignored = _IGNORED[family].findall(said) if option in options else None
+            ignored = _IGNORED[family].findall(log) if option in options else None
             if ignored:
                 raise CompileFailure(f"{compiler.title}:\n{_shorten(''.join(ignored).strip())}")
         try:
             with open(os.path.join(folder, "accelpy.so"), "rb") as library:
                 return library.read()
         except OSError:
-            raise BuildFailure(f"{compiler.title}: it made no library of {shlex.join(command)}") from None
+            raise BuildFailure(f"{compiler.title}: no library from {shlex.join(command)}") from None
 
 
 def run_program(
@@ -267,7 +268,7 @@ def run_program(
 
 
 def make_command(compiler: Compiler, options: Sequence[str], suffix: str) -> list[str]:
-    """Return the command that makes a library of a source file, in the folder of that file."""
+    """Return the command that compiles a source file to a library, run in the folder of the file."""
     return [compiler.path, *options, f"accelpy{suffix}", *compiler.words, "-o", "accelpy.so"]
 
 
@@ -291,20 +292,20 @@ def _find_program(name: str, folders: Sequence[str]) -> str | None:
         filled = os.path.expandvars(folder)
         if "$" not in filled and found is None:
             found = shutil.which(name, path=filled)
-    # Compilers run in a folder of their own.
+    # Compilers run in another folder.
     return os.path.abspath(found) if found else None
 
 
-def _ask_version(path: str) -> str:
+def _query_version(path: str) -> str:
     try:
-        done = run_program([path, "--version"], _VERSION_TIMEOUT_S)
+        done = run_program([path, "--version"], _VERSION_TIMEOUT_SECONDS)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout if done.returncode == 0 else ""
 
 
 def _find_vendor(version: str) -> str:
-    return next((vendor for vendor, mark in _FAMILIES_OF_OPTIONS if mark in version), "")
+    return next((vendor for vendor, mark in _VENDOR_MARKS if mark in version), "")
 
 
 def _shorten(text: str, most: int = 40) -> str:

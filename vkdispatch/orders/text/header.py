@@ -10,21 +10,21 @@ from vkdispatch.base.record import record
 GRAMMAR = "[model, model: option=value, ...]"
 
 _OPENING, _CLOSING = "([{", ")]}"
-_QUIET = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
+_IGNORED_TOKENS = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 
 
 @record
 class Header:
-    """A section's header as it is written.
+    """The header of a section.
 
     Attributes
     ----------
     models
         The names before the colon.
     options
-        The expressions after it, by name.
+        The option expressions, by name.
     lines
-        How many lines of the text it takes.
+        The number of lines of the header.
     """
 
     models: tuple[str, ...]
@@ -33,19 +33,19 @@ class Header:
 
 
 def parse_header(lines: Sequence[str], fail: Callable[[int, str], Exception]) -> Header:
-    """Read the header that begins with the first of these lines.
+    """Parse the header at the beginning of some lines.
 
     Parameters
     ----------
     lines
-        The text from the header's `[` on.
+        The text, from the header's `[` on.
     fail
-        Makes the error of a line, counted from 0, and a message.
+        Makes the error for a line, counted from 0, and a message.
 
     Raises
     ------
     ValueError
-        What `fail` returns, where this is no header.
+        The text is not a valid header. `fail` makes the error.
     """
     tokens = _read_tokens(lines, fail)
     colon = next((i for i, (token, depth) in enumerate(tokens) if token.string == ":" and depth == 1), None)
@@ -65,29 +65,28 @@ def _read_tokens(
     lines: Sequence[str], fail: Callable[[int, str], Exception]
 ) -> list[tuple[tokenize.TokenInfo, int]]:
     """Return the tokens up to the bracket that closes the header, each with its depth in brackets."""
-    found: list[tuple[tokenize.TokenInfo, int]] = []
+    tokens: list[tuple[tokenize.TokenInfo, int]] = []
     open_brackets = ""
-    # Python's tokenizer says by exceptions of several classes that it cannot go on.
     reading: Iterator[tokenize.TokenInfo] = tokenize.generate_tokens(_make_reader(lines))
     try:
         for token in reading:
-            if token.type in _QUIET:
+            if token.type in _IGNORED_TOKENS:
                 continue
             if token.type == tokenize.ERRORTOKEN and not token.string.strip():
                 continue
             if token.type == tokenize.OP and token.string in _OPENING:
                 open_brackets += token.string
-            found.append((token, len(open_brackets)))
+            tokens.append((token, len(open_brackets)))
             if token.type == tokenize.OP and token.string in _CLOSING:
                 expected = _CLOSING[_OPENING.index(open_brackets[-1])]
                 if token.string != expected:
-                    raise fail(token.start[0] - 1, f"{token.string} where {expected} was expected")
+                    raise fail(token.start[0] - 1, f"expected {expected}, got {token.string}")
                 open_brackets = open_brackets[:-1]
                 if not open_brackets:
-                    return found
+                    return tokens
     except (tokenize.TokenError, SyntaxError) as error:
-        raise fail(0, f"this header has no end ({error.args[0]}); a header is {GRAMMAR}") from None
-    raise fail(0, f"this header has no ]; a header is {GRAMMAR}")
+        raise fail(0, f"this header does not end ({error.args[0]}); expected {GRAMMAR}") from None
+    raise fail(0, f"this header has no ]; expected {GRAMMAR}")
 
 
 def _make_reader(lines: Sequence[str]) -> Callable[[], str]:
@@ -105,13 +104,13 @@ def _parse_models(
         expected = tokenize.NAME if position % 2 == 0 else tokenize.OP
         if token.type != expected or (expected == tokenize.OP and token.string != ","):
             what = "the name of a model" if expected == tokenize.NAME else "a comma, a colon or ]"
-            raise fail(line, f"{token.string!r} where {what} was expected; a header is {GRAMMAR}")
+            raise fail(line, f"expected {what}, got {token.string!r}; a header is {GRAMMAR}")
         if expected == tokenize.NAME:
             if token.string in models:
                 raise fail(line, f"the model {token.string} is named twice")
             models.append(token.string)
     if not models:
-        raise fail(line, f"this header names no model; a header is {GRAMMAR}")
+        raise fail(line, f"this header names no model; expected {GRAMMAR}")
     return tuple(models)
 
 
@@ -125,21 +124,22 @@ def _parse_options(
     rows = [line.rstrip("\r\n") for line in lines[first : last + 1]]
     rows[-1] = rows[-1][: end[1]]
     rows[0] = rows[0][start[1] :]
-    # In brackets of a call, keywords have Python's own grammar; the line feed ends a comment.
+    # Parsed as the keywords of a call. The line feed ends a comment.
     try:
         call: Any = ast.parse("f(" + "\n".join(rows) + "\n)", mode="eval").body
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", 1) or 1
         raise fail(
-            min(first + line - 1, last), f"the options are no Python ({error.args[0]}); each is option=value"
+            min(first + line - 1, last),
+            f"the options are not valid Python ({error.args[0]}); expected option=value",
         ) from None
     if not isinstance(call, ast.Call) or call.args:
-        raise fail(first, "an option without a name; each is option=value")
+        raise fail(first, "an option without a name; expected option=value")
     options: dict[str, ast.expr] = {}
     for keyword in call.keywords:
         if keyword.arg is None:
-            raise fail(first, "** among the options; each is option=value")
+            raise fail(first, "** among the options; expected option=value")
         if keyword.arg in options:
-            raise fail(first, f"the option {keyword.arg} is given twice")
+            raise fail(first, f"the option {keyword.arg} occurs twice")
         options[keyword.arg] = keyword.value
     return options

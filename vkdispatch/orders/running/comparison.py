@@ -1,4 +1,4 @@
-"""Sections of an order against one another: whether they agree, and which is the fastest."""
+"""Comparison of the sections of an order: their results, and their times."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -7,24 +7,24 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.record import record
-from vkdispatch.orders.arguments import Argument, Array, copy_arguments
+from vkdispatch.orders.arguments.argument import Argument, Array, copy_arguments
+from vkdispatch.orders.arguments.grid import Grid
 from vkdispatch.orders.errors import Attempt, OrderMismatchError
-from vkdispatch.orders.grid import Grid
 from vkdispatch.orders.models import Placement, Program
 
 
 @record
 class Verification:
-    """What `verify=True` found in the latest run.
+    """The result of `verify=True` for the latest run.
 
     Attributes
     ----------
     models
-        The models that were compared, that of the results first. One alone: there was nothing to compare.
+        The compared models, beginning with that of the results. A single one: nothing was compared.
     errors
-        For each but the first its largest error, in units of the largest value of the output.
+        The largest error of each other model, relative to the output's largest value.
     missing
-        The sections that could not be built, and why.
+        The sections that could not be built.
     """
 
     models: tuple[str, ...]
@@ -33,7 +33,7 @@ class Verification:
 
 
 def run_on_copies(program: Program, arguments: Sequence[Argument], grid: Grid, run_id: int) -> list[Array]:
-    """Run a program on copies of the outputs, and return those."""
+    """Run a program on copies of the outputs, and return the copies."""
     copies = copy_arguments(arguments)
     placement = program.place(copies, 0)
     try:
@@ -42,36 +42,36 @@ def run_on_copies(program: Program, arguments: Sequence[Argument], grid: Grid, r
         placement.fetch()
     finally:
         placement.close()
-    return [copy.read() for copy in copies if copy.parameter.output]
+    return [copy.read() for copy in copies if copy.parameter.is_output]
 
 
 def compare(
     arguments: Sequence[Argument],
     models: tuple[str, str],
-    ours: Sequence[Array],
-    theirs: Sequence[Array],
+    first: Sequence[Array],
+    second: Sequence[Array],
     tolerance: float | None,
 ) -> float:
-    """Return the largest error of the outputs of two models, in units of an output's largest value.
+    """Return the largest error between the outputs of two models, relative to an output's largest value.
 
     Raises
     ------
     OrderMismatchError
-        They differ by more than `tolerance`, or than rounding explains.
+        The error exceeds `tolerance`, or the default tolerance of the dtype.
     """
     worst = 0.0
-    outputs = [argument for argument in arguments if argument.parameter.output]
-    for output, a, b in zip(outputs, ours, theirs, strict=True):
+    outputs = [argument for argument in arguments if argument.parameter.is_output]
+    for output, a, b in zip(outputs, first, second, strict=True):
         allowed = tolerance if tolerance is not None else find_tolerance(output.parameter.dtype)
         error, index = _find_largest_error(a, b)
         worst = max(worst, error)
-        # Written so that NaN fails.
+        # This form fails for NaN.
         if not error <= allowed:
             name = output.parameter.name
             place = f"{name}({', '.join(map(str, index))})" if index else name
             raise OrderMismatchError(
                 f"verify: the sections {models[0]} and {models[1]} disagree: {place} is {a[index]!s} and "
-                f"{b[index]!s}; an error of {error:.2g} of the largest value, {allowed:.2g} is allowed",
+                f"{b[index]!s}, a relative error of {error:.2g}; the tolerance is {allowed:.2g}",
                 models,
                 name,
                 index,
@@ -80,10 +80,10 @@ def compare(
 
 
 def find_tolerance(dtype: np.dtype[Any]) -> float:
-    """Return the error that is allowed between sections, in units of the largest value of an output.
+    """Return the tolerance between sections, relative to the largest value of an output.
 
-    Integers and bools have to be equal. Floats may differ by the square root of their precision: sums in
-    another order differ by far less, and half of the digits are right.
+    Integers and bools must be equal. Floats may differ by the square root of their precision: half of the
+    digits agree, and sums in another order differ by far less.
     """
     return float(np.sqrt(np.finfo(dtype).eps)) if dtype.kind in "fc" else 0.0
 
@@ -91,11 +91,11 @@ def find_tolerance(dtype: np.dtype[Any]) -> float:
 def measure_best_time(
     program: Program, arguments: Sequence[Argument], grid: Grid, device: int, repeats: int
 ) -> float:
-    """Return the shortest time of some runs in seconds, without copies to or from the accelerator."""
+    """Return the shortest time of several runs in seconds, without copies to or from the accelerator."""
     placement: Placement = program.place(copy_arguments(arguments), device)
     times = []
     try:
-        # The first one loads and allocates what later ones find.
+        # The first run loads code and allocates memory.
         for _ in range(repeats + 1):
             start = time.perf_counter()
             program.run(placement, grid, 0, device, 0)
@@ -106,11 +106,11 @@ def measure_best_time(
 
 
 def _find_largest_error(a: Array, b: Array) -> tuple[float, tuple[int, ...]]:
-    """Return the largest error in units of the largest finite value, and where that is."""
+    """Return the largest error, relative to the largest finite value, and its index."""
     if a.size == 0:
         return 0.0, (0,) * a.ndim
     if a.dtype.kind not in "fc":
-        # what int64 holds, floats need not: only where they differ
+        # Floats cannot represent every int64: only compare.
         differ = a != b
         at = np.unravel_index(int(np.argmax(differ)), a.shape)
         index = tuple(int(i) for i in at)
@@ -122,7 +122,7 @@ def _find_largest_error(a: Array, b: Array) -> tuple[float, tuple[int, ...]]:
     scale = float(np.max(values, where=np.isfinite(values), initial=0.0)) or 1.0
     with np.errstate(invalid="ignore", over="ignore"):
         errors = np.where(same, 0.0, np.abs(x - y) / scale)
-    # where one has a number and the other has none
+    # One value is a number and the other is not.
     errors = np.where(np.isnan(errors), np.inf, errors)
     index = tuple(int(i) for i in np.unravel_index(int(np.argmax(errors)), a.shape))
     return float(errors[index]), index
