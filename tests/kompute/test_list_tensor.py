@@ -153,7 +153,7 @@ def test_creation_refuses_all_or_nothing(manager: kp.Manager) -> None:
     for wrong, error, message in (
         ([fresh, other], RuntimeError, "number 1 has device memory already"),
         ([fresh, manager.tensor([1])], RuntimeError, "number 1 has device memory already"),
-        ([fresh, fresh], RuntimeError, "number 1 has device memory already, or is given twice"),
+        ([fresh, fresh], RuntimeError, "number 1 has device memory already, or occurs twice"),
         ([fresh, gone], RuntimeError, "number 1 was destroyed"),
         ([], RuntimeError, "expected at least one tensor"),
         ([fresh, 3], TypeError, "expected tensors"),

@@ -384,9 +384,9 @@ class Manager(LegacyManager):
             context.require_usable()
         return context
 
-    def _register(self, made: _T) -> _T:
-        self._require_alive().objects.add(made)
-        return made
+    def _register(self, instance: _T) -> _T:
+        self._require_alive().objects.add(instance)
+        return instance
 
 
 def _is_buffer(data: object) -> bool:

@@ -20,7 +20,7 @@ Groups = tuple[int, int, int]
 
 
 class Dispatchable(Protocol):
-    """A built algorithm, which records dispatches with given push constants."""
+    """A built algorithm, which records dispatches."""
 
     push_types: frozenset[tuple[str, int]]  # kinds and bits of the push constants
     images: tuple[Image, ...]  # the images among its memory

@@ -55,12 +55,12 @@ class TracedDispatch:
         RuntimeError
             The parameters do not match.
         """
-        who = f"spirv: {kernel.name}"
+        label = f"spirv: {kernel.name}"
         if len(np.ravel(spec_consts)):
-            raise KomputeError(f"{who}: spec_consts: a traced kernel has none; use values of its closure")
+            raise KomputeError(f"{label}: spec_consts: a traced kernel has none; use values of its closure")
         if any(isinstance(memory, Image) for memory in memories):
             raise KomputeError(
-                f"{who}: tensors: a traced kernel takes tensors; give images to GLSL or SPIR-V"
+                f"{label}: tensors: a traced kernel takes tensors; pass images to GLSL or SPIR-V"
             )
         self.context = context
         self.kernel = kernel
@@ -71,12 +71,12 @@ class TracedDispatch:
         values = [slot for slot in kernel._slots if isinstance(slot, ValueSlot)]
         if len(buffers) + len(values) != len(kernel._parameters):
             raise KomputeError(
-                f"{who}: an algorithm's kernel takes buffers and numbers, no images or dataclasses"
+                f"{label}: an algorithm's kernel takes buffers and numbers, no images or dataclasses"
             )
         if len(buffers) != len(memories):
             raise KomputeError(f"tensors: {kernel.name} takes {len(buffers)} buffers, got {len(memories)}")
         if not all(dtype.is_scalar(slot.kind) for slot in values):
-            raise KomputeError(f"{who}: push constants are numbers; it has a vector or matrix parameter")
+            raise KomputeError(f"{label}: push constants are numbers; it has a vector or matrix parameter")
         self.kinds = tuple(slot.kind for slot in values)
         self.push_types = frozenset(
             ("float" if dtype.is_float_dtype(kind) else "int", kind.item_size * 8) for kind in self.kinds

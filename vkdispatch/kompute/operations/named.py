@@ -1,4 +1,4 @@
-"""The operations that Kompute 0.5 and 0.6 have a name for, made from their arguments."""
+"""The named operations of Kompute 0.5 and 0.6, such as `algo_data`, made from their arguments."""
 
 import os
 import weakref

@@ -95,7 +95,7 @@ class OpTensorCreate(OpBase):
             if not isinstance(tensor, Tensor):
                 raise ArgumentTypeError(f"tensors: expected tensors, got {tensor!r}")
             if tensor._initialized or any(tensor is other for other in tensors[:index]):
-                raise KomputeError(f"tensors: number {index} has device memory already, or is given twice")
+                raise KomputeError(f"tensors: number {index} has device memory already, or occurs twice")
             if not isinstance(tensor, ListTensor):
                 raise KomputeError(
                     f"tensors: number {index} was destroyed; only a kp.Tensor(data) keeps its values"

@@ -15,7 +15,7 @@ _MACRO = re.compile(r"[A-Za-z_]\w*(\([\w, ]*\))?")
 
 
 class Shader:
-    """GLSL to SPIR-V, as in Kompute 0.7. `kp.compile_glsl` does the same for text alone."""
+    """GLSL to SPIR-V, as in Kompute 0.7. `kp.compile_glsl` does the same without options."""
 
     __slots__ = ()
 
