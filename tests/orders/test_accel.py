@@ -1,4 +1,4 @@
-"""Runs beside Python: order, waiting, errors, and what is no call."""
+"""Asynchronous runs: order, waits, errors, and invalid calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 import vkdispatch as vd
 from vkdispatch.orders import Accel, Order, OrderRunError
 
-# It stops only when it is told, so that nothing here depends on time.
+# It waits for a flag, so that the tests do not depend on time.
 WAITS = """
 set_argnames("gate", ("log", "count"))
 [cpp]
@@ -36,7 +36,7 @@ set_argnames("x", "y")
 
 
 class Gate:
-    """An order that waits for `open`: run n goes on once that is above n."""
+    """An order that waits for `open`: run n continues once it exceeds n."""
 
     def __init__(self) -> None:
         self.gate = np.zeros(1, np.int64)
@@ -53,7 +53,7 @@ def gate() -> Any:
     made.accel.stop(timeout=60)
 
 
-def test_runs_go_on_beside_python_in_order(gate: Gate) -> None:
+def test_runs_are_asynchronous_and_in_order(gate: Gate) -> None:
     ids = [gate.accel.run() for _ in range(3)]
     assert ids == [0, 1, 2]
     assert gate.accel.isbusy()
@@ -72,7 +72,7 @@ def test_runs_go_on_beside_python_in_order(gate: Gate) -> None:
     assert gate.log.tolist()[:4] == [0, 1, 2, -1]
     assert not gate.accel.isbusy()
     assert "idle" in repr(gate.accel)
-    # ids continue after a stop, and earlier runs are over
+    # ids continue after a stop, and earlier runs have ended
     assert gate.accel.run() == 3
     gate.accel.wait(0)
     with pytest.raises(vd.ArgumentValueError, match="there is no run 4; run returned 0 to 3"):
@@ -99,13 +99,13 @@ def test_a_run_of_another_channel_overtakes() -> None:
     assert log.tolist() == [1, 1, 0]
 
 
-def test_a_run_has_a_time_of_its_own(gate: Gate) -> None:
+def test_the_timeout_of_a_run(gate: Gate) -> None:
     run_id = gate.accel.run(timeout=0.02)
     for call in (lambda: gate.accel.wait(run_id), gate.accel.stop, lambda: gate.accel.stop(timeout=10)):
         with pytest.raises(vd.WaitTimeoutError):
             call()
     gate.gate[0] = 1
-    # its time is up, but it has ended now
+    # its timeout has passed, but it has ended
     while gate.accel.isbusy():
         time.sleep(0.001)
     gate.accel.wait(run_id)
@@ -117,7 +117,7 @@ def test_a_run_has_a_time_of_its_own(gate: Gate) -> None:
     "told",
     [lambda a: a.wait(0), lambda a: a.stop(), lambda a: a.output[0], lambda a: a.__exit__(None, None, None)],
 )
-def test_failures_reach_who_waits(told: Callable[[Accel], object]) -> None:
+def test_waits_raise_the_error_of_a_run(told: Callable[[Accel], object]) -> None:
     y = np.zeros(1)
     accel = Accel(-1.0, Order(RAISES), y)
     accel.run()
@@ -130,7 +130,7 @@ def test_failures_reach_who_waits(told: Callable[[Accel], object]) -> None:
         accel.stop()
 
 
-def test_every_wait_for_a_run_says_how_it_ended() -> None:
+def test_every_wait_for_a_failed_run_raises() -> None:
     accel = Accel(-1.0, Order(RAISES), np.zeros(1))
     run_id = accel.run()
     told = []
@@ -147,14 +147,14 @@ def test_every_wait_for_a_run_says_how_it_ended() -> None:
         thread.join()
     wait()
     assert told == [run_id] * 5
-    accel.stop()  # for those who have not waited
+    accel.stop()  # raises, as nobody has waited
 
 
 @pytest.mark.parametrize("end", [lambda accel: accel.stop(), lambda accel: accel.output[0]])
-def test_an_interrupt_loses_no_outputs(
+def test_an_interrupt_keeps_the_outputs(
     monkeypatch: pytest.MonkeyPatch, end: Callable[[Accel], object]
 ) -> None:
-    y = np.zeros((4, 2))[:, 0]  # not contiguous: the outputs are copied back at the end
+    y = np.zeros((4, 2))[:, 0]  # not contiguous: outputs are copied back
     accel = Accel(1.0, Order(RAISES), y, kind="cpp")
     accel.run()
     accel.wait(0)
@@ -171,7 +171,7 @@ def test_an_interrupt_loses_no_outputs(
     assert y[0] == 5
 
 
-def test_what_is_thrown_need_not_be_an_exception() -> None:
+def test_any_thrown_object_is_an_error() -> None:
     accel = Accel(10.0, Order(RAISES), np.zeros(1))
     accel.run()
     with pytest.raises(OrderRunError, match="an exception of the body"):
@@ -181,7 +181,7 @@ def test_what_is_thrown_need_not_be_an_exception() -> None:
 @pytest.mark.parametrize(
     "body", ["throw std::bad_alloc();", "#pragma omp parallel\n{}\nthrow std::bad_alloc();"]
 )
-def test_exceptions_may_leave_parallel_bodies(body: str) -> None:
+def test_exceptions_in_parallel_bodies(body: str) -> None:
     accel = Accel(Order(f"[openmp_cpp]\n#include <new>\n{body}\n"), np.zeros(1))
     for _ in range(2):
         accel.run(2)
@@ -189,7 +189,7 @@ def test_exceptions_may_leave_parallel_bodies(body: str) -> None:
             accel.stop()
 
 
-def test_numbers_may_be_those_of_numpy() -> None:
+def test_numpy_scalars_as_arguments() -> None:
     y = np.zeros(3)
     accel = Accel(FINE, COPY, y, kind="cpp", verify=np.float32(0))
     run_id = accel.run(np.int64(2), device=np.int32(0), channel=np.uint8(1), timeout=np.float32(60))
@@ -198,7 +198,7 @@ def test_numbers_may_be_those_of_numpy() -> None:
     accel.stop(timeout=np.float64(60))
 
 
-def test_an_error_of_the_block_comes_first() -> None:
+def test_an_error_in_the_block_has_precedence() -> None:
     accel = Accel(-1.0, Order(RAISES), np.zeros(1))
     with pytest.raises(KeyError), accel:
         accel.run()
@@ -211,7 +211,7 @@ def test_an_error_of_the_block_comes_first() -> None:
 ADD_ONE = 'set_argnames("x", "y")\n[cpp]\nfor (int i = 0; i < x.size; i++) y(i) += x(i);\n'
 
 
-def test_outputs_may_be_read_in_between_and_runs_add_up() -> None:
+def test_outputs_between_runs() -> None:
     x, y = np.arange(5.0), np.zeros(10)[::2]
     accel = Accel(x, Order(ADD_ONE), y)
     accel.run()
@@ -220,7 +220,7 @@ def test_outputs_may_be_read_in_between_and_runs_add_up() -> None:
     accel.run()
     np.testing.assert_array_equal(accel.output, 3 * x)
     accel.stop()
-    x += 1  # a later run sees what inputs hold by then
+    x += 1  # a later run uses the new input
     accel.run()
     accel.stop()
     np.testing.assert_array_equal(y, 4 * np.arange(5.0) + 1)
@@ -239,14 +239,14 @@ def test_any_number_of_outputs() -> None:
     assert nothing.stop() is None  # type: ignore[func-returns-value]
 
 
-def test_inputs_may_be_outputs() -> None:
+def test_inputs_can_be_outputs() -> None:
     x = np.arange(4)
     with Accel(x, Order(ADD_ONE), x) as accel:
         accel.run()
     assert x.tolist() == [0, 2, 4, 6]
 
 
-def test_buffers_of_devices_are_arguments_too() -> None:
+def test_buffers_as_arguments() -> None:
     x, y = vd.asbuffer(np.arange(6, dtype=np.float32)), vd.asbuffer(np.ones(6, np.float32))
     pairs, sums = vd.Buffer((3,), vd.vec2), np.zeros(3, np.float32)
     pairs.write(np.arange(6, dtype=np.float32).reshape(3, 2))
@@ -285,7 +285,7 @@ def test_many_threads_share_one_accel() -> None:
     assert total[0] == 160
 
 
-def test_an_accel_that_is_dropped_takes_its_arrays_along() -> None:
+def test_a_deleted_accel_frees_its_arrays() -> None:
     y = np.zeros(100_000)
     for _ in range(20):
         Accel(np.ones(100_000), Order(ADD_ONE), y).run()
@@ -295,7 +295,7 @@ def test_an_accel_that_is_dropped_takes_its_arrays_along() -> None:
     last.stop()
 
 
-def test_python_may_end_while_a_run_goes_on(
+def test_python_exits_after_unfinished_runs(
     run_python: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
     done = run_python("""
@@ -341,7 +341,7 @@ print("both")
     assert (done.returncode, done.stdout) == (0, "both\n"), done.stderr
 
 
-def test_a_child_of_a_fork_has_none_of_the_runs_that_go_on(
+def test_a_child_of_a_fork_has_no_unfinished_runs(
     run_python: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
     done = run_python("""
@@ -430,7 +430,7 @@ FINE = np.zeros(3)
         (lambda: Accel(Order("[cpp: wide=1]\n")), ValueError, "<order>:1: there is no option 'wide'"),
     ],
 )
-def test_wrong_arguments_of_an_accel(make: Any, kind: type[Exception], said: str) -> None:
+def test_invalid_arguments_of_accel(make: Any, kind: type[Exception], said: str) -> None:
     with pytest.raises(kind, match=said) as caught:
         make()
     assert isinstance(caught.value, vd.VkDispatchError)
@@ -499,7 +499,7 @@ def test_wrong_arguments_of_an_accel(make: Any, kind: type[Exception], said: str
         (lambda a: a.race(1, repeats=1.5), TypeError, "repeats: expected an int"),
     ],
 )
-def test_wrong_arguments_of_its_calls(call: Any, kind: type[Exception], said: str) -> None:
+def test_invalid_arguments_of_methods(call: Any, kind: type[Exception], said: str) -> None:
     accel = Accel(FINE, COPY, np.zeros(3), kind="cpp")
     with pytest.raises(kind, match=said) as caught:
         call(accel)

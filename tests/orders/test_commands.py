@@ -19,7 +19,7 @@ from vkdispatch.orders.models import TABLE
 
 @pytest.fixture(autouse=True)
 def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Start with the settings, the cache and the process of a new user."""
+    """Start with empty settings, caches and process state."""
     monkeypatch.delenv("VKDISPATCH_CACHE")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -78,7 +78,7 @@ def test_config_sets_the_folder_of_libraries(tmp_path: Path, monkeypatch: pytest
     assert _run(5) == 5
     assert disk_cache.entries()["orders"].count == in_cache
     assert len(list(chosen.iterdir())) >= 2
-    # what is there is used, and not compiled again; what is damaged is
+    # stored libraries are not compiled again, unless they are damaged
     _forget(monkeypatch)
     with monkeypatch.context() as context:
         context.setattr(library, "compile_library", None)
@@ -87,7 +87,7 @@ def test_config_sets_the_folder_of_libraries(tmp_path: Path, monkeypatch: pytest
         path.write_bytes(path.read_bytes()[:-7])
     _forget(monkeypatch)
     assert _run(5) == 5
-    # another process finds the setting; the environment goes before it
+    # another process uses the setting; the environment has precedence
     script = "from vkdispatch.orders.compilation import storage; print(storage.find_folder())"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == f"{chosen}\n"
@@ -97,13 +97,13 @@ def test_config_sets_the_folder_of_libraries(tmp_path: Path, monkeypatch: pytest
     assert "libraries: not stored (VKDISPATCH_CACHE)\n" in _said("config")
     assert "stored: 0 files, 0 bytes\ndeleted: 0 files\n" in _said("cache", "--clear-all")
     monkeypatch.delenv("VKDISPATCH_CACHE")
-    # accelpy's --dir has libraries below a folder; and back to the cache
+    # accelpy's --dir uses a subfolder; --default returns to the cache
     folder = tmp_path / "accelpy"
     assert f"libraries: {folder}/lib (set by config)\n" in _said("config", "-d", str(folder))
     assert "(in the disk cache)\n" in _said("config", "--default")
 
 
-def test_a_folder_that_others_write_to_is_not_used(
+def test_a_folder_writable_by_others_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     require("cpp")
@@ -128,7 +128,7 @@ def test_a_folder_that_others_write_to_is_not_used(
     assert "other users may write to" in refused.output
     refused = _call("config", "-l", str(chosen))
     assert refused.exit_code == 1
-    # settings that others could have written name no folder
+    # settings that others could have written are ignored
     chosen.chmod(0o700)
     assert "(set by config)" in _said("config")
     (tmp_path / "settings" / "vkdispatch").chmod(0o777)
@@ -136,7 +136,7 @@ def test_a_folder_that_others_write_to_is_not_used(
 
 
 @pytest.mark.parametrize("place", ["cache", "set"])
-def test_cache_shows_and_empties_the_folder(place: str, tmp_path: Path) -> None:
+def test_cache_shows_and_clears_the_folder(place: str, tmp_path: Path) -> None:
     require("cpp")
     folder = tmp_path / "cache" / "vkdispatch" / "orders"
     if place == "set":
@@ -168,14 +168,14 @@ def test_cache_shows_and_empties_the_folder(place: str, tmp_path: Path) -> None:
         (("cashe",), "No such command 'cashe'"),
     ],
 )
-def test_wrong_words(words: tuple[str, ...], said: str) -> None:
+def test_invalid_arguments_of_commands(words: tuple[str, ...], said: str) -> None:
     result = _call(*words)
     assert result.exit_code != 0
     assert said in result.output
     assert "Traceback" not in result.output
 
 
-def test_the_module_is_the_command() -> None:
+def test_the_module_runs_the_command() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "vkdispatch.orders", "cache"], capture_output=True, text=True, check=True
     )

@@ -1,4 +1,4 @@
-"""The text of orders: headers, preambles, sections, and what is wrong with them."""
+"""The text of orders: headers, preambles, sections, and errors."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ values = st.recursive(
     max_leaves=5,
 )
 options = st.dictionaries(st.sampled_from(["alpha", "beta", "local_size", "_x1"]), values, max_size=3)
-# what may stand between two tokens, and change nothing
+# separators of tokens, which change nothing
 gaps = st.sampled_from(["", " ", "  ", "\n", "\n  ", " # ], [: = note\n", "\n\n\t", "\\\n "])
 
 
 @settings(derandomize=True, deadline=None)
 @given(data=st.data())
-def test_headers_mean_the_same_however_they_are_laid_out(data: st.DataObject) -> None:
+def test_headers_in_any_layout(data: st.DataObject) -> None:
     named, given_options = data.draw(models), data.draw(options)
     body = data.draw(st.sampled_from(["", "int x;\n", "  [1]\n# [\n y(i) = 0;\n"]))
     words = ["[", *", ".join(named).split(" ")]
@@ -50,7 +50,7 @@ def test_headers_mean_the_same_however_they_are_laid_out(data: st.DataObject) ->
 
 @settings(derandomize=True, deadline=None)
 @given(st.text(alphabet="[]():,=#\"'\\ \n\tabcp+{}é$\0", max_size=40))
-def test_no_text_does_more_than_raise_value_error(text: str) -> None:
+def test_invalid_texts_raise_only_value_error(text: str) -> None:
     for whole in (f"[{text}", f"[cpp: {text}]\n", f"{text}\n[cpp]\n"):
         try:
             Order(whole)
@@ -58,7 +58,7 @@ def test_no_text_does_more_than_raise_value_error(text: str) -> None:
             assert "<order>" in str(error) or "set_argnames" in str(error)
 
 
-def test_the_preamble_computes_and_names() -> None:
+def test_the_preamble_defines_names() -> None:
     order = Order("""
         # a note
         set_argnames(("a", "b"), "c")
@@ -80,7 +80,7 @@ def test_the_preamble_computes_and_names() -> None:
     assert (first.line, first.body_line, second.line) == (6, 7, 8)
 
 
-def test_an_order_comes_from_a_text_a_file_or_an_order(tmp_path: Path) -> None:
+def test_orders_from_text_files_and_orders(tmp_path: Path) -> None:
     text = 'set_argnames("a", "b")\r\n[cpp]\r\nb() = a();\r\n'
     path = tmp_path / "copy.ord"
     path.write_bytes(text.encode())
@@ -88,7 +88,7 @@ def test_an_order_comes_from_a_text_a_file_or_an_order(tmp_path: Path) -> None:
         order = Order(source)
         assert order.path == str(path)
         assert order.sections[0].body == "b() = a();\n"
-    path.write_bytes(b"\xef\xbb\xbf" + text.encode())  # as editors of Windows do
+    path.write_bytes(b"\xef\xbb\xbf" + text.encode())  # as written by editors on Windows
     assert Order(path).inputs == ("a",)
     again = Order(Order(path))
     assert (again.path, again.inputs) == (str(path), ("a",))
@@ -137,7 +137,7 @@ def test_an_order_comes_from_a_text_a_file_or_an_order(tmp_path: Path) -> None:
         ("set_argnames('accelpy_x', 'a')\n[cpp]\n", "'accelpy_x' is reserved"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line(text: str, said: str) -> None:
+def test_errors_have_their_line(text: str, said: str) -> None:
     with pytest.raises((vd.ArgumentValueError, vd.ArgumentTypeError), match=said):
         Order(text)
 
@@ -154,12 +154,12 @@ def test_what_is_wrong_is_said_with_its_line(text: str, said: str) -> None:
         ("a\0b", ValueError, "is neither a file"),
     ],
 )
-def test_what_no_order_comes_from(source: Any, kind: type[Exception], said: str) -> None:
+def test_invalid_sources_raise(source: Any, kind: type[Exception], said: str) -> None:
     with pytest.raises(kind, match=said):
         Order(source)
 
 
-def test_a_file_that_is_no_text(tmp_path: Path) -> None:
+def test_a_binary_file_raises(tmp_path: Path) -> None:
     path = tmp_path / "x.ord"
     path.write_bytes(b"[cpp]\n\xff\xfe\n")
     with pytest.raises(vd.ArgumentValueError, match="not UTF-8 text"):
