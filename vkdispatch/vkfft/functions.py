@@ -12,7 +12,7 @@ from vkdispatch.vkfft.plan import VkFFTPlan
 
 
 # The signature is that of vkdispatch 0.1.0.
-def fft(
+def fft(  # noqa: PLR0913
     buffer: Buffer[Any],
     input_buffer: Buffer[Any] | None = None,
     buffer_shape: Any = None,

@@ -45,7 +45,7 @@ class VkFFTPlan(Transform):
     """
 
     # The signature is that of vkdispatch 0.1.0.
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         shape: Any,
         do_r2c: bool = False,
