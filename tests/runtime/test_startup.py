@@ -118,7 +118,7 @@ def test_kompute_imports_what_a_manager_needs(run_python: RunPython) -> None:
         "import sys, gc; import numpy; before = set(sys.modules)\n"
         "import vkdispatch.kompute as kp\n"
         "heavy = ('logging', 'pathlib', 'threading', 'vkdispatch.base.dtype', 'vkdispatch.base.buffer',\n"
-        "         'vkdispatch.base.image', 'vkdispatch.execution_pipeline', 'vkdispatch.kompute.sequence')\n"
+        "         'vkdispatch.base.image', 'vkdispatch.execution_pipeline', 'vkdispatch.kompute.sequences')\n"
         "print([name for name in heavy if name in set(sys.modules) - before])\n"
         "print('Manager' in vars(kp), gc.isenabled())"
     )

@@ -11,7 +11,8 @@ from vkdispatch.vkfft.layout import parse_shape, require_buffer
 from vkdispatch.vkfft.plan import VkFFTPlan
 
 
-def fft(
+# The signature is that of vkdispatch 0.1.0.
+def fft(  # noqa: PLR0913
     buffer: Buffer[Any],
     input_buffer: Buffer[Any] | None = None,
     buffer_shape: Any = None,
