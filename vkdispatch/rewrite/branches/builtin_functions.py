@@ -8,8 +8,8 @@ from typing import Any
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import component_type, int32, is_float_dtype, is_integer_dtype, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError
+from vkdispatch.codegen.execution.ranges import GpuRange
 from vkdispatch.codegen.functions import common, elementwise, trigonometry
-from vkdispatch.codegen.functions.ranges import GpuRange
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr
 from vkdispatch.ir import expressions as ex

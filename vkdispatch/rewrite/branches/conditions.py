@@ -9,7 +9,7 @@ from typing import Any
 from vkdispatch.base.dtype import bool_
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.host_numpy import np
-from vkdispatch.codegen.functions.ranges import GpuRange
+from vkdispatch.codegen.execution.ranges import GpuRange
 from vkdispatch.codegen.trace.placeholders import take_placeholders
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Assert, Expr, Op

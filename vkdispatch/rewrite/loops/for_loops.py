@@ -5,7 +5,7 @@ from typing import Any
 
 from vkdispatch.base.dtype import bool_
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.codegen.functions.ranges import GpuRange
+from vkdispatch.codegen.execution.ranges import GpuRange
 from vkdispatch.ir import Break, If, While
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
