@@ -5,8 +5,8 @@ default and names the device that it was found on. `python -m benchmarks tune` m
 numbers on another device. What it keeps in the cache folder replaces the defaults on that device.
 
 `table.number` is the value for the devices of the current context. Plans read it; repeated calls do not.
-Numbers change plans and kernels. Those marked with `changes_rounding` also change the order in which floating-point
-numbers are summed, and so the last bits of results; the others change no bit of a result.
+Numbers change plans and kernels. Those marked with `changes_rounding` also change the order in which
+floating-point numbers are summed, and so the last bits of results; the others change no bit of a result.
 """
 
 import zlib
