@@ -148,25 +148,30 @@ class Table:
             raise TypeError(f"{type(self).__name__}: no number is named {', '.join(sorted(unknown))}")
         self._assigned = values
         self._serial = next(self._serials)
-        self._values: tuple[int, _Kept, tuple[Any, ...]] = -1, _NOTHING, ()
+        self._snapshot: tuple[int, _Kept, tuple[Any, ...], object] = -1, _NOTHING, (), None
 
     @property
     def edition(self) -> tuple[int, int]:
-        """What tells this table from others and from itself before a change; for the keys of plans."""
+        """What tells this table from others and from itself before a change; for plans of one context."""
         return self._serial, _changes
 
     def values(self) -> tuple[Any, ...]:
         """Return the values for the current context in the order of the numbers, quickly if none changed."""
-        kept = _kept_here()
-        changes, known, values = self._values
-        if changes != _changes or known is not kept:
-            values = tuple(number.__get__(self, type(self)) for number in self.numbers.values())
-            self._values = _changes, kept, values
-        return values
+        return self._take_snapshot()[2]
 
-    def key(self) -> tuple[Any, ...]:
-        """Return what tells the numbers of the current context from others; for keys without a context."""
-        return *self.edition, *sorted(_kept_here().items())
+    def key(self) -> object:
+        """Return an object that is the same for equal numbers; for keys of plans that contexts share."""
+        return self._take_snapshot()[3]
+
+    def _take_snapshot(self) -> tuple[int, _Kept, tuple[Any, ...], object]:
+        kept = _kept_here()
+        found = self._snapshot
+        if found[0] != _changes or found[1] is not kept:
+            changes = _changes
+            values = tuple(number.__get__(self, type(self)) for number in self.numbers.values())
+            found = changes, kept, values, _value_keys.setdefault((self.family, values), object())
+            self._snapshot = found
+        return found
 
     @contextmanager
     def change(self, **values: Any) -> Iterator[None]:
@@ -182,6 +187,7 @@ class Table:
 
 
 _changes = 0
+_value_keys: dict[tuple[str, tuple[Any, ...]], object] = {}
 
 
 def plan_anew() -> None:

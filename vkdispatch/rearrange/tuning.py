@@ -3,7 +3,8 @@
 from vkdispatch.arrays.tuning import H200_AND_LLVMPIPE, LLVMPIPE, Number, Table
 
 _POWER = "a power of two"
-_SEGMENTS = (64, 128, 256, 512)
+# Twice as many do not fit into the workgroup memory that devices have at least for small elements.
+_SEGMENTS = (64, 128, 256)
 
 
 class TileTuning(Table, family="rearrange.tiles", found_on=H200_AND_LLVMPIPE):
@@ -19,9 +20,7 @@ class TileTuning(Table, family="rearrange.tiles", found_on=H200_AND_LLVMPIPE):
     segment_16 = Number(
         256, "Bytes of a row of a tile, of elements of 16 bytes.", _SEGMENTS, constraint=_POWER
     )
-    flat_1 = Number(
-        2, "Ratio of width to height of a tile of elements of 1 byte.", (1, 2, 4), constraint=_POWER
-    )
+    flat_1 = Number(2, "Ratio of width to height of a tile of elements of 1 byte.", (2, 4), constraint=_POWER)
     strip = Number(1, "See `TileForm`.", (0, 1))
     sector = Number(
         32,
@@ -29,7 +28,7 @@ class TileTuning(Table, family="rearrange.tiles", found_on=H200_AND_LLVMPIPE):
         "stored do; 0: they begin anywhere.",
         (0, 32, 64),
     )
-    tall = Number(1, "Ratio of height to width of a tile of cells.", (1, 2), constraint=_POWER)
+    tall = Number(1, "Ratio of height to width of a tile of cells.")
     narrow = Number(8, "The most rows or columns of a narrow plane.", (0, 4, 8))
     narrow_group = Number(
         256, "Invocations of a workgroup for such a plane.", (64, 128, 256, 512), constraint=_POWER

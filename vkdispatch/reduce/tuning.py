@@ -91,8 +91,8 @@ class CpuTuning(Table, family="reduce.cpu", found_on=LLVMPIPE):
     most_elements = Number(
         16, "Elements that an invocation combines in one round.", (8, 16, 32), changes_rounding=True
     )
-    most_columns = Number(4, 'The most columns of a load in "columns".', (1, 2, 4))
-    column_bytes = Number(8, "Bytes of such a load.", (4, 8, 16))
+    most_columns = Number(4, 'The most columns of a load in "columns".', (1, 2, 4), changes_rounding=True)
+    column_bytes = Number(8, "Bytes of such a load.", (4, 8, 16), changes_rounding=True)
     lane_loads = Number(
         64,
         "Loads of the longest rows that an invocation reduces alone.",

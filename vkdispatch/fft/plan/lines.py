@@ -15,16 +15,11 @@ from vkdispatch.fft.plan.tuning import tuning
 
 def plan_long_line(transform: Transform) -> Pass | None:
     """Plan the pass of lines that fill the registers; None for other lines."""
+    known = {length: (radices, threads) for length, radices, threads in tuning.lines_of_all_registers}
     maps = transform.input_map is not None or transform.output_map is not None
-    if (
-        maps
-        or transform.r2c
-        or transform.separate
-        or transform.length not in tuning.lines_of_all_registers
-        or device_facts().is_cpu
-    ):
+    if maps or transform.r2c or transform.separate or transform.length not in known or device_facts().is_cpu:
         return None
-    radices, threads = tuning.lines_of_all_registers[transform.length]
+    radices, threads = known[transform.length]
     context = get_context()
     behind = math.prod(transform.shape[transform.axis + 1 :])
     if behind > 1 or transform.compute_type is not complex64 or threads > context.max_invocations_along_x:

@@ -79,9 +79,9 @@ class Tuning(Table, family="fft"):
         (4 << 10, 8 << 10, 16 << 10, 32 << 10),
     )
     lines_of_all_registers = Number(
-        {8192: ((32, 32, 8), 256)},
-        "Radices and invocations of lines in place that fill the registers of two workgroups, by length.",
-        ({8192: ((32, 32, 8), 256)}, {}),
+        ((8192, (32, 32, 8), 256),),
+        "Lengths, radices and invocations of lines in place that fill the registers of two workgroups.",
+        (((8192, (32, 32, 8), 256),), ()),
         changes_rounding=True,
     )
 
@@ -110,11 +110,17 @@ class Tuning(Table, family="fft"):
     few_widest = Number(16, "The largest radix of such a line.")
     few_lines = Number(4, "The number that their lines of a workgroup are a multiple of.", (1, 4, 8))
     pair_lines = Number(
-        32, "Prime lines of a workgroup in which pairs of invocations transform a line.", (16, 32, 64)
+        32,
+        "Prime lines of a workgroup in which pairs of invocations transform a line.",
+        (16, 32, 64),
+        changes_rounding=True,
     )
     pair_longest = Number(80, "Length of the longest such line.", (0, 48, 80), changes_rounding=True)
     real_few_threads = Number(
-        8, "Real lines of fewer invocations are written in the order of memory.", (0, 4, 8, 16)
+        8,
+        "Real lines of fewer invocations are written in the order of memory.",
+        (0, 4, 8, 16),
+        changes_rounding=True,
     )
     plane_staged_width = Number(
         32, "Rows of planes of up to so many values are read with their neighbours.", (0, 16, 32)
