@@ -592,8 +592,8 @@ def _list_transforms() -> None:
     lines(1024, f"registers_power_of_two largest_whole_exchange group {tables} {cpu}")
     lines(8192, f"lines_of_all_registers registers_power_of_two {tables}")
     columns = "column_group column_lanes column_rows column_most_rows column_least_values"
+    lines(3 * 5**4 * 16, f"longest_of_pass cpu_longest_of_pass cpu_chunk {columns}", least=3)
     lines(1 << 16, f"longest_of_pass chunk cpu_longest_of_pass cpu_chunk {columns} {tables}", least=2)
-    lines(3 * 5**4 * 16, f"longest_of_pass cpu_longest_of_pass cpu_chunk {columns}", least=2)
     for length in (64, 500):
         _call(
             f"transforms of columns of {length}",

@@ -8,14 +8,14 @@ _POWER = "a power of two"
 class Tuning(Table, family="sorting"):
     """Numbers for GPUs, and those for CPUs at the end."""
 
-    width = Number(8, "Bits of a digit.", (4, 5, 6, 7, 8))
+    width = Number(8, "Bits of a digit.", (4, 6, 8))
     group = Number(
         256,
         "Invocations of a workgroup for keys of 4 bytes without a payload.",
         (128, 256, 512),
         constraint=_POWER,
     )
-    items = Number(24, "Keys of each such invocation.", (8, 12, 16, 24, 32))
+    items = Number(24, "Keys of each such invocation.", (8, 16, 24))
     block_group = Number(
         256, "Invocations of a workgroup that sorts whole rows.", (128, 256, 512), constraint=_POWER
     )
@@ -24,11 +24,9 @@ class Tuning(Table, family="sorting"):
         128, "The same invocations for rows that fit a tile of that size.", (64, 128, 256), constraint=_POWER
     )
     small_items = Number(8, "Keys of each such invocation.", (4, 8, 16))
-    sweep_items = Number(
-        36, "For launches that do a whole digit: keys of an invocation.", (8, 16, 24, 28, 32, 36)
-    )
+    sweep_items = Number(36, "For launches that do a whole digit: keys of an invocation.", (16, 24, 36))
     sweep_registers = Number(
-        40, "The most 32-bit words of the keys of such an invocation and their payload.", (24, 32, 40, 48)
+        40, "The most 32-bit words of the keys of such an invocation and their payload.", (24, 32, 40)
     )
     registers = Number(
         48, "The most 32-bit words of the keys of an invocation and their payload.", (32, 48, 64)
@@ -49,12 +47,12 @@ class Tuning(Table, family="sorting"):
     )
     # Whether the device lets waiting workgroups wait is no matter of speed.
     onesweep = Number(1, "Whether one launch does a digit (0 or 1).")
-    window = Number(4, "Tiles that a look-back reads at once.", (1, 2, 4, 8))
+    window = Number(4, "Tiles that a look-back reads at once.", (1, 4, 8))
     histogram_group = Number(
         256, "Invocations of a workgroup that counts digits.", (128, 256, 512), constraint=_POWER
     )
     histogram_items = Number(8, "Keys that each such invocation has in flight.", (4, 8, 16))
-    histogram_rounds = Number(16, "Rounds of such a workgroup.", (4, 8, 16, 32))
+    histogram_rounds = Number(16, "Rounds of such a workgroup.", (8, 16, 32))
     serial_group = Number(
         64, "Invocations of a workgroup, for devices without ballots.", (32, 64, 128), constraint=_POWER
     )
