@@ -23,7 +23,7 @@ from vkdispatch.sorting.tuning import Tuning
 RunPython = Callable[..., "CompletedProcess[str]"]
 NUMBERS = [number for table in calls.TABLES for number in table.numbers.values()]
 
-# Each candidate is used by the first call that it decides. Then these calls are made with the first candidates of
+# Each candidate is used by the first call that it decides. Then the call is made with the first candidates of
 # all numbers of the family together, and with the last ones.
 CANDIDATES = """
 import contextlib, sys
