@@ -16,7 +16,7 @@ from itertools import count
 from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
 from vkdispatch.base.compilation import disk_cache
-from vkdispatch.base.context import Context, get_context, is_context_initialized
+from vkdispatch.base.context import Context, find_context
 
 H200, LLVMPIPE = "NVIDIA H200", "llvmpipe"
 H200_AND_LLVMPIPE = f"{H200} and {LLVMPIPE}"
@@ -90,10 +90,17 @@ class Number(Generic[_T]):
     def __get__(self, table: "Table | None", owner: type[Any]) -> Self | _T:
         if table is None:
             return self
-        if self.name in table._assigned:
-            value: _T = table._assigned[self.name]
+        assigned = table._assigned
+        if assigned and self.name in assigned:
+            value: _T = assigned[self.name]
             return value
-        kept = _kept_here()
+        # as `_kept_here`, written out: plans read some ten numbers
+        context = find_context()
+        if context is None:
+            return self.default
+        kept: _Kept | None = context.kept.get(_STATE_KEY)
+        if kept is None:
+            kept = _kept_here()
         return self.find_in(kept) if kept else self.default
 
     def __set__(self, table: "Table", value: _T) -> None:
@@ -194,8 +201,9 @@ def plan_anew() -> None:
     """Let what was planned so far in the current context not be used again."""
     global _changes
     _changes += 1
-    if is_context_initialized():
-        get_context().calls.clear()
+    context = find_context()
+    if context is not None:
+        context.calls.clear()
 
 
 # ---- memory
@@ -203,9 +211,9 @@ def plan_anew() -> None:
 
 def _kept_here() -> _Kept:
     """Return what is kept for the current context, loaded once; nothing where there is no context."""
-    if not is_context_initialized():
+    context = find_context()
+    if context is None:
         return _NOTHING
-    context = get_context()
     found: _Kept | None = context.kept.get(_STATE_KEY)
     return context._keep(_STATE_KEY, lambda: load_kept(context)) if found is None else found
 
