@@ -692,6 +692,11 @@ def get_context() -> Context:
     return make_context()
 
 
+def find_context() -> Context | None:
+    """Return the current context, or None if there is none; none is made."""
+    return _chosen.context or _context
+
+
 def is_current(context: Context) -> bool:
     """Whether this is the current context, without making one."""
     return context is (_chosen.context or _context)

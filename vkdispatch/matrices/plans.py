@@ -107,7 +107,7 @@ def find_plan(request: Request) -> Plan:
     # keeps them alive, so that identities stay unique.
     key = (
         *(id(request.a), id(request.b), request.transpose_a, request.transpose_b, request.sizes.key),
-        *(request.kind, id(request.sink), id(request.device), id(request.tuning)),
+        *(request.kind, id(request.sink), id(request.device), request.tuning.edition),
     )
     found = _plans.get(key)
     if found is None:

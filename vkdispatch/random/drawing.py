@@ -28,7 +28,6 @@ from vkdispatch.random.launching import (
     read_tuning,
 )
 from vkdispatch.random.position import StreamPosition
-from vkdispatch.random.tuning import tuning
 
 SizeLike = int | Sequence[int] | None
 
@@ -106,7 +105,7 @@ def _draw_at_once(
         distribution.numbers,
         distribution.is_rejecting,
         (stream.is_wide, shift, half),
-        (*read_tuning(), tuning.few),
+        read_tuning(),
     )
     words = (*stream.counter(block), *stream.key)
     drawn: Buffer[Any] = call_with_parameters(draw_new, options, words, get_context())

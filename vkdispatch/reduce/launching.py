@@ -117,7 +117,7 @@ class _ContextState:
 
     def __init__(self) -> None:
         self.counters = Counters()
-        self.tuning = planning.tuning
+        self.edition = planning.tuning.edition
         self.launches: dict[tuple[Any, ...], Launches] = {}
 
 
@@ -186,9 +186,10 @@ def find_launches(context: Context, key: tuple[Any, ...], plan: Callable[[], Lau
     The key holds all that the launches depend on besides the context, the tuning, and whether checks are on.
     """
     state = _state_of(context)
-    if state.tuning is not planning.tuning:
+    edition = planning.tuning.edition
+    if state.edition != edition:
         state.launches.clear()
-        state.tuning = planning.tuning
+        state.edition = edition
     key = (*key, bool(parse_check(None)))
     found = state.launches.get(key)
     if found is None:

@@ -88,9 +88,10 @@ def _wrap_type_test(function: Callable[..., Any]) -> Callable[..., Any]:
 
 _CONTAINERS = (list, dict, set, deque)
 _FILLING = frozenset(("append", "appendleft", "extend", "insert", "add", "update", "setdefault"))
+_OF_FUNCTIONS: tuple[Callable[..., Any], ...] = (_map, _filter, _reduce)
 _REPLACED_CALLS = {
     **REPLACED,
-    **dict(zip(CALLING, (_map, _filter, _reduce), strict=True)),
+    **dict(zip(CALLING, _OF_FUNCTIONS, strict=True)),
     **{function: _wrap_effect(function) for function in EFFECTS},
     **{function: _wrap_type_test(function) for function in (builtins.isinstance, builtins.type)},
 }

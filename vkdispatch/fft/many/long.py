@@ -12,7 +12,6 @@ from vkdispatch.fft.line.convolved import LineBuffers, trace_bluestein, trace_ra
 from vkdispatch.fft.line.pairs import make_pair_kernel
 from vkdispatch.fft.many.passes import Lines, make_passes
 from vkdispatch.fft.many.program import Program
-from vkdispatch.fft.plan import tuning
 from vkdispatch.fft.plan.columns import choose_radices
 from vkdispatch.fft.plan.indices import add, hold, multiply
 from vkdispatch.fft.plan.lengths import choose_padded_length
@@ -20,6 +19,7 @@ from vkdispatch.fft.plan.lines import plan_convolved, suits_pairs
 from vkdispatch.fft.plan.long_lines import choose_factors
 from vkdispatch.fft.plan.passes import Pass
 from vkdispatch.fft.plan.transforms import Transform
+from vkdispatch.fft.plan.tuning import tuning
 from vkdispatch.fft.trace.ends import Element, Ends, Load, Store, ends_of
 from vkdispatch.fft.trace.line_kernel import LineKernel, trace_line_kernel
 from vkdispatch.fft.trace.ops import guard
@@ -53,7 +53,7 @@ def make_long_fft(transform: Transform) -> Any:
 
 def make_column_fft(transform: Transform) -> Program | None:
     """Make the kernels of a transform in passes of columns, or None if there are none."""
-    if math.prod(transform.shape) < tuning.COLUMN_LEAST_VALUES:
+    if math.prod(transform.shape) < tuning.column_least_values:
         return None
     ends = ends_of(transform)
     if ends.scale is None:

@@ -4,8 +4,8 @@ import math
 
 from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.dtype import DType
-from vkdispatch.fft.plan import tuning
 from vkdispatch.fft.plan.lengths import LARGEST_PRIME, find_prime_factors
+from vkdispatch.fft.plan.tuning import tuning
 
 
 def choose_factors(length: int, compute_type: DType) -> tuple[int, ...] | None:
@@ -13,14 +13,14 @@ def choose_factors(length: int, compute_type: DType) -> tuple[int, ...] | None:
     if find_prime_factors(length)[-1:] > (LARGEST_PRIME,):
         return None
     longest = (
-        tuning.LONGEST_OF_PASS * 8 // compute_type.item_size
+        tuning.longest_of_pass * 8 // compute_type.item_size
         if compute_type.item_size > 8
-        else tuning.LONGEST_OF_PASS
+        else tuning.longest_of_pass
     )
     limits = [(count, longest) for count in (2, 3, 4)]
     if device_facts().is_cpu:
         # a pass costs no more than an exchange through workgroup memory
-        limits = [(count, most) for count in (2, 3, 4) for most in tuning.CPU_LONGEST_OF_PASS] + limits
+        limits = [(count, most) for count in (2, 3, 4) for most in tuning.cpu_longest_of_pass] + limits
     return next((found for count, most in limits if (found := _balance_factors(length, count, most))), None)
 
 

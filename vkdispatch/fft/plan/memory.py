@@ -5,8 +5,8 @@ from typing import Any
 from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
-from vkdispatch.fft.plan import tuning
 from vkdispatch.fft.plan.stages import Split
+from vkdispatch.fft.plan.tuning import tuning
 
 
 @record
@@ -73,7 +73,7 @@ def plan_layout(
     on_cpu = device_facts().is_cpu
     padding = first if len(split.radices) > 1 and first % 2 == 0 and not on_cpu else 0
     chunk_counts = [1, 2, 4, 8] if split.radices[-1] > 1 else [1]
-    if parts is None and lines * length * item_size > tuning.LARGEST_WHOLE_EXCHANGE and not on_cpu:
+    if parts is None and lines * length * item_size > tuning.largest_whole_exchange and not on_cpu:
         parts = 2
     for count in [1, 2] if parts is None else [parts]:
         for chunks in chunk_counts if count == 2 and not whole else [1]:

@@ -7,10 +7,10 @@ from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
-from vkdispatch.fft.plan import tuning
 from vkdispatch.fft.plan.memory import SharedLayout, count_allocated, plan_layout
 from vkdispatch.fft.plan.passes import choose_registers
 from vkdispatch.fft.plan.stages import Split, list_splits
+from vkdispatch.fft.plan.tuning import look_up, tuning
 
 _BANKS = 32  # of workgroup memory, of 4 bytes each
 _MOST_REGISTERS = 32
@@ -118,10 +118,10 @@ def plan_planes(
         return None
     for row_split, column_split in _list_splits(height, width, most, compute_type, choices):
         group = _count_invocations(height, width, row_split, column_split)
-        together = choices.planes or min(max(tuning.GROUP // group, 1), context.max_workgroup_size[1], count)
+        together = choices.planes or min(max(tuning.group // group, 1), context.max_workgroup_size[1], count)
         while together >= 1:
             size = height * width * compute_type.item_size
-            half_first = size > tuning.LARGEST_WHOLE_EXCHANGE and not device_facts().is_cpu
+            half_first = size > tuning.largest_whole_exchange and not device_facts().is_cpu
             for parts in ((2, 1) if half_first else (1, 2)) if choices.parts is None else (choices.parts,):
                 if group * together > most:
                     continue
@@ -149,7 +149,7 @@ def _list_splits(
     if device_facts().is_cpu:
         wanted = max(choose_registers(max(height, width), False, True), -(-values // most))
     else:
-        wanted = tuning.look_up(tuning.REGISTERS_PLANE, values)
+        wanted = look_up(tuning.registers_plane, values)
     limit = max(min(wanted, _MOST_REGISTERS) * 8 // compute_type.item_size, 4)
     while limit <= _MOST_REGISTERS:
         found = _pair_splits(height, width, limit, most)
@@ -169,7 +169,7 @@ def _pair_splits(height: int, width: int, limit: int, most: int) -> list[tuple[S
             if max(a, b) > most or max(a, b) > 2 * min(a, b):
                 continue
             work = row_cost * max(a, b) / a + column_cost * max(a, b) / b
-            work *= tuning.COST_LARGE_GROUP if max(a, b) > tuning.LARGE_GROUP else 1
+            work *= tuning.cost_large_group if max(a, b) > tuning.large_group else 1
             found.append((work, len(found), row_split, column_split))
     return [(each[2], each[3]) for each in sorted(found)[:8]]
 
@@ -202,9 +202,9 @@ def _plan_memory(shape: tuple[int, int, int], compute_type: DType, choices: Plan
         layouts.append(layout)
     staged = choices.staged
     if staged is None and device_facts().is_cpu:
-        staged = rows.threads < min(tuning.CPU_PLANE_STAGED_THREADS, width)
+        staged = rows.threads < min(tuning.cpu_plane_staged_threads, width)
     elif staged is None:
-        staged = width <= tuning.PLANE_STAGED_WIDTH
+        staged = width <= tuning.plane_staged_width
     pitch = _choose_pitch(width, height, rows.threads, group, item // parts)
     for chunks in (1, 2, 4, 8) if parts == 2 else (1,):
         first = columns.stages[0]

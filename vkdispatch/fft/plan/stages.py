@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from vkdispatch.base.record import record, replace
-from vkdispatch.fft.plan import tuning
 from vkdispatch.fft.plan.indices import add, multiply
 from vkdispatch.fft.plan.lengths import LARGEST_PRIME, count_operations, find_prime_factors
+from vkdispatch.fft.plan.tuning import tuning
 
 
 @record
@@ -216,29 +216,29 @@ def _estimate_cost(split: Split) -> float:
     """Return the instructions for each value of a line on a GPU."""
     total = 0.0
     for number, stage in enumerate(split.stages):
-        slots = stage.butterflies + tuning.COST_IDLE * (stage.rounds * split.threads - stage.butterflies)
+        slots = stage.butterflies + tuning.cost_idle * (stage.rounds * split.threads - stage.butterflies)
         total += slots * count_operations(stage.radix)
         if number:
             total += slots * (
-                (stage.radix - 1) * tuning.COST_TWIDDLE + stage.radix * tuning.COST_SHARED_ACCESS
+                (stage.radix - 1) * tuning.cost_twiddle + stage.radix * tuning.cost_shared_access
             )
     # short lines need many invocations to hide the latency of memory, long ones few with more work each
-    cost = -tuning.COST_HELD if split.length > tuning.LONG else tuning.COST_HELD
+    cost = -tuning.cost_held if split.length > tuning.long else tuning.cost_held
     return total / split.length + cost * (split.length / split.threads)
 
 
 def _estimate_cpu_cost(split: Split, room: int) -> float:
     """Return the instructions for each value of a line on a CPU, where exchanges cost most."""
     stages = split.stages
-    total = float(tuning.CPU_COST_EXCHANGE * (len(stages) - 1))
+    total = float(tuning.cpu_cost_exchange * (len(stages) - 1))
     idle = max(stage.rounds * stage.threads - stage.butterflies for stage in stages)
     if len(stages) > 1 and split.length + idle > room:
         # the real and the imaginary parts are exchanged in turn
-        total += 2 * tuning.CPU_COST_EXCHANGE
+        total += 2 * tuning.cpu_cost_exchange
     for stage in stages:
         total += stage.rounds * split.threads * count_operations(stage.radix) / split.length
         if len(stages) > 1:
-            total += tuning.CPU_COST_ROUND * (stage.rounds - 1) + (
-                0 if stage.is_even else tuning.CPU_COST_UNEVEN
+            total += tuning.cpu_cost_round * (stage.rounds - 1) + (
+                0 if stage.is_even else tuning.cpu_cost_uneven
             )
     return total

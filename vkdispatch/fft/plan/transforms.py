@@ -7,6 +7,7 @@ from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
+from vkdispatch.fft.plan.tuning import tuning
 from vkdispatch.shader.map import MappingFunction
 
 
@@ -102,4 +103,5 @@ def device_limits() -> tuple[Any, ...]:
         context.max_shared_memory,
         facts.is_cpu,
         facts.features,
+        tuning.key(),
     )

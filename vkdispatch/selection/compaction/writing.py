@@ -49,14 +49,16 @@ def write_elements(
 ) -> None:
     """Write the first `size` elements that are kept."""
     group = flags.group
-    kernel = _make_write_kernel(writer, group, flags.has_sums)
+    kernel = _make_write_kernel(writer, group, flags.has_sums, tuning.flag_unroll, tuning.flag_sparse)
     low, high = size & 0x7FFFFFFF, size >> 31
     whole, rest = divmod(flags.size, group * WORD)
     kernel(flags.bits, flags.starts, *arguments, low, high, whole, rest, flags.tiles, graph=graph)
 
 
 @memoize
-def _make_write_kernel(writer: Writer, group: int, has_sums: bool) -> ShaderFunction:
+def _make_write_kernel(
+    writer: Writer, group: int, has_sums: bool, unroll: int, sparse: int
+) -> ShaderFunction:
     names = ("size_low", "size_high", "write_whole", "write_rest", "write_tiles")
     arguments = [
         ("flag_bits", buffer[dtype.uint32]),
@@ -65,7 +67,6 @@ def _make_write_kernel(writer: Writer, group: int, has_sums: bool) -> ShaderFunc
         *((name, constant[dtype.uint32]) for name in names),
     ]
     tile_size = group * WORD
-    unroll = tuning.flag_unroll
 
     def trace(bits: Any, starts: Any, *variables: Any) -> None:
         own = variables[:-5]
@@ -134,7 +135,7 @@ def _make_write_kernel(writer: Writer, group: int, has_sums: bool) -> ShaderFunc
         if writer.has_visits:
             write_element_by_element()
             return
-        with vc.if_block(kept * tuning.flag_sparse < tile_size):
+        with vc.if_block(kept * sparse < tile_size):
             write_bit_by_bit()
         with vc.else_block():
             write_element_by_element()
