@@ -19,7 +19,7 @@ _NAMES = {
         "buffer_uv3 buffer_uv4 buffer_v2 buffer_v3 buffer_v4"
     ),
     "base.buffer": "Buffer OversizedBufferError asbuffer from_cuda_array",
-    "base.choosing": "select_queue_families",
+    "base.contexts.selection": "select_queue_families",
     "base.context": (
         "Context get_context get_context_handle is_context_initialized make_context "
         "make_context_from_handles queue_wait_idle use_context"
@@ -31,7 +31,7 @@ _NAMES = {
         "hvec2 hvec3 hvec4 ihvec2 ihvec3 ihvec4 int8 int16 int32 int64 ivec2 ivec3 ivec4 mat2 mat3 mat4 "
         "uhvec2 uhvec3 uhvec4 uint8 uint16 uint32 uint64 uvec2 uvec3 uvec4 vec2 vec3 vec4"
     ),
-    "base.dummy_context": "set_dummy_context_params",
+    "base.contexts.dummy_limits": "set_dummy_context_params",
     "base.errors": (
         "ArgumentIndexError ArgumentTypeError ArgumentValueError AxisError BackendUnavailableError "
         "BoundsError CheckError ComponentError DeviceLostError DeviceTimeoutError KernelAssertionError "
@@ -42,7 +42,7 @@ _NAMES = {
     "base.image": "Image Image1D Image2D Image2DArray Image3D Sampler",
     "base.images.format": "AddressMode BorderColor Filter image_format image_type image_view_type",
     "base.init": "get_backend get_devices initialize is_cuda is_dummy is_initialized is_opencl is_vulkan",
-    "base.interop": (
+    "base.contexts.vulkan_handles": (
         "ContextHandles DeviceHandles QueueHandle optional_device_features required_device_features"
     ),
     "base.process.logging": "LogLevel log log_error log_info log_verbose log_warning set_log_level",

@@ -42,7 +42,6 @@ from vkdispatch.base.allocators import (
     buffer_v4,
 )
 from vkdispatch.base.buffer import Buffer, OversizedBufferError, asbuffer, from_cuda_array
-from vkdispatch.base.choosing import select_queue_families
 from vkdispatch.base.context import (
     Context,
     get_context,
@@ -52,6 +51,15 @@ from vkdispatch.base.context import (
     make_context_from_handles,
     queue_wait_idle,
     use_context,
+)
+from vkdispatch.base.contexts.dummy_limits import set_dummy_context_params
+from vkdispatch.base.contexts.selection import select_queue_families
+from vkdispatch.base.contexts.vulkan_handles import (
+    ContextHandles,
+    DeviceHandles,
+    QueueHandle,
+    optional_device_features,
+    required_device_features,
 )
 from vkdispatch.base.cuda_capture import CUDAGraphCapture, cuda_graph_capture, get_cuda_capture
 from vkdispatch.base.devices.information import DeviceInfo
@@ -98,7 +106,6 @@ from vkdispatch.base.dtype import (
     vec3,
     vec4,
 )
-from vkdispatch.base.dummy_context import set_dummy_context_params
 from vkdispatch.base.errors import (
     ArgumentIndexError,
     ArgumentTypeError,
@@ -144,13 +151,6 @@ from vkdispatch.base.init import (
     is_initialized,
     is_opencl,
     is_vulkan,
-)
-from vkdispatch.base.interop import (
-    ContextHandles,
-    DeviceHandles,
-    QueueHandle,
-    optional_device_features,
-    required_device_features,
 )
 from vkdispatch.base.process.logging import (
     LogLevel,

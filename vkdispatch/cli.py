@@ -3,8 +3,8 @@
 import click
 
 from vkdispatch import __version__
-from vkdispatch.base.choosing import default_device, select_queue_families
 from vkdispatch.base.compilation import disk_cache
+from vkdispatch.base.contexts.selection import default_device, select_queue_families
 from vkdispatch.base.devices.information import DeviceInfo
 from vkdispatch.base.errors import BackendUnavailableError, VkDispatchError
 from vkdispatch.base.init import get_devices, initialize, is_dummy

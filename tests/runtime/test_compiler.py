@@ -239,22 +239,22 @@ def test_the_compiler_gets_ready_for_new_programs_only(
     monkeypatch.setattr("__main__.__file__", str(main), raising=False)
     monkeypatch.setattr(compiler, "_program_noted", False)
     monkeypatch.setattr(compiler, "_kernels_expected", False)
-    compiler.vulkan_comes_up()
+    compiler.prepare_while_loading()
     assert calls == []  # a look at the devices
-    compiler.context_comes_up()
+    compiler.prepare_for_context()
     assert calls == [1]
     calls.clear()
     monkeypatch.setattr(compiler, "_kernels_expected", True)
-    compiler.vulkan_comes_up()
+    compiler.prepare_while_loading()
     assert calls == [1]
     compiler.compile_glsl(SOURCE, "kernel")
-    compiler.vulkan_comes_up()
+    compiler.prepare_while_loading()
     assert calls == [1]  # it has run before
     os.utime(main, (1, 1))
-    compiler.vulkan_comes_up()
+    compiler.prepare_while_loading()
     assert calls == [1, 1]  # it was changed
     monkeypatch.setenv("VKDISPATCH_CACHE", "off")
-    compiler.vulkan_comes_up()
+    compiler.prepare_while_loading()
     assert calls == [1, 1, 1]
 
 

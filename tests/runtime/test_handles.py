@@ -16,7 +16,7 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 import vkdispatch_native as native
-from vkdispatch.base.interop import as_handle
+from vkdispatch.base.contexts.vulkan_handles import as_handle
 from vkdispatch.codegen.abbreviations import Buff, Const, Var, f32, f64
 
 from .by_hand import REQUIRED, Foreign, device_name, get_queue, has_validation, vk
@@ -539,9 +539,9 @@ def test_wrong_handles(maker: Foreign) -> None:
         ("queues", [], ValueError, "queues: at least one"),
         ("queues", 0, TypeError, r"queues: expected a list of \(family, queue\)"),
         ("queues", [5], TypeError, "queues: expected pairs"),
-        ("queues", [(99, 0)], ValueError, "queues: .* has the families 0 to"),
-        ("queues", [(-1, 0)], ValueError, "queues: .* has the families 0 to"),
-        ("queues", [(0, 65000)], ValueError, "queues: family 0 of .* has the queues 0 to"),
+        ("queues", [(99, 0)], ValueError, "queues: .* has families 0 to"),
+        ("queues", [(-1, 0)], ValueError, "queues: .* has families 0 to"),
+        ("queues", [(0, 65000)], ValueError, "queues: family 0 of .* has queues 0 to"),
         ("queues", [(0, None)], TypeError, "queues: expected a Vulkan handle"),
         ("queues", [(0, maker.device)], ValueError, "given as device"),
         ("queues", [(0, maker.physical)], ValueError, "given as physical_device"),
@@ -549,7 +549,7 @@ def test_wrong_handles(maker: Foreign) -> None:
         ("extensions", ["VK_nobody_has_this"], vd.UnsupportedError, "has no VK_nobody_has_this"),
         ("extensions", "VK_KHR_push_descriptor", TypeError, "extensions: expected names"),
         ("features", [1], TypeError, "features: expected names, got 1"),
-        ("features", ["wideLines"], ValueError, "'wideLines' is none that vkdispatch uses"),
+        ("features", ["wideLines"], ValueError, "'wideLines' is not a feature that vkdispatch uses"),
         ("features", ["shaderBufferFloat32AtomicAdd"], ValueError, "belongs to VK_EXT_shader_atomic_float"),
     ]
     for name, value, kind, message in cases:

@@ -5,9 +5,8 @@ import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar, overload
 
-from vkdispatch.base import dtype
-from vkdispatch.base.aliases import names_elsewhere
-from vkdispatch.base.context import Context, as_int, parse_queue
+from vkdispatch.base import dtype, names_elsewhere
+from vkdispatch.base.context import Context, parse_queue
 from vkdispatch.base.cuda_capture import require_cuda
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import (
@@ -30,6 +29,7 @@ from vkdispatch.base.host.pinned import pinned_array
 from vkdispatch.base.host.protocols import HostProtocols
 from vkdispatch.base.host.text import describe_buffer
 from vkdispatch.base.host_numpy import np
+from vkdispatch.base.integers import as_int
 from vkdispatch.base.native_module import native
 from vkdispatch.base.process.listing import internal
 from vkdispatch.base.structures import is_dataclass, structure_from_numpy, structure_of

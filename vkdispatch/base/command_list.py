@@ -4,11 +4,12 @@ import operator
 from collections.abc import Callable, Sequence
 
 from vkdispatch.base.compute_plan import ComputePlan
-from vkdispatch.base.context import Context, as_int, parse_queue, wrong_context
+from vkdispatch.base.context import Context, parse_queue, wrong_context
 from vkdispatch.base.cuda_capture import require_cuda
 from vkdispatch.base.descriptor_set import DescriptorSet
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.handle import Handle
+from vkdispatch.base.integers import as_int
 from vkdispatch.base.native_module import native
 from vkdispatch.base.process.listing import internal
 

@@ -90,8 +90,8 @@ class Handle(Unshared, Listed):
     @internal
     def require_alive(self) -> None:
         """Raise UsageError, or DeviceLostError where that is why, when this object was destroyed."""
-        if self.destroyed and self.context.lost and not self.context._left:
-            raise self.context._loss(f"make this {type(self).__name__} again in another one")
+        if self.destroyed and self.context.lost and not self.context._interrupted:
+            raise self.context._lost_error(f"make this {type(self).__name__} again in another one")
         if self.destroyed:
             raise UsageError(f"this {type(self).__name__} was destroyed; make a new one")
 

@@ -5,7 +5,7 @@ import operator
 from typing import Any, NoReturn
 
 from vkdispatch.base import dtype as dt
-from vkdispatch.base.context import Context, as_int, parse_queue
+from vkdispatch.base.context import Context, parse_queue
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError, UsageError
 from vkdispatch.base.handle import Handle
@@ -24,6 +24,7 @@ from vkdispatch.base.images.format import (
 )
 from vkdispatch.base.images.mipmaps import level_count, level_shape, mip_chain
 from vkdispatch.base.images.sampling import SamplerSettings, parse_settings
+from vkdispatch.base.integers import as_int
 from vkdispatch.base.native_module import native
 
 Array = np.ndarray[Any, Any]

@@ -15,7 +15,6 @@ from vkdispatch.base.compilation.compiler import can_compile, expect_kernels
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import (
     Context,
-    as_int,
     get_context,
     is_context_initialized,
     is_current,
@@ -26,6 +25,7 @@ from vkdispatch.base.context import (
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError, VkDispatchError
 from vkdispatch.base.handle import context_of
 from vkdispatch.base.init import is_dummy
+from vkdispatch.base.integers import as_int
 from vkdispatch.base.process.listing import Listed
 from vkdispatch.base.record import replace
 from vkdispatch.codegen import ShaderDescription, ShaderSource, get_shader_print_line_numbers

@@ -148,18 +148,18 @@ def expect_kernels() -> None:
             _prepare()
 
 
-def vulkan_comes_up() -> None:
+def prepare_while_loading() -> None:
     """Have the compiler get ready, on another thread, while the driver is loaded: if there are kernels."""
     if _kernels_expected:
         _prepare()
 
 
-def context_comes_up() -> None:
+def prepare_for_context() -> None:
     """Have the compiler get ready: kernels are what a context is for."""
     _prepare()
 
 
-def context_ends() -> None:
+def note_program_run() -> None:
     """Take note that the program has run: the next time it will find in the cache what it needs."""
     _note_program()
 
@@ -202,5 +202,5 @@ def _without_lines(source: str) -> str:
     return "\n".join([line for line in source.split("\n") if not line.startswith("#line")])
 
 
-init.before_loading.append(vulkan_comes_up)
-init.after_contexts.append(context_ends)
+init.before_loading.append(prepare_while_loading)
+init.after_contexts.append(note_program_run)

@@ -3,9 +3,10 @@
 import math
 from typing import TYPE_CHECKING, Any
 
-from vkdispatch.base.context import Context, as_int, get_context
+from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OutOfDeviceMemoryError
 from vkdispatch.base.host_numpy import np
+from vkdispatch.base.integers import as_int
 from vkdispatch.base.native_module import native
 
 if TYPE_CHECKING:  # a third of the import that we allow ourselves
