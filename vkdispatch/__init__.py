@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 # Where each public name lives; `__init__.pyi` says the same to type checkers and editors.
 _NAMES = {
-    "base.allocators": (
+    "base.buffers.allocators": (
         "buffer_c64 buffer_dv2 buffer_dv3 buffer_dv4 buffer_f16 buffer_f32 buffer_f64 buffer_hv2 "
         "buffer_hv3 buffer_hv4 buffer_i16 buffer_i32 buffer_ihv2 buffer_ihv3 buffer_ihv4 buffer_iv2 "
         "buffer_iv3 buffer_iv4 buffer_u16 buffer_u32 buffer_uhv2 buffer_uhv3 buffer_uhv4 buffer_uv2 "
@@ -47,7 +47,7 @@ _NAMES = {
     ),
     "base.process.logging": "LogLevel log log_error log_info log_verbose log_warning set_log_level",
     "base.host.pinned": "empty_pinned",
-    "base.rfft_buffer": "RFFTBuffer asrfftbuffer",
+    "base.buffers.rfft_buffer": "RFFTBuffer asrfftbuffer",
     "base.images.sampling": "HostSampler",
     "base.synchronization.signal": "Signal",
     "codegen": "ShaderSource",

@@ -10,7 +10,8 @@ from vkdispatch import interpreter as interpreter
 from vkdispatch import kompute as kompute
 from vkdispatch import rewrite as rewrite
 from vkdispatch.arrays.evaluation import MappedArray, MappingFunction, OutputMap, map, mapped_index
-from vkdispatch.base.allocators import (
+from vkdispatch.base.buffer import Buffer, OversizedBufferError, asbuffer, from_cuda_array
+from vkdispatch.base.buffers.allocators import (
     buffer_c64,
     buffer_dv2,
     buffer_dv3,
@@ -41,7 +42,7 @@ from vkdispatch.base.allocators import (
     buffer_v3,
     buffer_v4,
 )
-from vkdispatch.base.buffer import Buffer, OversizedBufferError, asbuffer, from_cuda_array
+from vkdispatch.base.buffers.rfft_buffer import RFFTBuffer, asrfftbuffer
 from vkdispatch.base.context import (
     Context,
     get_context,
@@ -161,7 +162,6 @@ from vkdispatch.base.process.logging import (
     log_warning,
     set_log_level,
 )
-from vkdispatch.base.rfft_buffer import RFFTBuffer, asrfftbuffer
 from vkdispatch.base.synchronization.event import Event, ReadFuture, record_event, wait_event
 from vkdispatch.base.synchronization.signal import Signal
 from vkdispatch.codegen import ShaderSource

@@ -87,7 +87,7 @@ def test_complex_scalar_promotion(scalar, expected):
     ],
 )
 def test_types_that_do_not_meet(a, b):
-    with pytest.raises(ValueError, match="do not go together"):
+    with pytest.raises(ValueError, match="cannot be combined"):
         dt.cross_type(a, b)
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
-from vkdispatch.base.buffer import Buffer, function_buffer, layout_of
+from vkdispatch.base.buffer import Buffer, function_buffer
+from vkdispatch.base.host.layout import layout_of
 
 ROUNDS = 1000
 FIRST = 20

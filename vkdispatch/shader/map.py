@@ -12,10 +12,11 @@ from typing import Any, cast, overload
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.base.buffer import Buffer, parse_dtype
+from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, dtype, is_complex
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.base.host.layout import parse_dtype
 from vkdispatch.base.host.protocols import HostProtocols
 from vkdispatch.base.process.listing import Listed
 from vkdispatch.codegen.trace.recording import is_tracing, precise_math

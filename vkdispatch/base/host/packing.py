@@ -144,7 +144,7 @@ def pack_rows(kind: DType, value: object, rows: int, argument: str) -> bytes:
 
 def _pack_placed(kind: DType, rows: "np.ndarray[Any, Any]", argument: str) -> bytes:
     """Return rows of values one after another, each with its components where the type has them."""
-    assert kind.child_type is not None and issubclass(kind, dtype._Placed)
+    assert kind.child_type is not None and issubclass(kind, dtype.Placed)
     components = _as_components(kind.child_type, rows, argument)
     packed = np.zeros((len(rows), kind.item_size), np.uint8)
     strides = (kind.item_size, *kind.strides)

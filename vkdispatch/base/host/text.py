@@ -27,10 +27,10 @@ class _Shown(Protocol):
         elements: tuple[int, ...],
         index: int | None,
         out: Array | None = None,
-        tells: bool = True,
+        raise_findings: bool = True,
     ) -> Array: ...
 
-    def _extents(self) -> tuple[str, ...]: ...
+    def _describe_shape(self) -> tuple[str, ...]: ...
 
 
 # Elements shown at either end of an axis that is not shown whole, by the number of axes.
@@ -105,7 +105,7 @@ def _flat(row: tuple[int, ...], shape: tuple[int, ...]) -> int:
 def _facts(buffer: _Shown) -> str:
     kind = buffer.var_type
     name = kind.name if is_structure(kind) else f"vd.{kind.__name__}"
-    facts = [*buffer._extents(), f"dtype={name}", f"device={_device(buffer)!r}"]
+    facts = [*buffer._describe_shape(), f"dtype={name}", f"device={_device(buffer)!r}"]
     queues = buffer.context.queue_count
     return ", ".join([*facts, f"queues={queues}"] if queues > 1 else facts)
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from vkdispatch.arrays.calls import array_function
+from vkdispatch.base.buffers.rfft_buffer import RFFTBuffer
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.rfft_buffer import RFFTBuffer
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.fft.arguments.buffers import takes_options
 from vkdispatch.fft.arguments.norms import Norm

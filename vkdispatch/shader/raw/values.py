@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
+from vkdispatch.base.dtypes.composite import placed_type
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.base.spirv.reflection import Interface, Resource, Type
@@ -412,7 +413,7 @@ def _place_kind(field: Field, declared: Type) -> DType | None:
         return kind
     of = kind if dtype.is_complex(kind) else component
     host = field.shape if dtype.is_complex(kind) else counts
-    return dtype.placed_type(str(declared), of, host, strides)
+    return placed_type(str(declared), of, host, strides)
 
 
 def block_bytes(block: Block) -> int:

@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base import dtype
-from vkdispatch.base.buffer import Array, Buffer, Shape, parse_shape
+from vkdispatch.base.buffer import Array, Buffer, Shape
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.host.layout import parse_shape
 
 _FOURIER_OF_SIZE: dict[int, DType] = {2: dtype.complex32, 4: dtype.complex64, 8: dtype.complex128}
 
@@ -97,7 +98,7 @@ class RFFTBuffer(Buffer[Any]):
     def _list_arguments(self) -> tuple[Any, ...]:
         return self.real_shape, self.var_type
 
-    def _extents(self) -> tuple[str, ...]:
+    def _describe_shape(self) -> tuple[str, ...]:
         return f"real_shape={self.real_shape}", f"shape={self.shape}"
 
     def _padded_shape(self) -> tuple[int, ...]:
