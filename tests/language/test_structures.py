@@ -660,7 +660,7 @@ def test_annotations_that_are_no_structures() -> None:
 
     for kind, message in (
         (Text, "Text.name: a field"),
-        (Brain, "bfloat16 is no type of NumPy"),
+        (Brain, "a structure cannot have a field of bfloat16"),
         (Empty, "least"),
     ):
         with pytest.raises(ValueError, match=message):

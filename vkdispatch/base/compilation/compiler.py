@@ -14,7 +14,7 @@ from vkdispatch.base.errors import ShaderBuildError
 from vkdispatch.base.native_module import native
 
 if TYPE_CHECKING:
-    from vkdispatch.base.process.surroundings import Surroundings
+    from vkdispatch.base.compilation.includes import Preprocessing
 
 _SPIRV = "spirv"
 _PIPELINE = "pipeline"
@@ -34,7 +34,7 @@ def compile_glsl(
     source: str,
     name: str,
     with_lines: Callable[[], str] | None = None,
-    surroundings: "Surroundings | None" = None,
+    preprocessing: "Preprocessing | None" = None,
 ) -> bytes:
     """Compile a compute shader to SPIR-V, without a device.
 
@@ -46,7 +46,7 @@ def compile_glsl(
         What messages call it.
     with_lines
         Returns the source with #line directives, where it is to be compiled: they are for messages alone.
-    surroundings
+    preprocessing
         What it includes, and the macros that are defined for it.
 
     Raises
@@ -54,22 +54,26 @@ def compile_glsl(
     ShaderBuildError
         The compiler refused it; the whole log is in the message.
     """
-    if surroundings is None:
+    if preprocessing is None:
         key = f"{_compiler()}\n{_without_lines(source)}"
     else:
-        key = f"{_compiler()}\n{surroundings.key}\n{source}"
+        key = f"{_compiler()}\n{preprocessing.key}\n{source}"
     code = disk_cache.load(_SPIRV, key)
     if code is None:
         try:
-            if surroundings is None:
+            if preprocessing is None:
                 code = native.compile_glsl(with_lines() if with_lines else source)
             else:
-                preamble, includes, texts = surroundings.preamble, surroundings.includes, surroundings.texts
-                code = native.compile_glsl(source, preamble=preamble, includes=includes, texts=texts)
+                code = native.compile_glsl(
+                    source,
+                    preamble=preprocessing.preamble,
+                    includes=preprocessing.includes,
+                    texts=preprocessing.texts,
+                )
         except ValueError as error:
             log = str(error).strip()
-            if surroundings is not None:
-                log = surroundings.explain(log)
+            if preprocessing is not None:
+                log = preprocessing.explain(log)
             raise ShaderBuildError(
                 f"the GLSL of {name!r} does not compile:\n{log}", shader_source=source, compiler_log=log
             ) from error

@@ -19,7 +19,7 @@ from vkdispatch.base.untrusted import child as untrusted_child
 if TYPE_CHECKING:
     import subprocess
 
-    from vkdispatch.base.process.surroundings import Surroundings
+    from vkdispatch.base.compilation.includes import Preprocessing
 
 SECONDS = 10
 """Processor time that a compiler may take."""
@@ -42,7 +42,7 @@ _NO_FILES = {"MESA_SHADER_CACHE_DISABLE": "true", "__GL_SHADER_DISK_CACHE": "0"}
 _passed: set[bytes] = set()
 
 
-def compile_untrusted(source: str, name: str, surroundings: "Surroundings | None" = None) -> bytes:
+def compile_untrusted(source: str, name: str, preprocessing: "Preprocessing | None" = None) -> bytes:
     """Compile the GLSL of a compute shader, in a child process; the result is not checked yet.
 
     Raises
@@ -56,15 +56,15 @@ def compile_untrusted(source: str, name: str, surroundings: "Surroundings | None
             f"the GLSL of {name!r} has {len(text)} bytes; untrusted code may have {LONGEST_SOURCE}",
             shader_source=source,
         )
-    key = f"untrusted\n{native.compiler_identity()}\n{surroundings.key if surroundings else ''}\n{source}"
+    key = f"untrusted\n{native.compiler_identity()}\n{preprocessing.key if preprocessing else ''}\n{source}"
     code = disk_cache.load("spirv", key)
     if code is None:
         request: dict[str, Any] = {"source": source}
-        if surroundings is not None:
-            request["preamble"] = surroundings.preamble
-            request["includes"] = surroundings.includes
-            request["texts"] = dict(surroundings.texts)
-        explain = surroundings.explain if surroundings is not None else None
+        if preprocessing is not None:
+            request["preamble"] = preprocessing.preamble
+            request["includes"] = preprocessing.includes
+            request["texts"] = dict(preprocessing.texts)
+        explain = preprocessing.explain if preprocessing is not None else None
         code = _run("compile", json.dumps(request).encode(), f"the GLSL of {name!r}", source, explain)
         disk_cache.store("spirv", key, code)
     return code

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from vkdispatch.base.compilation.compiler import compile_glsl
+from vkdispatch.base.compilation.includes import resolve_includes
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context
 from vkdispatch.base.device_support import check_features
@@ -16,7 +17,6 @@ from vkdispatch.base.errors import (
     VulkanError,
     describe_place,
 )
-from vkdispatch.base.process.surroundings import surround
 from vkdispatch.base.record import record, replace
 from vkdispatch.base.spirv.module import NEWEST_OF_EXTENSIONS, Module, read_module, validate
 from vkdispatch.base.spirv.reflection import Interface, SpecConstant, Value, rebound, reflect
@@ -202,15 +202,15 @@ def glsl_kernel(
     name = _parse_name(name, "glsl_kernel")
     read = read_arguments(arguments)
     size = parse_local_size(local_size)
-    surroundings = surround(name, source, include, defines, confined=bool(untrusted))
+    preprocessing = resolve_includes(name, source, include, defines, confined=bool(untrusted))
     if untrusted:
         from vkdispatch.base.untrusted.compiler import compile_untrusted  # which few programs need
 
-        compiled = compile_untrusted(source, name, surroundings)
+        compiled = compile_untrusted(source, name, preprocessing)
         module = read_module(compiled, f"{name}: source", NEWEST_OF_EXTENSIONS)
         check_types(module, f"{name}: source")
     else:
-        compiled = compile_glsl(source, name, None, surroundings)
+        compiled = compile_glsl(source, name, None, preprocessing)
         module = read_module(compiled, f"{name}: source", NEWEST_OF_EXTENSIONS)
     code = RawCode(name, source, module, "main", read, size, {}, bool(untrusted))
     return _make_kernel(code, exec_size, workgroups, specialization, _locate_caller())

@@ -29,7 +29,7 @@ _MACRO = re.compile(r"(?!GL_|defined$)(?!.*__)[A-Za-z_]\w*", re.ASCII)
 
 
 @record
-class Surroundings:
+class Preprocessing:
     """What a source is compiled with.
 
     Attributes
@@ -94,14 +94,14 @@ class Surroundings:
         return file
 
 
-def surround(
+def resolve_includes(
     name: str,
     source: str,
     include: object = None,
     defines: object = None,
     *,
     confined: bool = False,
-) -> Surroundings | None:
+) -> Preprocessing | None:
     """Find what a source includes; None where it neither includes nor defines anything.
 
     Parameters
@@ -126,10 +126,10 @@ def surround(
     shelves = _shelves(include)
     preamble = _preamble(defines)
     if _MENTION.search(source) is None:
-        return Surroundings(preamble, (), {}) if preamble else None
+        return Preprocessing(preamble, (), {}) if preamble else None
     reader = _Reader(name, source, shelves, confined)
     extension = "#extension GL_GOOGLE_include_directive : enable\n"
-    return Surroundings(extension + preamble, tuple(reader.includes), reader.texts)
+    return Preprocessing(extension + preamble, tuple(reader.includes), reader.texts)
 
 
 class _Reader:
