@@ -237,14 +237,14 @@ def test_the_compiler_gets_ready_for_new_programs_only(
     main = tmp_path / "main.py"
     main.write_text("")
     monkeypatch.setattr("__main__.__file__", str(main), raising=False)
-    monkeypatch.setattr(compiler, "_program_noted", False)
-    monkeypatch.setattr(compiler, "_kernels_expected", False)
+    monkeypatch.setattr(compiler, "_program_is_stored", False)
+    monkeypatch.setattr(compiler, "_expects_kernels", False)
     compiler.prepare_while_loading()
     assert calls == []  # a look at the devices
     compiler.prepare_for_context()
     assert calls == [1]
     calls.clear()
-    monkeypatch.setattr(compiler, "_kernels_expected", True)
+    monkeypatch.setattr(compiler, "_expects_kernels", True)
     compiler.prepare_while_loading()
     assert calls == [1]
     compiler.compile_glsl(SOURCE, "kernel")

@@ -14,7 +14,7 @@ from vkdispatch.base.host.data import (
     Casting,
     check_out,
     layout_in_memory,
-    octets_of,
+    to_octets,
 )
 from vkdispatch.base.host.fresh import fresh_array
 from vkdispatch.base.host.pinned import pinned_array
@@ -132,7 +132,7 @@ class Transfers(HostProtocols, Handle):
             and casting == "equiv"
         ):
             return data  # the common case, without conversion
-        octets = octets_of(self.var_type, data, self.shape, casting)
+        octets = to_octets(self.var_type, data, self.shape, casting)
         length = memoryview(octets).nbytes
         if length > self.mem_size:
             raise ArgumentValueError(
@@ -265,7 +265,7 @@ class Transfers(HostProtocols, Handle):
             `index` or `casting` has no such value.
         """
         queue = self._parse_writable_queue(index)
-        octets = octets_of(self.var_type, data, None, casting)
+        octets = to_octets(self.var_type, data, None, casting)
         size = memoryview(octets).nbytes
         if size % self.var_type.item_size:
             raise ArgumentValueError(
