@@ -94,7 +94,7 @@ def initialize(
         _active_backend = name
 
 
-def debug_enabled() -> bool:
+def is_debug_enabled() -> bool:
     """Whether Vulkan was initialised in debug mode."""
     return _debug
 

@@ -128,10 +128,10 @@ class _Initializer:
     def __get__(self, item: Any, owner: type[Any]) -> Any:
         self.made += 1
         if item is None or self.made > _FEW:
-            return self.compiled().__get__(item, owner)
+            return self.compile().__get__(item, owner)
         return functools.partial(self.fill, item)
 
-    def compiled(self) -> Any:
+    def compile(self) -> Any:
         """Compile the function, and put it in place of this object."""
         made = _initializer(self.fields, self.defaults, self.sealed)
         made.__qualname__ = f"{self.owner.__qualname__}.__init__"
@@ -142,7 +142,7 @@ class _Initializer:
         """Do what the compiled function does."""
         values = dict(zip(self.fields, args, strict=False))
         if len(args) > len(self.fields) or not values.keys().isdisjoint(kwargs):
-            self.compiled()(item, *args, **kwargs)  # raises the error
+            self.compile()(item, *args, **kwargs)  # raises the error
             return
         values |= kwargs
         for name in self.fields:
@@ -153,11 +153,11 @@ class _Initializer:
                 if isinstance(value, _Default):
                     value = value.make() if value.make else value.value
             else:
-                self.compiled()(item, *args, **kwargs)
+                self.compile()(item, *args, **kwargs)
                 return
             _assign(item, name, value)
         if values:
-            self.compiled()(item, *args, **kwargs)
+            self.compile()(item, *args, **kwargs)
 
 
 class _Comparison:
@@ -178,10 +178,10 @@ class _Comparison:
     def __get__(self, item: Any, owner: type[Any]) -> Any:
         self.uses += 1
         if item is None or self.uses > _FEW:
-            return self.compiled().__get__(item, owner)
+            return self.compile().__get__(item, owner)
         return functools.partial(self.general, item)
 
-    def compiled(self) -> Any:
+    def compile(self) -> Any:
         """Compile the function, and put it in place of this object."""
         scope: dict[str, Any] = {}
         own, others = (

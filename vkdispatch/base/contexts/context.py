@@ -23,10 +23,10 @@ from vkdispatch.base.errors import (
 )
 from vkdispatch.base.init import (
     after_contexts,
-    debug_enabled,
     device_info,
     get_devices,
     initialize,
+    is_debug_enabled,
     is_dummy,
     is_staging_forced,
 )
@@ -130,7 +130,7 @@ class Context(Unshared, Listed):
             else native.Engine(
                 [info.dev_index for info in infos],
                 families,
-                debug_enabled(),
+                is_debug_enabled(),
                 is_staging_forced(),
                 names,
                 timeout_ns=as_nanoseconds(self.timeout),

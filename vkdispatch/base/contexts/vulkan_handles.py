@@ -7,7 +7,7 @@ from typing import Any
 from vkdispatch.base.contexts.selection import check_extensions, parse_names
 from vkdispatch.base.devices.information import DeviceInfo
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
-from vkdispatch.base.init import debug_enabled, device_info, is_staging_forced
+from vkdispatch.base.init import device_info, is_debug_enabled, is_staging_forced
 from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record
 
@@ -176,7 +176,7 @@ def make_foreign_engine(
             checked_queues,
             names,
             enabled,
-            debug_enabled(),
+            is_debug_enabled(),
             is_staging_forced(),
             timeout_ns=timeout_ns,
         )
