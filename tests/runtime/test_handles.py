@@ -117,7 +117,7 @@ def test_extensions_are_switched_on() -> None:
         native.Engine([0], [[0]], False, False, ["VK_nobody_has_this"])
     native.take_messages()
     if "VK_EXT_buffer_device_address" in vd.get_devices()[0].extensions:
-        with pytest.raises(ValueError, match="beside bufferDeviceAddress"):
+        with pytest.raises(ValueError, match="together with bufferDeviceAddress"):
             vd.Context([0], [[0]], ["VK_EXT_buffer_device_address"])
 
 
