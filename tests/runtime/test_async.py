@@ -125,7 +125,7 @@ def test_the_same_as_read(kind: Any, values: np.ndarray[Any, Any]) -> None:
 
 
 @pytest.mark.parametrize("kind", [vd.complex32, vd.bfloat16])
-def test_what_numpy_lacks_is_widened(kind: Any) -> None:
+def test_dtypes_that_numpy_lacks_are_widened(kind: Any) -> None:
     buffer: Any = vd.Buffer((5,), kind)
     buffer.write(
         np.arange(10, dtype=np.float16) if kind is vd.complex32 else np.arange(5.0, dtype=np.float32)
@@ -164,7 +164,7 @@ def test_timeouts() -> None:
     assert "done" in repr(future)
 
 
-def test_what_is_dropped_is_done_all_the_same() -> None:
+def test_dropped_futures_still_run() -> None:
     vd.queue_wait_idle()
     gc.collect()
     engine = vd.get_context()._native
@@ -217,7 +217,7 @@ def test_asyncio() -> None:
     asyncio.run(main())
 
 
-def test_cancelled_waits_leave_the_rest_alone() -> None:
+def test_cancelled_waits_do_not_affect_others() -> None:
     async def main() -> None:
         with Gate(vd.get_context()._native) as gate:
             busy = gate.hold(vd.asbuffer(np.zeros(2, np.uint32)))

@@ -300,7 +300,7 @@ def test_copies_of_several_queues(run_python: RunPython) -> None:
     assert "different contents on 2 queues, and the current context has 1" in error
 
 
-def test_what_belongs_to_a_device_is_not_copied() -> None:
+def test_device_objects_are_not_copied() -> None:
     buffer, image = floats(4), vd.Image2D((2, 2))
     graph = vd.CommandGraph()
     future, event = buffer.read_async(), vd.record_event()

@@ -76,7 +76,7 @@ def test_numpys_settings_hold() -> None:
         assert repr(buffer).startswith("Buffer([0.33, 0.67]")
 
 
-def test_text_of_what_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_of_unreadable_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
     buffer = vd.asbuffer(np.ones((2, 3), np.float32))
     facts = f"shape=(2, 3), dtype=vd.float32, device={device()!r})"
 

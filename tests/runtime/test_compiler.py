@@ -82,7 +82,7 @@ def test_a_source_that_asks_for_its_line() -> None:
     assert (other != code, compiles) == (True, 1)
 
 
-def test_what_does_not_compile_is_not_kept() -> None:
+def test_sources_that_do_not_compile_are_not_cached() -> None:
     for _ in range(2):
         with pytest.raises(vd.ShaderBuildError, match="mine"):
             compiler.compile_glsl(SOURCE.replace("+= 1.0", "+= missing"), "kernel")
@@ -162,7 +162,7 @@ def test_pipelines_come_back() -> None:
 
 
 @pytest.mark.parametrize("given", [b"", b"junk", bytes(32), bytes(4096), b"\x20\0\0\0\1\0\0\0" + bytes(4096)])
-def test_a_driver_is_not_shown_what_is_not_its_own(given: bytes) -> None:
+def test_a_driver_does_not_get_pipelines_of_another(given: bytes) -> None:
     engine = vd.get_context()._native
     code = native.compile_glsl(SOURCE)
     plan = native.Plan(engine, code, [1], 0, "add", "main", (), [given])
@@ -258,7 +258,7 @@ def test_the_compiler_gets_ready_for_new_programs_only(
     assert calls == [1, 1, 1]
 
 
-def test_a_context_that_compiles_nothing_leaves_the_compiler_alone(run_python: RunPython) -> None:
+def test_a_context_that_compiles_nothing_does_not_start_the_compiler(run_python: RunPython) -> None:
     done = run_python(
         "import vkdispatch_native as native, vkdispatch as vd\n"
         "calls = []\n"

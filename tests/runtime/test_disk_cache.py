@@ -35,7 +35,7 @@ def _all_files(root: Path) -> list[Path]:
     return sorted(path for path in root.glob("*/*") if path.is_file())
 
 
-def test_what_was_stored_comes_back(root: Path) -> None:
+def test_stored_data_is_loaded(root: Path) -> None:
     assert disk_cache.load("spirv", "a") is None
     for data in (b"", b"x", bytes(range(256)) * 99):
         disk_cache.store("spirv", "a", data)
@@ -140,7 +140,7 @@ def test_unfinished_files_go(root: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert _all_files(root) == []
 
 
-def test_clear_leaves_what_is_not_ours(root: Path) -> None:
+def test_clear_keeps_foreign_files(root: Path) -> None:
     disk_cache.store("spirv", "a", b"data")
     theirs = [root / "spirv" / "notes.txt", root / "letters" / "mine.vkd", root / "letter.vkd"]
     for path in theirs:

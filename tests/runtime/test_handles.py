@@ -358,7 +358,7 @@ def test_own_handles_come_back_in() -> None:
 # ---- the end
 
 
-def test_what_a_closed_context_leaves(maker: Foreign) -> None:
+def test_memory_after_a_context_is_closed(maker: Foreign) -> None:
     context = vd.make_context_from_handles(**maker.handles)
     buffer, graph = vd.asbuffer(numbers(), context=context), vd.CommandGraph(context=context)
     triple(buffer, 1, graph=graph)

@@ -116,7 +116,7 @@ def test_the_next_context_is_made_as_the_one_that_was_lost(
         np.testing.assert_array_equal(buffer.read(), np.ones((2, 5)))
 
 
-def test_what_the_environment_says_later_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_later_environment_variables_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     context = vd.make_context()
     wanted = facts(context)
     monkeypatch.setenv("VKDISPATCH_TIMEOUT", "500")
@@ -125,7 +125,7 @@ def test_what_the_environment_says_later_does_not_count(monkeypatch: pytest.Monk
     assert facts(vd.get_context()) == wanted
 
 
-def test_a_context_made_current_is_made_again_as_it_was() -> None:
+def test_a_lost_context_that_was_made_current_is_recreated() -> None:
     context = vd.Context([0], [[0, 0, 0]], timeout=300)
     context.make_current()
     wanted = facts(context)
@@ -147,7 +147,7 @@ def test_a_context_made_current_is_made_again_as_it_was() -> None:
         ({"device_count": 1}, 2, 600),
     ],
 )
-def test_what_is_named_takes_the_place_of_what_was(
+def test_arguments_override_the_settings_of_the_lost_context(
     arguments: dict[str, Any], queues: int, timeout: float | None
 ) -> None:
     context = vd.make_context(device_ids=0, queue_counts=2, timeout=600)
@@ -218,7 +218,7 @@ def test_threads_make_one_context_together() -> None:
         (True, "longer than the timeout of its context, 9 se"),
     ],
 )
-def test_the_user_is_told(capsys: pytest.CaptureFixture[str], abandoned: bool, said: str) -> None:
+def test_the_loss_is_logged(capsys: pytest.CaptureFixture[str], abandoned: bool, said: str) -> None:
     set_log_level(LogLevel.WARNING)
     lose(vd.make_context(timeout=9), abandoned=abandoned)
     vd.get_context()
@@ -248,7 +248,7 @@ OBJECTS: list[tuple[str, Callable[[Any], object]]] = [
         (600, True, vd.DeviceTimeoutError),
     ],
 )
-def test_what_belonged_to_it_says_so(
+def test_objects_of_a_lost_context_raise(
     kind: str,
     use: Callable[[Any], object],
     timeout: float | None,
@@ -321,7 +321,7 @@ def test_work_that_may_have_failed_before_the_close_is_not_taken_for_done() -> N
     assert known.done() and known.wait()
 
 
-def test_what_the_error_is() -> None:
+def test_the_types_of_the_error() -> None:
     error = vd.DeviceTimeoutError("late")
     for kind in (vd.VkDispatchError, vd.DeviceLostError, vd.VulkanError, TimeoutError, RuntimeError):
         assert isinstance(error, kind)
@@ -364,7 +364,7 @@ def test_a_borrowed_context_is_not_made_again(abandoned: bool) -> None:
     owner.close()
 
 
-def test_a_device_that_is_named_takes_the_place_of_a_borrowed_one() -> None:
+def test_a_named_device_replaces_a_borrowed_one() -> None:
     owner = vd.Context([0], [[0]])
     context = borrowed(owner)
     lose(context)

@@ -113,7 +113,7 @@ def test_the_user_runs_as_somebody_else(
 
 
 @pytest.mark.parametrize("what", ["root", "kind", "entry", "tally"])
-def test_what_belongs_to_somebody_else(what: str, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_of_other_users_are_ignored(what: str, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     if os.geteuid() != 0:
         pytest.skip("only the superuser gives files away")
     path = {
@@ -203,7 +203,7 @@ def test_folders_above(
         assert _load_both() == (b"data", b"other data")
 
 
-def test_what_was_checked_is_what_is_read(root: Path, tmp_path: Path) -> None:
+def test_the_checked_file_is_the_file_that_is_read(root: Path, tmp_path: Path) -> None:
     name = _entry(root).name
     theirs = tmp_path / "theirs"
     theirs.mkdir()
@@ -224,7 +224,7 @@ def test_what_was_checked_is_what_is_read(root: Path, tmp_path: Path) -> None:
     assert list(root.iterdir()) == []
 
 
-def test_what_is_made_is_for_the_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_files_are_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VKDISPATCH_CACHE", str(tmp_path / "new" / "folders" / "cache"))
     before = os.umask(0)
     try:
