@@ -46,7 +46,7 @@ def _warning(capsys: pytest.CaptureFixture[str]) -> str:
     """Return the one line that was logged."""
     (line,) = capsys.readouterr().out.splitlines()
     assert line.startswith("[WARNING ")
-    assert "VKDISPATCH_CACHE can name another folder" in line
+    assert "Set VKDISPATCH_CACHE to another folder" in line
     return line
 
 
