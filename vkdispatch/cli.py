@@ -3,8 +3,8 @@
 import click
 
 from vkdispatch import __version__
-from vkdispatch.base.choosing import default_device, select_queue_families
 from vkdispatch.base.compilation import disk_cache
+from vkdispatch.base.contexts.selection import default_device, select_queue_families
 from vkdispatch.base.devices.information import DeviceInfo
 from vkdispatch.base.errors import BackendUnavailableError, VkDispatchError
 from vkdispatch.base.init import get_devices, initialize, is_dummy
@@ -38,7 +38,7 @@ _NEAR_ZERO = ("sin", "cos", "tan", "asin", "acos", "log", "log2")
 @click.option("--clear", is_flag=True, help="With --cache: delete it all.")
 @click.version_option(__version__, prog_name="vdlist")
 # a parameter for each option of the command line
-def cli_entrypoint(
+def cli_entrypoint(  # noqa: PLR0913  public: each is an option of its own
     verbose: bool,
     measure: bool,
     log_info: bool,

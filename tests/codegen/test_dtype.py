@@ -86,8 +86,8 @@ def test_complex_scalar_promotion(scalar, expected):
         (dt.vec3, dt.mat3),
     ],
 )
-def test_types_without_promotion(a, b):
-    with pytest.raises(ValueError, match="do not go together"):
+def test_types_that_do_not_meet(a, b):
+    with pytest.raises(ValueError, match="cannot be combined"):
         dt.cross_type(a, b)
 
 

@@ -107,7 +107,7 @@ class World:
         self.asked = self.found = 0
         context = vd.get_context()
         compiler._program_noted = False
-        compiler.context_comes_up()
+        compiler.prepare_for_context()
 
         @vd.shader("data.size")
         def scale(data: Buff[f32], by: Const[f32]) -> None:

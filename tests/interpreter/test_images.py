@@ -303,7 +303,7 @@ def test_invalid_host_samplers_are_refused() -> None:
         HostSampler([1.0])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="data: images are of float32, int32 or uint32, got float64"):
         HostSampler(np.zeros(3))
-    with pytest.raises(ValueError, match="mag_filter: there is nothing between integers"):
+    with pytest.raises(ValueError, match="mag_filter: integers cannot be interpolated"):
         HostSampler(np.zeros(3, np.int32), Filter.LINEAR)
     with pytest.raises(TypeError, match="address_mode"):
         HostSampler(np.zeros(3, np.float32), address_mode=2)  # type: ignore[arg-type]

@@ -331,8 +331,8 @@ def test_a_manager_on_the_handles_of_a_device() -> None:
     kept = manager.tensor([1])
     manager.destroy()
     assert not kept.is_init() and context.usable and works(kp.Manager(context=context))
-    with pytest.raises(RuntimeError, match="arrays still look at"):
-        context.close()  # the views are in memory of that device
+    with pytest.raises(RuntimeError, match="arrays still use"):
+        context.close()  # the views lie in memory of that device
     del image, view, kept, sequence
     gc.collect()
     context.close()

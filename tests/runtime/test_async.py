@@ -125,7 +125,7 @@ def test_result_equals_read(kind: Any, values: np.ndarray[Any, Any]) -> None:
 
 
 @pytest.mark.parametrize("kind", [vd.complex32, vd.bfloat16])
-def test_dtypes_missing_in_numpy_are_widened(kind: Any) -> None:
+def test_dtypes_that_numpy_lacks_are_widened(kind: Any) -> None:
     buffer: Any = vd.Buffer((5,), kind)
     buffer.write(
         np.arange(10, dtype=np.float16) if kind is vd.complex32 else np.arange(5.0, dtype=np.float32)
@@ -164,7 +164,7 @@ def test_timeouts() -> None:
     assert "done" in repr(future)
 
 
-def test_dropped_futures_are_completed() -> None:
+def test_dropped_futures_still_run() -> None:
     vd.queue_wait_idle()
     gc.collect()
     engine = vd.get_context()._native

@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from vkdispatch.base import allocators, dtype
+from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer, from_cuda_array
+from vkdispatch.base.buffers import allocators
+from vkdispatch.base.buffers.rfft_buffer import RFFTBuffer, asrfftbuffer
 from vkdispatch.base.context import get_context
-from vkdispatch.base.rfft_buffer import RFFTBuffer, asrfftbuffer
 
 HOST_DTYPES = [
     np.int16,

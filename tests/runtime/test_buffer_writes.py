@@ -47,7 +47,7 @@ def test_another_shape_is_refused(writer: Write, shape: tuple[int, ...]) -> None
         writer(buffer, np.zeros(shape, np.float32))
 
 
-def test_error_names_accepted_values() -> None:
+def test_refusals_name_an_alternative() -> None:
     buffer = vd.Buffer(SHAPE, vd.float32)
     for data, advice in (
         (np.zeros(SHAPE, np.int32), r'casting="same_kind" converts it, and data\.tobytes\(\) writes'),
@@ -159,7 +159,7 @@ def test_complex_numbers_are_pairs(writer: Write) -> None:
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_read_values_can_be_written_back(writer: Write) -> None:
+def test_read_arrays_can_be_written_back(writer: Write) -> None:
     """Of complex32 and bfloat16, which NumPy lacks, it is rounded again."""
     step = 2.0**-7
     floats = np.array([[1, 1 + step / 2, 1 + step * 1.5], [-2, 2.0**127, 1 + 0.6 * step]], np.float32)
@@ -191,7 +191,7 @@ def test_bfloat16_of_another_package() -> None:
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_non_numeric_values_are_refused(writer: Write) -> None:
+def test_data_that_is_not_numeric_is_refused(writer: Write) -> None:
     buffer = vd.Buffer(SHAPE, vd.float32)
     for data in ([[0.0] * 3] * 2, 1.0, np.float32(1), None, "text", vd.Buffer(SHAPE, vd.float32)):
         with pytest.raises(TypeError, match=r"data: expected a NumPy array or bytes.*np\.asarray"):

@@ -82,7 +82,7 @@ def test_source_that_uses_its_line_number() -> None:
     assert (other != code, compiles) == (True, 1)
 
 
-def test_failed_compilations_are_not_cached() -> None:
+def test_sources_that_do_not_compile_are_not_cached() -> None:
     for _ in range(2):
         with pytest.raises(vd.ShaderBuildError, match="mine"):
             compiler.compile_glsl(SOURCE.replace("+= 1.0", "+= missing"), "kernel")
@@ -162,7 +162,7 @@ def test_pipelines_are_loaded_from_the_cache() -> None:
 
 
 @pytest.mark.parametrize("given", [b"", b"junk", bytes(32), bytes(4096), b"\x20\0\0\0\1\0\0\0" + bytes(4096)])
-def test_pipeline_cache_of_another_driver_is_ignored(given: bytes) -> None:
+def test_a_driver_does_not_get_pipelines_of_another(given: bytes) -> None:
     engine = vd.get_context()._native
     code = native.compile_glsl(SOURCE)
     plan = native.Plan(engine, code, [1], 0, "add", "main", (), [given])
@@ -235,28 +235,28 @@ def test_compiler_is_prepared_for_new_programs_only(monkeypatch: pytest.MonkeyPa
     main = tmp_path / "main.py"
     main.write_text("")
     monkeypatch.setattr("__main__.__file__", str(main), raising=False)
-    monkeypatch.setattr(compiler, "_program_noted", False)
-    monkeypatch.setattr(compiler, "_kernels_expected", False)
-    compiler.vulkan_comes_up()
+    monkeypatch.setattr(compiler, "_program_is_stored", False)
+    monkeypatch.setattr(compiler, "_expects_kernels", False)
+    compiler.prepare_while_loading()
     assert calls == []  # a look at the devices
-    compiler.context_comes_up()
+    compiler.prepare_for_context()
     assert calls == [1]
     calls.clear()
-    monkeypatch.setattr(compiler, "_kernels_expected", True)
-    compiler.vulkan_comes_up()
+    monkeypatch.setattr(compiler, "_expects_kernels", True)
+    compiler.prepare_while_loading()
     assert calls == [1]
     compiler.compile_glsl(SOURCE, "kernel")
-    compiler.vulkan_comes_up()
+    compiler.prepare_while_loading()
     assert calls == [1]  # it has run before
     os.utime(main, (1, 1))
-    compiler.vulkan_comes_up()
+    compiler.prepare_while_loading()
     assert calls == [1, 1]  # it was changed
     monkeypatch.setenv("VKDISPATCH_CACHE", "off")
-    compiler.vulkan_comes_up()
+    compiler.prepare_while_loading()
     assert calls == [1, 1, 1]
 
 
-def test_context_without_compilations_does_not_start_the_compiler(run_python: RunPython) -> None:
+def test_a_context_that_compiles_nothing_does_not_start_the_compiler(run_python: RunPython) -> None:
     done = run_python(
         "import vkdispatch_native as native, vkdispatch as vd\n"
         "calls = []\n"

@@ -13,9 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from vkdispatch.base import choosing as choosing_module
 from vkdispatch.base import init
-from vkdispatch.base.choosing import default_device, find_device, select_queue_families
 from vkdispatch.base.context import (
     get_context,
     get_context_handle,
@@ -23,6 +21,8 @@ from vkdispatch.base.context import (
     make_context,
     queue_wait_idle,
 )
+from vkdispatch.base.contexts import selection
+from vkdispatch.base.contexts.selection import default_device, find_device, select_queue_families
 from vkdispatch.base.devices import information as devices_module
 from vkdispatch.base.devices.information import DeviceInfo, by_preference
 from vkdispatch.base.errors import BackendUnavailableError, UnsupportedError, VkDispatchError
@@ -62,7 +62,7 @@ def _device(kind: int, name: str, **changes: Any) -> DeviceInfo:
 
 
 def _with_devices(monkeypatch: pytest.MonkeyPatch, devices: list[DeviceInfo]) -> None:
-    monkeypatch.setattr(choosing_module, "get_devices", lambda: devices)
+    monkeypatch.setattr(selection, "get_devices", lambda: devices)
 
 
 def test_order_of_preferred_devices() -> None:
@@ -89,7 +89,7 @@ def test_default_device(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_automatic_choice(monkeypatch: pytest.MonkeyPatch) -> None:
-    choose = choosing_module.automatic_devices
+    choose = selection.choose_devices
     monkeypatch.delenv("VKDISPATCH_DEVICE", raising=False)
     _with_devices(monkeypatch, [_device(4, "cpu"), _device(2, "a"), _device(2, "b")])
     assert choose(None, False, True) == [1, 2]
@@ -114,7 +114,7 @@ def test_a_device_that_lacks_something_is_refused(monkeypatch: pytest.MonkeyPatc
     _with_devices(monkeypatch, [old])
     assert default_device() == 0
     with pytest.raises(UnsupportedError, match=r"Old GPU.*timeline semaphores"):
-        choosing_module.refuse_unusable([0])
+        selection.refuse_unusable([0])
 
 
 def test_find_device_prefers_usable_ones() -> None:

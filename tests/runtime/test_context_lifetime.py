@@ -308,7 +308,7 @@ def test_kernels_go_on_in_other_contexts() -> None:
 
 
 @pytest.mark.parametrize("kept", ["buffer", "graph", "event", "future", "generator"])
-def test_live_objects_keep_their_context(kept: str) -> None:
+def test_objects_of_users_keep_their_context_alive(kept: str) -> None:
     context = vd.Context([0], [[0]])
     weak = weakref.ref(context)
     with vd.use_context(context):
@@ -336,7 +336,7 @@ def test_live_objects_keep_their_context(kept: str) -> None:
     assert weak() is None
 
 
-def test_kernel_drops_builds_of_a_closed_context() -> None:
+def test_a_kernel_forgets_plans_of_a_dropped_context() -> None:
     @vd.shader("b.size")
     def local(b: Buff[f32]) -> None:
         b[vc.global_invocation_id().x] = 1.0
@@ -352,7 +352,7 @@ def test_kernel_drops_builds_of_a_closed_context() -> None:
     assert local.ready and (b.read(0) == 1).all()
 
 
-def test_dropped_kernel_frees_its_builds() -> None:
+def test_a_dropped_kernel_leaves_nothing_in_its_context() -> None:
     def run() -> weakref.ref[Any]:
         @vd.shader("b.size")
         def local(b: Buff[f32]) -> None:

@@ -16,7 +16,7 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 import vkdispatch_native as native
-from vkdispatch.base.interop import as_handle
+from vkdispatch.base.contexts.vulkan_handles import as_handle
 from vkdispatch.codegen.abbreviations import Buff, Const, Var, f32, f64
 
 from .by_hand import REQUIRED, Foreign, device_name, get_queue, has_validation, vk
@@ -117,7 +117,7 @@ def test_requested_extensions_are_enabled() -> None:
         native.Engine([0], [[0]], False, False, ["VK_nobody_has_this"])
     native.take_messages()
     if "VK_EXT_buffer_device_address" in vd.get_devices()[0].extensions:
-        with pytest.raises(ValueError, match="beside bufferDeviceAddress"):
+        with pytest.raises(ValueError, match="together with bufferDeviceAddress"):
             vd.Context([0], [[0]], ["VK_EXT_buffer_device_address"])
 
 
@@ -358,7 +358,7 @@ def test_own_handles_are_accepted() -> None:
 # ---- the end
 
 
-def test_objects_of_a_closed_foreign_context(maker: Foreign) -> None:
+def test_memory_after_a_context_is_closed(maker: Foreign) -> None:
     context = vd.make_context_from_handles(**maker.handles)
     buffer, graph = vd.asbuffer(numbers(), context=context), vd.CommandGraph(context=context)
     triple(buffer, 1, graph=graph)
@@ -539,9 +539,9 @@ def test_wrong_handles(maker: Foreign) -> None:
         ("queues", [], ValueError, "queues: at least one"),
         ("queues", 0, TypeError, r"queues: expected a list of \(family, queue\)"),
         ("queues", [5], TypeError, "queues: expected pairs"),
-        ("queues", [(99, 0)], ValueError, "queues: .* has the families 0 to"),
-        ("queues", [(-1, 0)], ValueError, "queues: .* has the families 0 to"),
-        ("queues", [(0, 65000)], ValueError, "queues: family 0 of .* has the queues 0 to"),
+        ("queues", [(99, 0)], ValueError, "queues: .* has families 0 to"),
+        ("queues", [(-1, 0)], ValueError, "queues: .* has families 0 to"),
+        ("queues", [(0, 65000)], ValueError, "queues: family 0 of .* has queues 0 to"),
         ("queues", [(0, None)], TypeError, "queues: expected a Vulkan handle"),
         ("queues", [(0, maker.device)], ValueError, "given as device"),
         ("queues", [(0, maker.physical)], ValueError, "given as physical_device"),
@@ -549,7 +549,7 @@ def test_wrong_handles(maker: Foreign) -> None:
         ("extensions", ["VK_nobody_has_this"], vd.UnsupportedError, "has no VK_nobody_has_this"),
         ("extensions", "VK_KHR_push_descriptor", TypeError, "extensions: expected names"),
         ("features", [1], TypeError, "features: expected names, got 1"),
-        ("features", ["wideLines"], ValueError, "'wideLines' is none that vkdispatch uses"),
+        ("features", ["wideLines"], ValueError, "'wideLines' is not a feature that vkdispatch uses"),
         ("features", ["shaderBufferFloat32AtomicAdd"], ValueError, "belongs to VK_EXT_shader_atomic_float"),
     ]
     for name, value, kind, message in cases:

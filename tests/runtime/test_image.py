@@ -85,7 +85,7 @@ def test_enumerations() -> None:
     assert [member.value for member in vd.BorderColor] == list(range(6))
 
 
-def test_accepted_writes() -> None:
+def test_data_that_can_be_written() -> None:
     image = vd.Image2D((4, 6), vd.float32, 2)
     big = np.random.default_rng(0).random((12, 8, 2), np.float32)
     for data in (big[::3, 1:7], big[:6, :4].transpose(1, 0, 2), big[::-2, ::-1][:4, :6]):
@@ -127,7 +127,7 @@ def test_accepted_writes() -> None:
         (np.ma.zeros((4, 6), np.float32), TypeError),
     ],
 )
-def test_wrong_writes_are_refused(data: Any, error: type[Exception]) -> None:
+def test_data_that_cannot_be_written(data: Any, error: type[Exception]) -> None:
     image = vd.Image2D((4, 6))
     image.write(np.ones((4, 6), np.float32))
     with pytest.raises(error, match="data: "):

@@ -93,7 +93,7 @@ HIDDEN = {
 }
 
 
-def test_dir_of_objects_lists_documented_names() -> None:
+def test_dir_lists_documented_names() -> None:
     for name, thing in make_objects().items():
         shown = public(thing)
         assert set(SHOWN[name].split()) <= shown, name
@@ -103,13 +103,13 @@ def test_dir_of_objects_lists_documented_names() -> None:
         assert missing == [], name
 
 
-def test_hidden_names_still_work() -> None:
+def test_hidden_members_still_work() -> None:
     data = make_objects()["buffer"]
     assert data.parents == {} and len(data.children_dict) == 0 and data.is_external is False
     assert public(type(data)) > {"read", "children_dict"}  # classes are shown whole
 
 
-def test_repr_is_one_line() -> None:
+def test_repr_is_one_line_with_kind_and_device() -> None:
     things = make_objects()
     device = things["context"].device_infos[0].device_name
     for name in ("graph", "context", "image", "sampler"):

@@ -66,11 +66,11 @@ def lose(context: vd.Context, *, abandoned: bool = False) -> None:
 def _no_global_context(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Have a test begin without a global context, and put that of the other tests back."""
     with monkeypatch.context() as changed:
-        changed.setattr(contexts, "_context", None)
+        changed.setattr(contexts.Context, "_global", None)
         changed.delenv("VKDISPATCH_TIMEOUT", raising=False)
         yield
-        if contexts._context is not None:
-            contexts._context._end()
+        if contexts.Context._global is not None:
+            contexts.Context._global._end()
 
 
 def extra_extensions() -> list[str]:
@@ -114,7 +114,7 @@ def test_next_context_has_the_arguments_of_the_lost_one(make: Callable[[], vd.Co
         np.testing.assert_array_equal(buffer.read(), np.ones((2, 5)))
 
 
-def test_later_environment_changes_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_later_environment_variables_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     context = vd.make_context()
     wanted = facts(context)
     monkeypatch.setenv("VKDISPATCH_TIMEOUT", "500")
@@ -123,7 +123,7 @@ def test_later_environment_changes_are_ignored(monkeypatch: pytest.MonkeyPatch) 
     assert facts(vd.get_context()) == wanted
 
 
-def test_current_context_is_recreated_with_its_arguments() -> None:
+def test_a_lost_context_that_was_made_current_is_recreated() -> None:
     context = vd.Context([0], [[0, 0, 0]], timeout=300)
     context.make_current()
     wanted = facts(context)
@@ -145,7 +145,7 @@ def test_current_context_is_recreated_with_its_arguments() -> None:
         ({"device_count": 1}, 2, 600),
     ],
 )
-def test_named_arguments_override_those_of_the_lost_context(
+def test_arguments_override_the_settings_of_the_lost_context(
     arguments: dict[str, Any], queues: int, timeout: float | None
 ) -> None:
     context = vd.make_context(device_ids=0, queue_counts=2, timeout=600)
@@ -216,12 +216,12 @@ def test_threads_recreate_one_context() -> None:
         (True, "longer than the timeout of its context, 9 se"),
     ],
 )
-def test_recreation_warns_the_user(capsys: pytest.CaptureFixture[str], abandoned: bool, said: str) -> None:
+def test_the_loss_is_logged(capsys: pytest.CaptureFixture[str], abandoned: bool, said: str) -> None:
     set_log_level(LogLevel.WARNING)
     lose(vd.make_context(timeout=9), abandoned=abandoned)
     vd.get_context()
     told = capsys.readouterr()
-    assert said in told.out + told.err and "making one like it" in told.out + told.err
+    assert said in told.out + told.err and "a new context replaces it" in told.out + told.err
 
 
 # ---- what they say
@@ -246,7 +246,7 @@ OBJECTS: list[tuple[str, Callable[[Any], object]]] = [
         (600, True, vd.DeviceTimeoutError),
     ],
 )
-def test_objects_of_the_lost_context_raise(
+def test_objects_of_a_lost_context_raise(
     kind: str,
     use: Callable[[Any], object],
     timeout: float | None,
@@ -319,7 +319,7 @@ def test_possibly_failed_work_is_not_reported_as_done() -> None:
     assert known.done() and known.wait()
 
 
-def test_error_class_of_a_lost_context() -> None:
+def test_the_types_of_the_error() -> None:
     error = vd.DeviceTimeoutError("late")
     for kind in (vd.VkDispatchError, vd.DeviceLostError, vd.VulkanError, TimeoutError, RuntimeError):
         assert isinstance(error, kind)
@@ -362,7 +362,7 @@ def test_borrowed_context_is_not_recreated(abandoned: bool) -> None:
     owner.close()
 
 
-def test_named_device_replaces_a_borrowed_one() -> None:
+def test_a_named_device_replaces_a_borrowed_one() -> None:
     owner = vd.Context([0], [[0]])
     context = borrowed(owner)
     lose(context)
@@ -386,7 +386,7 @@ def test_an_interrupted_close_closes() -> None:
     with pytest.raises(vd.UsageError, match="destroyed"):
         buffer.read(0)
     for wait in (event.wait, event.done):
-        with pytest.raises(vd.UsageError, match="interrupted, before the work was done"):
+        with pytest.raises(vd.UsageError, match="interrupted before the work was done"):
             wait()
     # it was not lost: the next one has the defaults
     assert vd.get_context().queue_count == 1

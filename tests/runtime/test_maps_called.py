@@ -290,7 +290,7 @@ def test_precise_map_does_not_affect_the_rest_of_a_kernel() -> None:
     assert "f32_cos(" in precise.get_src().code
 
 
-def test_accepted_options_of_maps() -> None:
+def test_options_of_a_map() -> None:
     with pytest.raises(TypeError, match="precise_math: expected True or False, got 1"):
         vd.map(precise_math=1)  # type: ignore[call-overload]
     made = vd.map(return_type=f32, input_types=[f32])(lambda x: x * 2)

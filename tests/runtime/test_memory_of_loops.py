@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
-from vkdispatch.base.buffer import Buffer, function_buffer, layout_of
+from vkdispatch.base.buffer import Buffer, function_buffer
+from vkdispatch.base.host.layout import layout_of
 
 ROUNDS = 1000
 FIRST = 20
@@ -38,7 +39,7 @@ def test_a_loop_allocates_nothing(size: int, waits: bool) -> None:
     np.testing.assert_array_equal(y.read(0), np.cumsum(values))
 
 
-def test_a_chain_of_results_keeps_apart_what_is_alive() -> None:
+def test_a_chain_of_results_keeps_live_results_apart() -> None:
     values = np.random.default_rng(5).integers(0, 10, 5000).astype(np.int64)
     x = vd.asbuffer(values)
     kept, expected = [], []
@@ -93,7 +94,7 @@ def test_graph_reuses_memory() -> None:
         np.testing.assert_array_equal(other.read(0), np.cumsum(values))
 
 
-def test_buffers_made_from_a_layout_have_the_same_attributes() -> None:
+def test_layout_of_matches_the_attributes_of_a_buffer() -> None:
     context = vd.get_context()
     for shape in ((), 5, (4,), [2, 3], (2, 3, 4), np.int64(3), (0, 2)):
         made: Buffer[vd.float32] = Buffer(shape, vd.float32)  # type: ignore[arg-type]

@@ -185,7 +185,7 @@ for bad in (2, -3, 1.5, "0", None):
 """)
 
 
-def test_any_queue_is_one_that_is_not_busy(run: Run) -> None:
+def test_any_queue_selects_an_idle_queue(run: Run) -> None:
     run("""
 @vd.shader(64)
 def spin(data: Buff[f32], rounds: Const[u32]):
@@ -350,7 +350,7 @@ def test_signals() -> None:
     assert (data.read(0) == 300).all()
 
 
-def test_signal_waits_for_earlier_work() -> None:
+def test_a_signal_stands_for_earlier_work() -> None:
     data = vd.asbuffer(np.zeros(64, np.float32))
     graph = vd.CommandGraph()
     for _ in range(2000):

@@ -159,7 +159,7 @@ assert vd.get_context().timeout is None
     )
 
 
-def test_borrowed_device_survives_a_timeout(run_python: RunPython) -> None:
+def test_a_borrowed_device_is_not_destroyed(run_python: RunPython) -> None:
     _run(
         run_python,
         """

@@ -11,10 +11,11 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from vkdispatch.base.buffer import Buffer, layout_of
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffers.rfft_buffer import RFFTBuffer
 from vkdispatch.base.context import Context
+from vkdispatch.base.host.layout import layout_of
 from vkdispatch.base.native_module import native
-from vkdispatch.base.rfft_buffer import RFFTBuffer
 from vkdispatch.execution_pipeline.command_graph import current
 from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap
 

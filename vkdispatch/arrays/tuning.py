@@ -16,7 +16,8 @@ from itertools import count
 from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
 from vkdispatch.base.compilation import disk_cache
-from vkdispatch.base.context import Context, find_context
+from vkdispatch.base.context import Context
+from vkdispatch.base.contexts.current import find_current_context
 
 H200, LLVMPIPE = "NVIDIA H200", "llvmpipe"
 H200_AND_LLVMPIPE = f"{H200} and {LLVMPIPE}"
@@ -95,7 +96,7 @@ class Number(Generic[_T]):
             value: _T = assigned[self.name]
             return value
         # as `_kept_here`, written out: plans read some ten numbers
-        context = find_context()
+        context = find_current_context()
         if context is None:
             return self.default
         kept: _Kept | None = context.kept.get(_STATE_KEY)
@@ -201,7 +202,7 @@ def plan_anew() -> None:
     """Let what was planned so far in the current context not be used again."""
     global _changes
     _changes += 1
-    context = find_context()
+    context = find_current_context()
     if context is not None:
         context.calls.clear()
 
@@ -211,7 +212,7 @@ def plan_anew() -> None:
 
 def _kept_here() -> _Kept:
     """Return what is kept for the current context, loaded once; nothing where there is no context."""
-    context = find_context()
+    context = find_current_context()
     if context is None:
         return _NOTHING
     found: _Kept | None = context.kept.get(_STATE_KEY)

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.buffer import Array, Buffer, function_buffer
+from vkdispatch.base.buffers.rfft_buffer import RFFTBuffer
 from vkdispatch.base.dtype import complex64, complex128, float32, float64
 from vkdispatch.base.errors import ArgumentValueError, OutOfDeviceMemoryError, UnsupportedError
-from vkdispatch.base.rfft_buffer import RFFTBuffer
 from vkdispatch.fft.api.transforms import fft, fft2, ifft2
 from vkdispatch.fft.arguments.norms import reverse_norm
 from vkdispatch.fft.arguments.types import supports

@@ -10,13 +10,13 @@ from vkdispatch.analyses.layout import (
 from vkdispatch.analyses.naming import plan_names
 from vkdispatch.analyses.packed_buffers import is_lacking, packed_buffers
 from vkdispatch.base.dtype import (
-    array_type,
     bfloat16,
     component_count,
     component_type,
     is_array,
     uint32,
 )
+from vkdispatch.base.dtypes.composite import array_type
 from vkdispatch.base.record import record, replace
 from vkdispatch.base.structures import is_structure
 from vkdispatch.glsl.emulation import plain_types

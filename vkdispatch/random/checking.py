@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from vkdispatch.arrays.dtypes import parse_dtype
 from vkdispatch.arrays.numbers import is_int
-from vkdispatch.base.buffer import Buffer, parse_shape
+from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.host.layout import parse_shape
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, global_graph
 
 

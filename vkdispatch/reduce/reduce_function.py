@@ -11,7 +11,6 @@ from vkdispatch.arrays.maps.source import Source, identity_map, make_source
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import (
     Context,
-    as_int,
     get_context,
     is_current,
     use_context,
@@ -21,6 +20,7 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.handle import context_of
 from vkdispatch.base.init import is_dummy
+from vkdispatch.base.integers import as_int
 from vkdispatch.codegen import Buffer as BufferAnnotation
 from vkdispatch.codegen import ShaderSource
 from vkdispatch.codegen.trace.current import is_tracing

@@ -9,7 +9,6 @@ from weakref import ref
 from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE
 from vkdispatch.base.context import (
     Context,
-    as_int,
     get_context,
     is_current,
     parse_queue,
@@ -19,6 +18,7 @@ from vkdispatch.base.context import (
 from vkdispatch.base.errors import ArgumentValueError, UsageError
 from vkdispatch.base.handle import context_of
 from vkdispatch.base.init import is_dummy
+from vkdispatch.base.integers import as_int
 from vkdispatch.base.record import replace
 from vkdispatch.codegen.constants import ConstantArray
 from vkdispatch.codegen.trace.current import is_tracing

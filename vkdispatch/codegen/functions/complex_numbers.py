@@ -5,11 +5,11 @@ from vkdispatch.base.dtype import (
     complex64,
     complex_from_float,
     component_type,
-    cross_type,
     is_complex,
     is_scalar,
     make_floating_dtype,
 )
+from vkdispatch.base.dtypes.promotion import cross_type
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen.functions.elementwise import Operand
 from vkdispatch.codegen.trace.current import has_flag

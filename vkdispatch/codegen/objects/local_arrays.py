@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from vkdispatch.base.dtype import DType, array_type, int32
+from vkdispatch.base.dtype import DType, int32
+from vkdispatch.base.dtypes.composite import array_type
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen.trace.assignment import assign

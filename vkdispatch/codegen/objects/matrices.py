@@ -13,7 +13,6 @@ from vkdispatch.base.dtype import (
     DType,
     bool_,
     component_type,
-    cooperative_type,
     float32,
     is_buffer_only,
     is_complex,
@@ -22,6 +21,7 @@ from vkdispatch.base.dtype import (
     is_scalar,
     uint32,
 )
+from vkdispatch.base.dtypes.composite import cooperative_type
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.trace.current import current

@@ -6,8 +6,8 @@ from typing import Any
 from vkdispatch.arrays.calls import define_variant
 from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffers.rfft_buffer import RFFTBuffer
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.rfft_buffer import RFFTBuffer
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.fft.arguments.buffers import require_rfft_buffer
 from vkdispatch.fft.arguments.norms import Norm, reverse_norm

@@ -6,8 +6,8 @@ from typing import Any, TypeVar, cast
 
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffers.rfft_buffer import RFFTBuffer
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.rfft_buffer import RFFTBuffer
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.fft.arguments.options import Options
 from vkdispatch.fft.arguments.shapes import SignalRange

@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffers.rfft_buffer import RFFTBuffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.native_module import native
-from vkdispatch.base.rfft_buffer import RFFTBuffer
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.fft.arguments.options import Options
 from vkdispatch.shader.map import MappingFunction

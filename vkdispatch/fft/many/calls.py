@@ -6,10 +6,10 @@ from typing import Any
 
 from vkdispatch.arrays.axes import parse_axes
 from vkdispatch.base.buffer import Buffer, function_buffer
+from vkdispatch.base.buffers.rfft_buffer import RFFTBuffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record, replace
-from vkdispatch.base.rfft_buffer import RFFTBuffer
 from vkdispatch.fft.arguments.buffers import (
     argument_count,
     launch_kernel,

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from vkdispatch.base.compilation import compiler
+from vkdispatch.base.compilation.includes import Preprocessing
 from vkdispatch.base.errors import ArgumentTypeError
-from vkdispatch.base.process.surroundings import Surroundings
 from vkdispatch.kompute.arguments import require_iterable
 from vkdispatch.kompute.errors import KomputeError
 
@@ -92,8 +92,8 @@ class Shader:
                 re.sub(rf"\b(?:main|{name})\b", lambda match: renamed[match[0]], text)
                 for text in (joined, macros)
             )
-        surroundings = Surroundings(macros, (), {}) if macros else None
-        return compiler.compile_glsl(joined, ", ".join(names) or "shader", surroundings=surroundings)
+        preprocessing = Preprocessing(macros, (), {}) if macros else None
+        return compiler.compile_glsl(joined, ", ".join(names) or "shader", preprocessing=preprocessing)
 
 
 def _parse_texts(argument: str, value: object) -> list[str]:

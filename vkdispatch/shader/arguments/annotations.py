@@ -3,8 +3,9 @@
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.base.buffer import Buffer, parse_dtype
+from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import dtype
+from vkdispatch.base.host.layout import parse_dtype
 from vkdispatch.shader.arguments.values import check_element
 
 # The names that annotations are usually written with.

@@ -9,8 +9,8 @@ from functools import lru_cache
 from types import CodeType
 from typing import Any, SupportsIndex
 
-from vkdispatch.base.context import as_int
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError, VkDispatchError
+from vkdispatch.base.integers import as_int
 from vkdispatch.base.record import record
 from vkdispatch.ir.location import located
 

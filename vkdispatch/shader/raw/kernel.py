@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vkdispatch.base.compilation.compiler import compile_glsl
+from vkdispatch.base.compilation.includes import resolve_includes
 from vkdispatch.base.errors import ArgumentTypeError, describe_place
-from vkdispatch.base.process.surroundings import surround
 from vkdispatch.base.record import replace
 from vkdispatch.base.spirv.interface import Value
 from vkdispatch.base.spirv.module import NEWEST_OF_EXTENSIONS, read_module, validate
@@ -138,15 +138,15 @@ def glsl_kernel(  # noqa: PLR0913 - public
     name = _parse_name(name, "glsl_kernel")
     read = read_arguments(arguments)
     size = parse_local_size(local_size)
-    surroundings = surround(name, source, include, defines, confined=bool(untrusted))
+    preprocessing = resolve_includes(name, source, include, defines, confined=bool(untrusted))
     if untrusted:
         from vkdispatch.base.untrusted.compiler import compile_untrusted  # few programs need this
 
-        compiled = compile_untrusted(source, name, surroundings)
+        compiled = compile_untrusted(source, name, preprocessing)
         module = read_module(compiled, f"{name}: source", NEWEST_OF_EXTENSIONS)
         check_types(module, f"{name}: source")
     else:
-        compiled = compile_glsl(source, name, None, surroundings)
+        compiled = compile_glsl(source, name, None, preprocessing)
         module = read_module(compiled, f"{name}: source", NEWEST_OF_EXTENSIONS)
     code = RawCode(name, source, module, "main", read, size, {}, bool(untrusted))
     return _make_kernel(code, exec_size, workgroups, specialization, _locate_caller())

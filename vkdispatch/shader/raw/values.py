@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
+from vkdispatch.base.dtypes.composite import placed_type
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.base.spirv.interface import Type
@@ -281,4 +282,4 @@ def _find_kind(field: Field, declared: Type) -> DType | None:
         return kind
     of = kind if dtype.is_complex(kind) else component
     host = field.shape if dtype.is_complex(kind) else counts
-    return dtype.placed_type(str(declared), of, host, strides)
+    return placed_type(str(declared), of, host, strides)

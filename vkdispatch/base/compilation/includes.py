@@ -1,4 +1,4 @@
-"""What a GLSL source is compiled with: the texts that it includes, and macros that are defined for it."""
+"""The includes and macros of a GLSL source: the input of the preprocessor."""
 
 import os
 import posixpath
@@ -15,8 +15,8 @@ Shelf = Mapping[str, str] | Path
 _Found = tuple[int, str]  # number of the shelf, name there
 
 _MOST_INCLUDED = 64 << 20  # bytes, of all files
-# More than the compiler takes for a directive, comments included: it decides what is one. The limits keep the
-# search from taking long over whatever a stranger writes.
+# Matches more than the directives that the compiler accepts, with comments: the compiler decides. The limits
+# bound the time that untrusted sources can take.
 _MENTION = re.compile(
     r"""include(?>\s|\\\r?\n|/\*[^*\n]{0,80}\*/)*+(?:"([^"\n]{1,255})"|<([^>\n]{1,255})>)"""
 )
@@ -29,18 +29,18 @@ _MACRO = re.compile(r"(?!GL_|defined$)(?!.*__)[A-Za-z_]\w*", re.ASCII)
 
 
 @record
-class Surroundings:
-    """What a source is compiled with.
+class Preprocessing:
+    """The input of the preprocessor besides the source.
 
     Attributes
     ----------
     preamble
-        GLSL that is read behind its `#version`.
+        GLSL to insert after the `#version`.
     includes
-        Of each directive: the file that it stands in ("" for the source), the name in it, whether that is in
+        For each directive: the file that contains it ("" for the source), the included name, whether it is in
         quotes, and a name in `texts`, or else the reason why there is none.
     texts
-        What is included, by the names that messages use.
+        The included texts, by their names in messages.
     """
 
     preamble: str
@@ -49,27 +49,27 @@ class Surroundings:
 
     @property
     def key(self) -> str:
-        """Text that differs where the outcome may differ."""
+        """A key for caches, which differs if the result may differ."""
         return repr((self.preamble, self.includes, sorted(self.texts.items())))
 
     def explain(self, log: str) -> str:
-        """Return a compiler's log; of one that misses what is included, only what it misses."""
+        """Return a compiler's log in readable form: if an include is missing, only that."""
         found = _FAILURE.search(log)
         if found is not None and _TOO_DEEP not in found["why"]:
             where = f"line {found['line']} of " + ("the source" if found["file"] == "0" else found["file"])
             return f"ERROR: {where}: #include {found['name']!r}: {found['why']}"
         error = _ERROR.search(log)
-        cycle = next(filter(None, map(self._cycle, self.texts)), None)
+        cycle = next(filter(None, map(self._find_cycle, self.texts)), None)
         if error is None or cycle is None or (found is None and error["file"] not in cycle):
             return log
-        # What the compiler says of the second time that it reads such a file only distracts.
+        # The messages about reading such a file a second time are not useful.
         steps = ", which includes ".join([*cycle, cycle[0]])
-        place = self._line(cycle[-1], cycle[0])
+        place = self._locate(cycle[-1], cycle[0])
         why = f"files that include each other: {steps}; put #ifndef NAME, #define NAME and #endif around each"
         return f"ERROR: {place}: {why}" + ("" if found is not None else f"\n{error[0]}")
 
-    def _cycle(self, file: str) -> list[str] | None:
-        """Return the files by which a file includes itself, that first; None where it does not."""
+    def _find_cycle(self, file: str) -> list[str] | None:
+        """Return the chain of files by which a file includes itself, or None."""
         links: dict[str, list[str]] = {}
         for place, _, _, target in self.includes:
             links.setdefault(place, []).append(target)
@@ -84,8 +84,8 @@ class Surroundings:
                     paths.append([*path, target])
         return None
 
-    def _line(self, file: str, target: str) -> str:
-        """Return "line 3 of a.glsl": where a file includes another."""
+    def _locate(self, file: str, target: str) -> str:
+        """Return where a file includes another, such as "line 3 of a.glsl"."""
         written = {name for place, name, _, found in self.includes if place == file and found == target}
         for number, line in enumerate(self.texts[file].splitlines(), 1):
             found = _MENTION.search(line)
@@ -94,46 +94,46 @@ class Surroundings:
         return file
 
 
-def surround(
+def resolve_includes(
     name: str,
     source: str,
     include: object = None,
     defines: object = None,
     *,
     confined: bool = False,
-) -> Surroundings | None:
-    """Find what a source includes; None where it neither includes nor defines anything.
+) -> Preprocessing | None:
+    """Find the texts that a source includes. Return None if it has neither includes nor macros.
 
     Parameters
     ----------
     name
-        How messages call the source.
+        The name of the source in messages.
     include
-        Texts by name, a folder, or a list of these, which are searched in order. A file that is included
-        finds files beside itself first.
+        Texts by name, a folder, or a list of these, which are searched in order. The includes of an included
+        file are searched for in its own folder first.
     defines
         Values of macros by name: numbers, text, True and False as 1 and 0, or None for nothing.
     confined
-        Whether nothing outside of the folders is read.
+        Whether to refuse files outside of the folders.
 
     Raises
     ------
     TypeError, ValueError
-        `include` or `defines` are something else.
+        `include` or `defines` has an invalid type or value.
     ShaderBuildError
-        What is included is too much.
+        The included texts are too large.
     """
-    shelves = _shelves(include)
-    preamble = _preamble(defines)
+    shelves = _parse_include(include)
+    preamble = _write_preamble(defines)
     if _MENTION.search(source) is None:
-        return Surroundings(preamble, (), {}) if preamble else None
+        return Preprocessing(preamble, (), {}) if preamble else None
     reader = _Reader(name, source, shelves, confined)
     extension = "#extension GL_GOOGLE_include_directive : enable\n"
-    return Surroundings(extension + preamble, tuple(reader.includes), reader.texts)
+    return Preprocessing(extension + preamble, tuple(reader.includes), reader.texts)
 
 
 class _Reader:
-    """Reads a source, and all that it mentions, once."""
+    """Reads a source and everything that it includes, each text once."""
 
     def __init__(self, name: str, source: str, shelves: Sequence[Shelf], confined: bool) -> None:
         self.name = name
@@ -149,21 +149,21 @@ class _Reader:
             label, text, place = waiting.pop()
             mentions = {(quoted or angled, bool(quoted)) for quoted, angled in _MENTION.findall(text)}
             for written, is_quoted in sorted(mentions):
-                target = self._target(written, is_quoted, place, waiting)
+                target = self._resolve(written, is_quoted, place, waiting)
                 self.includes.append((label, written, is_quoted, target))
 
-    def _target(
+    def _resolve(
         self, written: str, quoted: bool, place: _Found | None, waiting: list[tuple[str, str, _Found | None]]
     ) -> str:
-        """Return the name of what a directive means, which is then among the texts; or what is wrong."""
+        """Return the name in `texts` of the text that a directive includes, or what is wrong."""
         why = ""
-        for found in self._candidates(written, quoted, place):
+        for found in self._list_candidates(written, quoted, place):
             if found in self.labels:
                 return self.labels[found]
             try:
                 text = _read(self.shelves[found[0]], found[1], self.confined)
             except (OSError, UnicodeDecodeError, ValueError) as error:
-                why = f"{self._label(found)} cannot be read: {error}"
+                why = f"{self._make_label(found)} cannot be read: {error}"
                 break
             if text is not None:
                 self.size += len(text)
@@ -172,20 +172,20 @@ class _Reader:
                         f"the GLSL of {self.name!r} includes more than {_MOST_INCLUDED >> 20} MiB",
                         shader_source=self.source,
                     )
-                label = self.labels[found] = self._label(found)
+                label = self.labels[found] = self._make_label(found)
                 self.texts[label] = text if text.endswith("\n") else text + "\n"
                 waiting.append((label, text, found))
                 return label
         why = why or f"there is no such file; {self._describe_search()}"
         return why if why not in self.texts else f"{why}."
 
-    def _candidates(self, written: str, quoted: bool, place: _Found | None) -> Iterator[_Found]:
+    def _list_candidates(self, written: str, quoted: bool, place: _Found | None) -> Iterator[_Found]:
         if quoted and place is not None:
             yield place[0], posixpath.normpath(posixpath.join(posixpath.dirname(place[1]), written))
         for number in range(len(self.shelves)):
             yield number, posixpath.normpath(written)
 
-    def _label(self, found: _Found) -> str:
+    def _make_label(self, found: _Found) -> str:
         shelf = self.shelves[found[0]]
         label = found[1] if isinstance(shelf, Mapping) else str(shelf / found[1])
         label = "".join(each if each.isprintable() and each not in '"' else "?" for each in label)
@@ -207,13 +207,13 @@ def _describe_shelf(shelf: Shelf) -> str:
 
 
 def _read(shelf: Shelf, name: str, confined: bool) -> str | None:
-    """Return a text from a shelf, or None where it is not there."""
+    """Return a text from a shelf, or None if it has no such text."""
     if isinstance(shelf, Mapping):
         return shelf.get(name)
     path = shelf / name
     if not path.is_file():
         return None
-    # resolved: a link may lead out as well as ".."
+    # resolved, as links may lead outside as well as ".."
     if confined and not path.resolve().is_relative_to(shelf.resolve()):
         return None
     if path.stat().st_size > _MOST_INCLUDED:
@@ -221,12 +221,12 @@ def _read(shelf: Shelf, name: str, confined: bool) -> str | None:
     return path.read_text(encoding="utf-8")
 
 
-def _shelves(include: object) -> list[Shelf]:
+def _parse_include(include: object) -> list[Shelf]:
     given: Sequence[Any] = include if isinstance(include, (list, tuple)) else [include]
-    return [_shelf(each) for each in given if each is not None]
+    return [_parse_shelf(each) for each in given if each is not None]
 
 
-def _shelf(given: object) -> Shelf:
+def _parse_shelf(given: object) -> Shelf:
     if isinstance(given, Mapping):
         texts = {}
         for name, text in given.items():
@@ -248,7 +248,7 @@ def _shelf(given: object) -> Shelf:
     )
 
 
-def _preamble(defines: object) -> str:
+def _write_preamble(defines: object) -> str:
     if defines is None:
         return ""
     if not isinstance(defines, Mapping):
@@ -257,11 +257,11 @@ def _preamble(defines: object) -> str:
     for name, value in defines.items():
         if not isinstance(name, str) or _MACRO.fullmatch(name) is None:
             raise ArgumentValueError(f"defines: {name!r} cannot be the name of a macro")
-        lines.append(f"#define {name} {_macro_value(name, value)}".rstrip() + "\n")
+        lines.append(f"#define {name} {_write_macro_value(name, value)}".rstrip() + "\n")
     return "".join(lines)
 
 
-def _macro_value(name: str, value: object) -> str:
+def _write_macro_value(name: str, value: object) -> str:
     if value is None:
         return ""
     if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:  # of NumPy

@@ -1,25 +1,26 @@
-"""Vulkan handles that go out to other libraries, or come in from them."""
+"""Vulkan handles for other libraries, and engines on the handles of other libraries."""
 
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from vkdispatch.base.contexts.selection import check_extensions, parse_names
 from vkdispatch.base.devices.information import DeviceInfo
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
-from vkdispatch.base.init import device_info
+from vkdispatch.base.init import device_info, is_debug_enabled, is_staging_forced
 from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record
 
-# VK_API_VERSION_1_2: what the engine's own instance is made for, and somebody else's has to be.
+# VK_API_VERSION_1_2: of the engine's own instance, and the minimum for another library's.
 API_VERSION = 0x402000
 _COMPUTE = 0x2
-_MOST_INDEX = 1 << 16  # smaller numbers are no addresses
-_MOST_HANDLE = 1 << 64
+_INDEX_LIMIT = 1 << 16  # smaller numbers cannot be addresses
+_HANDLE_LIMIT = 1 << 64
 
 
 @record
 class QueueHandle:
-    """A queue: its family, its index in there (None where it was given by its handle), and the VkQueue."""
+    """A queue: its family, its index in the family (None if it was given by handle), and its VkQueue."""
 
     family: int
     index: int | None
@@ -28,9 +29,9 @@ class QueueHandle:
 
 @record
 class DeviceHandles:
-    """A VkPhysicalDevice and VkDevice as ints, the queues that are used, and what is enabled.
+    """A VkPhysicalDevice and a VkDevice as ints, the queues in use, and the enabled extensions and features.
 
-    `queues` are those of the context, in order; `transfer_queues` those that copy beside them, if any.
+    `queues` are those of the context, in order. `transfer_queues` run copies beside them; there may be none.
     """
 
     physical_device: int
@@ -43,10 +44,10 @@ class DeviceHandles:
 
 @record
 class ContextHandles:
-    """The Vulkan objects of a context, as ints: `instance`, and of each device its own.
+    """The Vulkan objects of a context as ints: the instance, and the objects of each device.
 
-    `api_version` is the Vulkan version that they are used by, as Vulkan packs it. All are valid until the
-    context is closed, and those of a context on somebody else's device for as long as their owner says.
+    `api_version` is the Vulkan version in use, in Vulkan's packed form. The handles are valid until the
+    context is closed; if another library owns the device, they are valid until that library destroys it.
     """
 
     instance: int
@@ -54,7 +55,7 @@ class ContextHandles:
     api_version: int = API_VERSION
 
 
-def handles_of(engine: native.Engine) -> ContextHandles:
+def get_handles(engine: native.Engine) -> ContextHandles:
     """Return the handles of an engine."""
     instance, devices = engine.handles
     return ContextHandles(
@@ -76,14 +77,15 @@ def handles_of(engine: native.Engine) -> ContextHandles:
 
 
 def required_device_features() -> tuple[str, ...]:
-    """Return Vulkan's names of the features that a device must have been created with."""
+    """Return the Vulkan names of the features that a device must be created with."""
     return tuple(name for name, required, _ in native.known_features() if required)
 
 
 def optional_device_features() -> dict[str, str | None]:
-    """Return Vulkan's names of the features that are used where they are enabled.
+    """Return the Vulkan names of the features that are used if they are enabled.
 
-    With each the extension that it belongs to, which has to be enabled as well; None: Vulkan 1.2 has it.
+    Each name maps to the extension that it belongs to, which must be enabled as well, or to None if the
+    feature is part of Vulkan 1.2.
     """
     return {name: extension for name, required, extension in native.known_features() if not required}
 
@@ -94,16 +96,17 @@ def as_handle(argument: str, value: object) -> int:
     Parameters
     ----------
     argument
-        How messages call it.
+        The name of the value in messages.
     value
-        An int, a pointer of ctypes or cffi (as the package `vulkan` has them), or what has `__int__`.
+        An int, a pointer of ctypes or cffi (such as those of the package `vulkan`), or an object with
+        `__int__`.
 
     Raises
     ------
     TypeError
-        It is none of these.
+        `value` is none of these.
     ValueError
-        It is null, or no address.
+        It is null or not an address.
     """
     number = _as_int(value)
     if number is None:
@@ -113,7 +116,7 @@ def as_handle(argument: str, value: object) -> int:
         )
     if number == 0:
         raise ArgumentValueError(f"{argument}: the handle is null")
-    if not 0 < number < _MOST_HANDLE:
+    if not 0 < number < _HANDLE_LIMIT:
         raise ArgumentValueError(f"{argument}: {number} is not a Vulkan handle")
     return number
 
@@ -121,7 +124,7 @@ def as_handle(argument: str, value: object) -> int:
 def _as_int(value: Any) -> int | None:
     if isinstance(value, (bool, str, bytes, float)) or value is None:
         return None
-    # Loaded by whoever has such pointers.
+    # A program that has such pointers has loaded their module.
     ctypes: Any = sys.modules.get("ctypes")
     cffi: Any = sys.modules.get("_cffi_backend")
     if ctypes is not None and isinstance(value, (ctypes.c_void_p, ctypes._Pointer)):
@@ -137,38 +140,44 @@ def _as_int(value: Any) -> int | None:
         return None
 
 
-def foreign_engine(
-    instance: object,
-    physical_device: object,
-    device: object,
-    queues: object,
-    extensions: object,
-    features: object,
-    *,
-    debug: bool,
-    force_staging: bool,
-    timeout_ns: int,
+@record
+class ForeignHandles:
+    """The VkInstance, VkPhysicalDevice and VkDevice of another library, as ints."""
+
+    instance: int
+    physical_device: int
+    device: int
+
+
+def parse_handles(instance: object, physical_device: object, device: object) -> ForeignHandles:
+    """Return the handles as ints. Raises TypeError or ValueError as `as_handle`."""
+    return ForeignHandles(
+        as_handle("instance", instance),
+        as_handle("physical_device", physical_device),
+        as_handle("device", device),
+    )
+
+
+def make_foreign_engine(
+    handles: ForeignHandles, queues: object, extensions: object, features: object, timeout_ns: int
 ) -> native.Engine:
-    """Return an engine on somebody else's device; see `Context.from_handles` for arguments and errors."""
-    instance_handle = as_handle("instance", instance)
-    physical_handle = as_handle("physical_device", physical_device)
-    device_handle = as_handle("device", device)
+    """Return an engine on a device of another library. See `make_context_from_handles` for the errors."""
     names = parse_names("extensions", extensions)
-    used = parse_names("features", features)
+    enabled = parse_names("features", features)
     try:
-        info = device_info(0, native.foreign_properties(instance_handle, physical_handle))
-        _check_offered(info, names, used)
+        info = device_info(0, native.foreign_properties(handles.instance, handles.physical_device))
+        _check_enabled(info, names, enabled)
         checked_queues = _parse_queues(queues, info)
-        _check_distinct(instance_handle, physical_handle, device_handle, checked_queues)
+        _check_distinct(handles, checked_queues)
         return native.Engine.on_handles(
-            instance_handle,
-            physical_handle,
-            device_handle,
+            handles.instance,
+            handles.physical_device,
+            handles.device,
             checked_queues,
             names,
-            used,
-            debug,
-            force_staging,
+            enabled,
+            is_debug_enabled(),
+            is_staging_forced(),
             timeout_ns=timeout_ns,
         )
     except ArgumentValueError:
@@ -177,64 +186,36 @@ def foreign_engine(
         raise ArgumentValueError(str(error)) from None
 
 
-def _check_distinct(
-    instance: int, physical: int, device: int, queues: Sequence[tuple[int, int, int]]
-) -> None:
-    """Raise ValueError where one handle was given in two places."""
-    names = {instance: "instance"}
-    given = [("physical_device", physical), ("device", device)]
-    for name, handle in given + [
-        ("queues", handle) for handle in {handle for _, _, handle in queues if handle}
-    ]:
-        if handle in names:
-            raise ArgumentValueError(f"{name}: {handle} is the handle that was given as {names[handle]}")
-        names[handle] = name
+def _check_distinct(handles: ForeignHandles, queues: Sequence[tuple[int, int, int]]) -> None:
+    """Raise ValueError if one handle appears in two places."""
+    owners = {handles.instance: "instance"}
+    named = [("physical_device", handles.physical_device), ("device", handles.device)]
+    named += [("queues", handle) for handle in {handle for _, _, handle in queues if handle}]
+    for name, handle in named:
+        if handle in owners:
+            raise ArgumentValueError(f"{name}: {handle} is the handle that was given as {owners[handle]}")
+        owners[handle] = name
 
 
-def parse_names(argument: str, given: object) -> list[str]:
-    """Return names, each once.
-
-    Raises
-    ------
-    TypeError
-        It is no iterable of strings.
-    """
-    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
-        raise ArgumentTypeError(f"{argument}: expected names, as a list of str, got {given!r}")
-    names = list(dict.fromkeys(given))
-    for name in names:
-        if not isinstance(name, str):
-            raise ArgumentTypeError(f"{argument}: expected names, got {name!r}")
-    return names
-
-
-def check_extensions(names: Sequence[str], devices: Iterable[DeviceInfo]) -> None:
-    """Raise UnsupportedError where a device lacks one of these extensions."""
-    for info in devices:
-        missing = [name for name in names if name not in info.extensions]
-        if missing:
-            raise UnsupportedError(f"extensions: {info.device_name} has no {', '.join(missing)}")
-
-
-def _check_offered(info: DeviceInfo, extensions: Sequence[str], features: Sequence[str]) -> None:
+def _check_enabled(info: DeviceInfo, extensions: Sequence[str], features: Sequence[str]) -> None:
     if info.missing:
         raise UnsupportedError(f"{info.device_name} cannot be used: it lacks {', '.join(info.missing)}")
     check_extensions(extensions, [info])
-    belongs = {name: extension for name, _, extension in native.known_features()}
+    known = {name: extension for name, _, extension in native.known_features()}
     for name in features:
-        if name not in belongs:
+        if name not in known:
             raise ArgumentValueError(
-                f"features: {name!r} is none that vkdispatch uses; see vd.optional_device_features()"
+                f"features: {name!r} is not a feature that vkdispatch uses; see vd.optional_device_features()"
             )
         if name not in info.features:
             raise UnsupportedError(f"features: {info.device_name} has no {name}")
-        extension = belongs[name]
+        extension = known[name]
         if extension is not None and extension not in extensions:
             raise ArgumentValueError(f"features: {name} belongs to {extension}, which is not in extensions")
 
 
 def _parse_queues(queues: object, info: DeviceInfo) -> list[tuple[int, int, int]]:
-    """Return family, index and handle of each queue, the handle 0 where the index is given."""
+    """Return family, index and handle of each queue. The handle is 0 for a queue that is given by index."""
     if isinstance(queues, (str, bytes)) or not isinstance(queues, Iterable):
         raise ArgumentTypeError(f"queues: expected a list of (family, queue), got {queues!r}")
     checked = []
@@ -248,7 +229,7 @@ def _parse_queues(queues: object, info: DeviceInfo) -> list[tuple[int, int, int]
                 raise ArgumentTypeError(f"queues: expected pairs (family, queue), got {item!r}") from None
         checked.append(_parse_queue(family, queue, info))
     if not checked:
-        raise ArgumentValueError("queues: at least one is needed, got none")
+        raise ArgumentValueError("queues: at least one queue is needed, got none")
     return checked
 
 
@@ -257,16 +238,16 @@ def _parse_queue(family: Any, queue: Any, info: DeviceInfo) -> tuple[int, int, i
     number = _as_int(family)
     if number is None or not 0 <= number < len(families):
         raise ArgumentValueError(
-            f"queues: {info.device_name} has the families 0 to {len(families) - 1}, got {family!r}"
+            f"queues: {info.device_name} has families 0 to {len(families) - 1}, got {family!r}"
         )
     count, flags = families[number]
     if not flags & _COMPUTE:
-        raise ArgumentValueError(f"queues: family {number} of {info.device_name} cannot compute")
+        raise ArgumentValueError(f"queues: family {number} of {info.device_name} does not support compute")
     index = _as_int(queue)
-    if isinstance(queue, int) and index is not None and index < _MOST_INDEX:
+    if isinstance(queue, int) and index is not None and index < _INDEX_LIMIT:
         if not 0 <= index < count:
             raise ArgumentValueError(
-                f"queues: family {number} of {info.device_name} has the queues 0 to {count - 1}, got {index}"
+                f"queues: family {number} of {info.device_name} has queues 0 to {count - 1}, got {index}"
             )
         return number, index, 0
     return number, 0, as_handle("queues", queue)

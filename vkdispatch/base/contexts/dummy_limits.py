@@ -1,8 +1,9 @@
-"""The limits of the dummy backend's context, to see what a kernel becomes on some other device."""
+"""The limits of the dummy backend's context, which tests set to trace kernels for other devices."""
 
-from vkdispatch.base.context import as_int, get_context
+from vkdispatch.base.contexts.current import get_context
 from vkdispatch.base.errors import ArgumentValueError, UsageError
 from vkdispatch.base.init import get_backend, is_dummy
+from vkdispatch.base.integers import as_int, parse_positive
 
 
 def set_dummy_context_params(
@@ -13,7 +14,7 @@ def set_dummy_context_params(
     max_workgroup_count: tuple[int, int, int] | None = None,
     max_shared_memory: int | None = None,
 ) -> None:
-    """Change limits of the dummy backend's context, which is made if there is none; None leaves one as it is.
+    """Change limits of the dummy backend's context, which is made if there is none. None keeps a limit.
 
     Parameters
     ----------
@@ -22,18 +23,18 @@ def set_dummy_context_params(
     subgroup_enabled
         Whether kernels may use subgroup operations.
     max_workgroup_size
-        Most invocations of a workgroup along x, y and z.
+        Maximum invocations of a workgroup along x, y and z.
     max_workgroup_invocations
-        Most invocations of a workgroup.
+        Maximum invocations of a workgroup.
     max_workgroup_count
-        Most workgroups of a launch along x, y and z.
+        Maximum workgroups of a launch along x, y and z.
     max_shared_memory
-        Bytes of shared memory of a workgroup.
+        Maximum bytes of shared memory of a workgroup.
 
     Raises
     ------
     RuntimeError
-        The backend is another one.
+        The backend is not the dummy one.
     ValueError
         A limit is not a positive int, three positive ints, or True or False.
     """
@@ -44,33 +45,28 @@ def set_dummy_context_params(
         )
     if subgroup_enabled is not None and not isinstance(subgroup_enabled, bool):
         raise ArgumentValueError(f"subgroup_enabled: expected True or False, got {subgroup_enabled!r}")
-    size = _positive("subgroup_size", subgroup_size)
-    invocations = _positive("max_workgroup_invocations", max_workgroup_invocations)
-    shared = _positive("max_shared_memory", max_shared_memory)
-    largest = _triple("max_workgroup_size", max_workgroup_size)
-    most = _triple("max_workgroup_count", max_workgroup_count)
-    # Nothing is changed unless all of it is right.
+    size = _parse_limit("subgroup_size", subgroup_size)
+    invocations = _parse_limit("max_workgroup_invocations", max_workgroup_invocations)
+    shared = _parse_limit("max_shared_memory", max_shared_memory)
+    workgroup = _parse_triple("max_workgroup_size", max_workgroup_size)
+    count = _parse_triple("max_workgroup_count", max_workgroup_count)
+    # All arguments are valid: only now the context changes.
     context = get_context()
     context.uniform_buffer_alignment = 0
     context.subgroup_size = size or context.subgroup_size
     if subgroup_enabled is not None:
         context.subgroup_enabled = context.subgroup_arithmetic = subgroup_enabled
-    context.max_workgroup_size = largest or context.max_workgroup_size
+    context.max_workgroup_size = workgroup or context.max_workgroup_size
     context.max_workgroup_invocations = invocations or context.max_workgroup_invocations
-    context.max_workgroup_count = most or context.max_workgroup_count
+    context.max_workgroup_count = count or context.max_workgroup_count
     context.max_shared_memory = shared or context.max_shared_memory
 
 
-def _positive(argument: str, value: object) -> int | None:
-    if value is None:
-        return None
-    number = as_int(value)
-    if number is None or number < 1:
-        raise ArgumentValueError(f"{argument}: expected a positive int, got {value!r}")
-    return number
+def _parse_limit(argument: str, value: object) -> int | None:
+    return None if value is None else parse_positive(argument, value)
 
 
-def _triple(argument: str, value: object) -> tuple[int, int, int] | None:
+def _parse_triple(argument: str, value: object) -> tuple[int, int, int] | None:
     if value is None:
         return None
     numbers = [as_int(item) for item in value] if isinstance(value, (tuple, list)) else []

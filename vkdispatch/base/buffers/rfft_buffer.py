@@ -1,14 +1,15 @@
-"""Buffers for real FFTs done in place: rows of reals, padded to hold their spectrum."""
+"""Buffers for in-place real FFTs: rows of real numbers, padded to hold their spectrum."""
 
 from typing import Any
 
 import numpy as np
 
 from vkdispatch.base import dtype
-from vkdispatch.base.buffer import Array, Buffer, Shape, parse_shape
+from vkdispatch.base.buffer import Array, Buffer, Shape
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.host.layout import parse_shape
 
 _FOURIER_OF_SIZE: dict[int, DType] = {2: dtype.complex32, 4: dtype.complex64, 8: dtype.complex128}
 
@@ -20,7 +21,7 @@ def _is_complex(kind: object) -> bool:
 class RFFTBuffer(Buffer[Any]):
     """Memory for a real signal of `shape` or its half spectrum, shape[:-1] + (shape[-1] // 2 + 1,).
 
-    Each innermost row holds 2 * (n // 2 + 1) reals; a real signal occupies the first n of them.
+    Each row along the last axis holds 2 * (n // 2 + 1) real numbers. A real signal uses the first n of them.
 
     Attributes
     ----------
@@ -29,7 +30,7 @@ class RFFTBuffer(Buffer[Any]):
     fourier_shape
         Shape of the half spectrum, the same as `shape`.
     real_type
-        dtype of the reals.
+        dtype of the real numbers.
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class RFFTBuffer(Buffer[Any]):
     ) -> None:
         """Allocate memory for a real signal of `shape` (1 to 3 axes) and its spectrum of `fourier_type`.
 
-        In the current context, unless `context` is given.
+        The buffer belongs to the current context unless `context` is given.
 
         Raises
         ------
@@ -57,7 +58,7 @@ class RFFTBuffer(Buffer[Any]):
         self.real_type = dtype.component_type(fourier_type)
 
     def write_real(self, data: Array, index: int | None = None) -> None:
-        """Write a real signal of shape `real_shape`, cast to `real_type`; the padding becomes 0.
+        """Write a real signal of shape `real_shape`, cast to `real_type`. The padding is set to 0.
 
         Raises
         ------
@@ -97,7 +98,7 @@ class RFFTBuffer(Buffer[Any]):
     def _list_arguments(self) -> tuple[Any, ...]:
         return self.real_shape, self.var_type
 
-    def _extents(self) -> tuple[str, ...]:
+    def _describe_shape(self) -> tuple[str, ...]:
         return f"real_shape={self.real_shape}", f"shape={self.shape}"
 
     def _padded_shape(self) -> tuple[int, ...]:
@@ -106,7 +107,7 @@ class RFFTBuffer(Buffer[Any]):
     def _read_rows(self, queue: int) -> Array:
         spectrum = self.read(queue)
         real = np.dtype(dtype.to_numpy_dtype(self.real_type))
-        # complex32 arrives widened to pairs of float32.
+        # complex32 is read as pairs of float32.
         held = np.dtype(np.float32) if self.var_type is dtype.complex32 else real
         return np.ascontiguousarray(spectrum).view(held).astype(real, copy=False)
 
@@ -120,12 +121,12 @@ class RFFTBuffer(Buffer[Any]):
 
 
 def asrfftbuffer(data: Array, fourier_type: DType | None = None) -> RFFTBuffer:
-    """Make an RFFT buffer of a real array. The spectrum's dtype has the array's width unless given.
+    """Make an RFFT buffer from a real array. By default, the spectrum has the precision of the array.
 
     Raises
     ------
     TypeError
-        `data` is no array.
+        `data` is not an array.
     ValueError
         `data` is complex, of a dtype with no matching complex one, or has no axes.
     """
