@@ -10,7 +10,7 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.base.compilation.bfloat16 import MARK, with_bfloat16
+from vkdispatch.base.compilation.bfloat16 import MARK, replace_float16
 from vkdispatch.base.compilation.compiler import compile_glsl
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.spirv.module import NEWEST_OF_EXTENSIONS, read_module
@@ -93,7 +93,7 @@ def test_bfloat16() -> None:
     # capabilities come first, then extensions
     kinds = [each[0] & 0xFFFF for each in found]
     assert kinds[: len(capabilities) + 1] == [17] * len(capabilities) + [10]
-    again = instructions(with_bfloat16(code))
+    again = instructions(replace_float16(code))
     assert len(again) == len(found) + 3
 
 

@@ -379,7 +379,7 @@ def test_parts_that_do_not_fit() -> None:
     buffer = vd.asbuffer(np.zeros(8, np.float32))
     with pytest.raises(ValueError, match="start, stop"):
         buffer.write_range(np.zeros(3, np.float32), 6)
-    with pytest.raises(ValueError, match="whole elements"):
+    with pytest.raises(ValueError, match="not a whole number of"):
         buffer.write_range(b"12345")
     with pytest.raises(TypeError, match="data"):
         buffer.write_range([1.0, 2.0])  # type: ignore[arg-type]

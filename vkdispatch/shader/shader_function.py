@@ -11,6 +11,7 @@ from vkdispatch.base.context import get_context, is_context_initialized
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError, VkDispatchError
 from vkdispatch.base.init import is_dummy
 from vkdispatch.base.process.listing import Listed
+from vkdispatch.base.process.listing import internal as hidden
 from vkdispatch.codegen import ShaderDescription, ShaderSource, get_shader_print_line_numbers
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.ir.variant import PLAIN, Variant
@@ -111,6 +112,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         return f"kernel {self._kernel.who}"
 
     @property
+    @hidden
     def internal(self) -> bool:
         """Whether the kernel is one of the package's own, which profiles leave out."""
         return self._kernel.internal
