@@ -516,7 +516,7 @@ def complex_from_float(dtype: DType) -> DType:
 
 @cache
 def make_floating_dtype(dtype: DType) -> DType:
-    """Type with float components of the width of an integer type, float32 for `bool_`; else `dtype` itself."""
+    """Type with float components of the width of an integer type (float32 for `bool_`), or `dtype` itself."""
     if dtype is bool_:
         return float32
     if not is_integer_dtype(dtype):
