@@ -14,7 +14,7 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.dtype import compute_type
-from vkdispatch.codegen.trace.recording import precise_math
+from vkdispatch.codegen.trace.current import precise_math
 from vkdispatch.numpy.core.dtypes import Kind, kernel_type
 from vkdispatch.numpy.core.expressions import NUMBER, PLACE, READ, Program, compute_with, evaluate
 from vkdispatch.numpy.core.memory import (
