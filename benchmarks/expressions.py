@@ -1,9 +1,9 @@
 """Programs over arrays as a user writes them: ``python -m benchmarks.expressions``.
 
 Each library has a process of its own: `vkdispatch.numpy`, CuPy, PyTorch as it is called, and PyTorch with
-`torch.compile`. A program is called 20 times, and then waited for; each call computes its result. The table has
-the µs of a call, in brackets those of the calling thread, and for large arrays the bandwidth that it would take
-to read every input and write every output once.
+`torch.compile`. A program is called 20 times, and then waited for; each call computes its result. The table
+has the µs of a call, in brackets those of the calling thread, and for large arrays the bandwidth of a program
+that reads every input and writes every output once.
 """
 
 import json
@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -54,34 +55,34 @@ def load(name: str) -> Library:
 
 
 def ten_operations(m: Any, a: Any, b: Any) -> Any:
-    """Ten element-wise operations."""
+    """Compute ten element-wise operations."""
     return ((((a + b) * 2 - a) / 3 + b) * a - b) * a + b * 0.5
 
 
 def standardize(m: Any, x: Any, y: Any) -> Any:
-    """Columns to mean 0 and deviation 1, times a matrix."""
+    """Scale columns to mean 0 and deviation 1, times a matrix."""
     return ((x - x.mean(0)) / x.std(0)).T @ y
 
 
 def softmax(m: Any, x: Any) -> Any:
-    """Softmax of rows."""
+    """Compute the softmax of rows."""
     largest = x.amax(1, keepdim=True) if m.__name__ == "torch" else x.max(1, keepdims=True)
     e = m.exp(x - largest)
     return e / (e.sum(1, keepdim=True) if m.__name__ == "torch" else e.sum(1, keepdims=True))
 
 
 def stencil(m: Any, u: Any) -> Any:
-    """A step of the heat equation by slices."""
+    """Take a step of the heat equation by slices."""
     return u[1:-1, 1:-1] + 0.1 * (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - 4 * u[1:-1, 1:-1])
 
 
 def nearest(m: Any, x: Any, centres: Any) -> Any:
-    """The nearest of 64 centres for each point, by broadcasting: a step of k-means."""
+    """Find the nearest of 64 centres for each point, by broadcasting: a step of k-means."""
     return ((x[:, None, :] - centres[None]) ** 2).sum(-1).argmin(1)
 
 
 def black_scholes(m: Any, price: Any, strike: Any, years: Any) -> Any:
-    """Prices of call options; the normal distribution by the polynomial 26.2.17 of Abramowitz and Stegun."""
+    """Price call options, with the normal distribution by polynomial 26.2.17 of Abramowitz and Stegun."""
     rate, volatility = 0.02, 0.3
     root = m.sqrt(years)
     d1 = (m.log(price / strike) + (rate + volatility**2 / 2) * years) / (volatility * root)
@@ -97,7 +98,7 @@ def black_scholes(m: Any, price: Any, strike: Any, years: Any) -> Any:
 
 
 def develop(m: Any, picture: Any) -> Any:
-    """A picture's exposure, contrast and gamma, to bytes."""
+    """Apply a picture's exposure, contrast and gamma, to bytes."""
     exposed = picture * 1.4 - 0.05
     limited = m.clip(exposed, 0.0, 1.0)
     curved = limited * limited * (3 - 2 * limited)
@@ -153,14 +154,10 @@ def measure(name: str) -> Figures:
     library = load(name)
     found: Figures = {}
     for case, function, arguments, size in programs(library):
+        call = partial(function, library.module)
         if name == "torch.compile":
-            compiled = library.module.compile(lambda *each, f=function: f(library.module, *each))
-            found[case] = [*time_calls(library, lambda c=compiled, a=arguments: c(*a)), size]
-        else:
-            found[case] = [
-                *time_calls(library, lambda f=function, a=arguments: f(library.module, *a)),
-                size,
-            ]
+            call = library.module.compile(call)
+        found[case] = [*time_calls(library, partial(call, *arguments)), size]
     return found
 
 
