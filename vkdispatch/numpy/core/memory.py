@@ -1,13 +1,16 @@
 """Memory of arrays: storages, and views that show elements of a storage by shape and strides."""
 
 import math
+from threading import Lock
 from typing import Any
 from weakref import ReferenceType
 
 from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.native_module import native
 from vkdispatch.numpy.core.dtypes import Kind
 
 Shape = tuple[int, ...]
+_sharing = Lock()
 
 
 class Storage:
@@ -17,19 +20,47 @@ class Storage:
     ----------
     buffer
         The memory.
-    is_shared
-        Whether programs may write the buffer by other ways than arrays. Expressions that read it are computed
-        at once.
+    nbytes
+        Its bytes.
     readers
-        Weak references to the expressions that wait to read it.
+        Weak references to the expressions that wait to read it; storages of the same memory have one list.
+    watched
+        The native buffer, if programs may write it by other ways than arrays: it has its readers computed
+        before. None if only arrays write it.
+    is_immediate
+        Whether the host writes it without a call. Expressions that read it are computed at once.
     """
 
-    __slots__ = ("buffer", "is_shared", "readers")
+    __slots__ = ("buffer", "is_immediate", "nbytes", "readers", "watched")
 
     def __init__(self, buffer: Buffer[Any], *, is_shared: bool = False) -> None:
         self.buffer = buffer
-        self.is_shared = is_shared
+        self.nbytes = buffer.mem_size
         self.readers: list[ReferenceType[Any]] = []
+        self.watched: native.Buffer | None = None
+        self.is_immediate = False
+        if is_shared:
+            self.share()
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether programs may write the buffer by other ways than arrays."""
+        return self.watched is not None
+
+    def share(self) -> None:
+        """Let programs write the buffer by other ways than arrays: by its methods, kernels and graphs."""
+        memory = self.buffer._native
+        with _sharing:
+            known = memory.readers
+            if known is None:
+                memory.readers = self.readers
+            elif known is not self.readers:
+                known += self.readers
+                self.readers = known
+            self.is_immediate = memory.shared
+            self.watched = memory
+        if self.readers:
+            memory.watch()
 
 
 class View:
