@@ -337,15 +337,15 @@ def _name_operation(error: Exception, value: Value) -> None:
 def _pending(value: Any) -> list[Node]:
     """Return the nodes of an expression that are not computed, each once, operands first."""
     found: dict[int, Node] = {}
-
-    def visit(each: Any) -> None:
-        if type(each) is Node and each.result is None and id(each) not in found:
-            for operand in each.operands:
-                visit(operand)
-            found[id(each)] = each
-
-    visit(value)
+    _visit(value, found)
     return list(found.values())
+
+
+def _visit(value: Any, found: dict[int, Node]) -> None:
+    if type(value) is Node and value.result is None and id(value) not in found:
+        for operand in value.operands:
+            _visit(operand, found)
+        found[id(value)] = value
 
 
 def evaluate_into(value: Value, target: View) -> None:
@@ -431,6 +431,7 @@ def _own_nodes(root: Node) -> set[int]:
     for node in nodes:
         for each in node.operands:
             uses[id(each)] = uses.get(id(each), 0) + 1
+    each = None  # it would count as another reference
     own: set[int] = set()
     shown: set[int] = set()
     for node in reversed(nodes):  # what uses a node comes before it
@@ -451,8 +452,10 @@ def _count_dropped(root: Node) -> int:
             if type(each) is View or (type(each) is Node and each.result is not None):
                 found[id(each)] = each
                 uses[id(each)] = uses.get(id(each), 0) + 1
+    each = None  # it would count as another reference
     dropped: dict[int, tuple[View, int]] = {}  # by storage: a view, and how many there are
-    for number, value in found.items():
+    for number in found:
+        value = found[number]  # not by items(), whose tuple refers to it too
         if getrefcount(value) - _LOCAL - 1 != uses[number]:
             continue
         if type(value) is Node:
