@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 from weakref import ref
 
 from vkdispatch.analyses.contents import depends_on_workgroups
+from vkdispatch.base.array_arguments import replace_arrays
 from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE
 from vkdispatch.base.compilation.compiler import can_compile, expect_kernels
 from vkdispatch.base.compute_plan import ComputePlan
@@ -343,6 +344,15 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         latest = self._latest()
         fast = None if latest is None else latest.fast_paths.get(size.option)
         if fast is not None and fast.run(values, size, graph, queue):
+            return
+        replaced = replace_arrays(values, {}, graph is not None)
+        if replaced is not None and fast is not None and fast.run(replaced[1], size, graph, queue):
+            return
+        if replaced is not None:
+            options: dict[str, Any] = {} if size is self._size else {size.option: kwargs[size.option]}
+            if queue != ALL_QUEUES and "queue_index" not in self._names:
+                options["queue_index"] = queue
+            self._check_and_call(replaced[1], graph, options)
             return
         context = get_context()
         state = self._enter(context)

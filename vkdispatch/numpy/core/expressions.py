@@ -11,7 +11,7 @@ from weakref import ref
 from vkdispatch.base.errors import describe_place
 from vkdispatch.base.native_module import native
 from vkdispatch.numpy.core.dtypes import Kind, kernel_type
-from vkdispatch.numpy.core.memory import Shape, Storage, View
+from vkdispatch.numpy.core.memory import Shape, Storage, View, require_writable
 
 _PACKAGE = join(dirname(dirname(dirname(__file__))), "")
 # Larger expressions are computed in parts: kernels have bounded size, and bind a bounded number of buffers.
@@ -400,6 +400,7 @@ def _settle(readers: list[Any], writing: Value | None) -> None:
 
 
 def _settle_memory(memory: native.Buffer) -> None:
+    require_writable(memory)
     native.forbid_repeating()  # a recorded call would compute them again each time
     with lock:
         _settle(memory.readers, None)

@@ -14,9 +14,21 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.dtype import compute_type
+from vkdispatch.base.errors import UsageError
 from vkdispatch.codegen.trace.recording import precise_math
+from vkdispatch.execution_pipeline.command_graph import current
 from vkdispatch.numpy.core.dtypes import Kind, kernel_type
-from vkdispatch.numpy.core.expressions import NUMBER, PLACE, READ, Program, compute_with, evaluate
+from vkdispatch.numpy.core.expressions import (
+    NUMBER,
+    PLACE,
+    READ,
+    Line,
+    Node,
+    Program,
+    compute_with,
+    evaluate,
+    lock,
+)
 from vkdispatch.numpy.core.memory import (
     Shape,
     Storage,
@@ -277,7 +289,18 @@ def new_view(shape: Shape, dtype: Kind, context: Context | None = None) -> View:
     return View(Storage(made), shape, dtype)
 
 
-def _compute_program(program: Program, dtype: Kind, target: View | None, line: tuple[str, int]) -> View:
+def _compute_program(program: Program, dtype: Kind, target: View | None, line: Line) -> View:
+    if current.chosen is None:
+        return _run_program(program, dtype, target, line)
+    # the graph would compute it later, and each time
+    chosen, current.chosen = current.chosen, None
+    try:
+        return _run_program(program, dtype, target, line)
+    finally:
+        current.chosen = chosen
+
+
+def _run_program(program: Program, dtype: Kind, target: View | None, line: Line) -> View:
     if target is None:
         context = program.views[0].storage.buffer.context if program.views else get_context()
         size = program.size
@@ -290,7 +313,7 @@ def _compute_program(program: Program, dtype: Kind, target: View | None, line: t
     if target.size == 0:
         return target
     if any(overlaps(view, target) and not _is_aligned(view, target) for view in program.views):
-        program = Program(_compute_program(program, dtype, None, line))
+        program = Program(_run_program(program, dtype, None, line))
     plan = _Plan(program, target)
     kernel = _store_kernel(plan.key, dtype.num, True)
     kernel(target.storage.buffer, *plan.buffers, *plan.values, *program.numbers)
@@ -309,11 +332,24 @@ def as_operand(value: Any, shape: Shape) -> Buffer[Any] | MappedArray:
     """Return an expression or view as functions on buffers take it, with another shape of its size.
 
     Memory that lies as it should is passed as it is; all else is computed where it is read.
+
+    Raises
+    ------
+    RuntimeError
+        A global graph is set: it would record the function.
     """
-    view = value if type(value) is View else value.result
-    if view is not None and view.is_whole:
-        return as_buffer(view, shape)
-    program = Program(value)
+    if current.chosen is not None:
+        raise UsageError(
+            "functions of vkdispatch.numpy compute at once, and vd.set_global_graph has calls recorded: call "
+            "vd.set_global_graph(None) before, or record functions on buffers"
+        )
+    with lock:  # another thread may compute it meanwhile
+        view = value if type(value) is View else value.result
+        if view is not None and view.is_whole:
+            return as_buffer(view, shape)
+        if type(value) is Node and value.failure is not None:
+            evaluate(value)
+        program = Program(value)
     if not program.views:
         return as_buffer(evaluate(value), shape)
     plan = _Plan(program, None)

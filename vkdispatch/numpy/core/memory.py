@@ -6,6 +6,7 @@ from typing import Any
 from weakref import ReferenceType
 
 from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.native_module import native
 from vkdispatch.numpy.core.dtypes import Kind
 
@@ -61,6 +62,26 @@ class Storage:
             self.watched = memory
         if self.readers:
             memory.watch()
+
+
+class _Refusal(list[Any]):
+    """In place of readers of a memory that must not be written: the reason."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+
+def refuse_writes(storage: Storage, reason: str) -> None:
+    """Have every write to a memory raise ValueError with this message."""
+    memory = storage.buffer._native
+    memory.readers = _Refusal(reason)
+    memory.watch()
+
+
+def require_writable(memory: native.Buffer) -> None:
+    """Raise ValueError if `refuse_writes` was called for a memory."""
+    if type(memory.readers) is _Refusal:
+        raise ArgumentValueError(memory.readers.reason)
 
 
 class View:

@@ -341,7 +341,10 @@ def _parse_buffer(who: str, slot: BufferSlot, value: Any, context: Context) -> B
             f"{slot.least_bytes}"
         )
     if slot.writes:
-        value._native.settle()  # launchers refuse to write what an expression waits to read
+        try:
+            value._native.settle()  # launchers refuse to write what an expression waits to read
+        except ArgumentValueError as error:
+            raise ArgumentValueError(f"{who}: {slot.label}: {error}") from None
     return value
 
 
