@@ -1,7 +1,7 @@
 """Arrays of `vkdispatch.numpy` where buffers are expected, known here by two methods of their class.
 
-`__vkdispatch_argument__(is_recorded, is_mapped)` returns what stands for an array in a call: its memory if the
-elements fill that in C order, else a copy, which nothing can write, or a map if that will do.
+`__vkdispatch_argument__(is_recorded, is_mapped)` returns what stands for an array in a call: its memory if
+the elements fill that in C order, else a copy, which nothing can write, or a map if that will do.
 `__vkdispatch_result__(buffer)` of the class makes an array of a buffer that a function returns.
 """
 

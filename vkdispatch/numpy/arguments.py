@@ -32,8 +32,8 @@ def as_argument(x: Array, is_recorded: bool = False, is_mapped: bool = False) ->
     what = f"an array of shape {view.shape} that is a part of a larger one, or not in C order,"
     if is_recorded:
         raise ArgumentValueError(
-            f"{what} is no argument of a recorded call: it would be copied now; give x.copy(), which the graph "
-            "reads each time"
+            f"{what} is no argument of a recorded call: it would be copied now; give x.copy(), which the "
+            "graph reads each time"
         )
     copy = gather(view)
     refuse_writes(

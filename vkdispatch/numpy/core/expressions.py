@@ -193,6 +193,8 @@ class Program:
             assert type(value) is Node
             if value.result is not None:
                 position = self._add_view(value.result)
+            elif value.failure is not None:
+                raise value.failure.with_traceback(None)
             elif value.shape != self.shape:
                 position = self._add_view(evaluate(value))
             else:
@@ -216,14 +218,15 @@ class Program:
     def _add_view(self, view: View) -> int:
         views = self.views
         for slot, each in enumerate(views):
-            if _is_same(each, view):
+            if is_same_view(each, view):
                 return self.steps.index((READ, slot))
         views.append(view)
         self.steps.append((READ, len(views) - 1))
         return len(self.steps) - 1
 
 
-def _is_same(first: View, second: View) -> bool:
+def is_same_view(first: View, second: View) -> bool:
+    """Whether two views show the same elements, in the same shape and order."""
     return first is second or (
         first.storage is second.storage
         and first.size == second.size
@@ -308,8 +311,6 @@ def evaluate(value: Value) -> View:
     if value.result is None:
         with lock:
             if value.result is None:
-                if value.failure is not None:
-                    raise value.failure.with_traceback(None)
                 try:
                     value.result = _computing[0](Program(value), value.dtype, None, value.line)
                 except Exception as error:

@@ -14,16 +14,16 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.dtype import compute_type
-from vkdispatch.base.errors import UsageError
+from vkdispatch.base.errors import UsageError, describe_place
 from vkdispatch.codegen.trace.recording import precise_math
 from vkdispatch.execution_pipeline.command_graph import current
+from vkdispatch.execution_pipeline.kernel_facts import is_held, note_source
 from vkdispatch.numpy.core.dtypes import Kind, kernel_type
 from vkdispatch.numpy.core.expressions import (
     NUMBER,
     PLACE,
     READ,
     Line,
-    Node,
     Program,
     compute_with,
     evaluate,
@@ -309,6 +309,8 @@ def _run_program(program: Program, dtype: Kind, target: View | None, line: Line)
             plan = _Plan(program, None)
             kernel = _store_kernel(plan.key, dtype.num, False)
             kernel(memory, *plan.buffers, *plan.values, *program.numbers)
+            if is_held():
+                _note_line(kernel, line)
         return View(Storage(memory), program.shape, dtype)
     if target.size == 0:
         return target
@@ -317,7 +319,16 @@ def _run_program(program: Program, dtype: Kind, target: View | None, line: Line)
     plan = _Plan(program, target)
     kernel = _store_kernel(plan.key, dtype.num, True)
     kernel(target.storage.buffer, *plan.buffers, *plan.values, *program.numbers)
+    if is_held():
+        _note_line(kernel, line)
     return target
+
+
+def _note_line(kernel: ShaderFunction, line: Line) -> None:
+    """Let the profile that is running name a kernel by the line of its expression."""
+    if line[1]:
+        for built in kernel._built.values():
+            note_source(built.plan, describe_place(*line))
 
 
 def _is_aligned(view: View, target: View) -> bool:
@@ -347,8 +358,6 @@ def as_operand(value: Any, shape: Shape) -> Buffer[Any] | MappedArray:
         view = value if type(value) is View else value.result
         if view is not None and view.is_whole:
             return as_buffer(view, shape)
-        if type(value) is Node and value.failure is not None:
-            evaluate(value)
         program = Program(value)
     if not program.views:
         return as_buffer(evaluate(value), shape)
