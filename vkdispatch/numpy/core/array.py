@@ -664,7 +664,7 @@ def store(target: Array, value: Value, name: str) -> None:
     ValueError
         The value has a larger shape.
     """
-    if not np.can_cast(value.dtype, target.dtype, "same_kind"):
+    if value.dtype is not target.dtype and not np.can_cast(value.dtype, target.dtype, "same_kind"):
         raise ArgumentTypeError(
             f"{name}: cannot cast the result from {value.dtype} to {target.dtype}, the dtype of the array; "
             "use astype"

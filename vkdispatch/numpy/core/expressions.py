@@ -248,23 +248,6 @@ def compute_with(function: Callable[[Program, Kind, View | None, Line], View]) -
 
 def make_node(loop: Loop, operands: tuple[Any, ...], shape: Shape, size: int) -> Node:
     """Return an expression, of which parts are computed if it would become too large."""
-    count, reads, held = _measure(operands)
-    if count > _MOST_NODES or reads > _MOST_READS:
-        for each in operands:
-            if type(each) is Node and each.result is None and each.count > 1:
-                evaluate(each)
-        count, reads, held = _measure(operands)
-    node = Node(loop, operands, shape, size, count, reads, held)
-    for each in operands:
-        if type(each) is View:
-            _wait_to_read(each.storage, node)
-    if held > _MOST_HELD and node.result is None and _count_dropped(node) > _MOST_HELD + _bytes_of(node):
-        evaluate(node)
-    return node
-
-
-def _measure(operands: tuple[Any, ...]) -> tuple[int, int, int]:
-    """Return the nodes, reads and bytes of an expression with these operands."""
     count, reads, held = 1, 0, 0
     for each in operands:
         kind = type(each)
@@ -275,7 +258,21 @@ def _measure(operands: tuple[Any, ...]) -> tuple[int, int, int]:
         elif kind is View:
             reads += 1
             held += each.storage.nbytes
-    return count, reads, held
+    if count > _MOST_NODES or reads > _MOST_READS:
+        for each in operands:
+            if type(each) is Node and each.result is None and each.count > 1:
+                evaluate(each)
+        nodes = [each for each in operands if type(each) is Node]
+        count = 1 + sum(each.count for each in nodes)
+        reads = sum(each.reads if type(each) is Node else 1 for each in operands)
+        held = sum(each.held for each in nodes)
+    node = Node(loop, operands, shape, size, count, reads, held)
+    for each in operands:
+        if type(each) is View:
+            _wait_to_read(each.storage, node)
+    if held > _MOST_HELD and node.result is None and _count_dropped(node) > _MOST_HELD + _bytes_of(node):
+        evaluate(node)
+    return node
 
 
 def _bytes_of(node: Node) -> int:
@@ -384,17 +381,22 @@ def settle_readers(target: View, writing: Value | None = None) -> None:
 
 def _settle(readers: list[Any], writing: Value | None) -> None:
     """Compute what waits to read a memory. Errors come when the values are used."""
-    own = _own_nodes(writing) if type(writing) is Node else set()
+    own: set[int] | None = None
     done = 0
     try:
         while done < len(readers):
             node = readers[done]()
-            if node is not None and node.result is None and node.failure is None and id(node) not in own:
-                try:
-                    evaluate(node)
-                except Exception as error:
-                    # its operands are about to change: the error comes when its values are used
-                    node.failure, node.operands = error, ()
+            if node is not None and node is not writing and node.result is None and node.failure is None:
+                if own is None:
+                    node = None  # it would count as another reference
+                    own = _own_nodes(writing) if type(writing) is Node else set()
+                    continue
+                if id(node) not in own:
+                    try:
+                        evaluate(node)
+                    except Exception as error:
+                        # its operands are about to change: the error comes when its values are used
+                        node.failure, node.operands = error, ()
             done += 1
     finally:
         del readers[:done]

@@ -33,9 +33,9 @@ from vkdispatch.numpy.core.memory import (
     Shape,
     Storage,
     View,
-    broadcast_strides,
     c_strides,
     overlaps,
+    stretch,
 )
 from vkdispatch.shader.map import MappedArray, MappingFunction, mapped_index
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -58,47 +58,73 @@ class _Plan:
 
     def __init__(self, program: Program, target: View | None) -> None:
         shape = program.shape
-        self.buffers = [view.storage.buffer for view in program.views]
-        if target is None and all(
-            view.is_contiguous and view.offset == 0 and view.shape == shape for view in program.views
-        ):
-            self.values: list[int] = []
-            kinds = tuple([view.dtype.num for view in program.views])
-            self.key: tuple[Any, ...] = (tuple(program.steps), kinds, ("whole",) * len(kinds), 0)
-            return
-        views = program.views if target is None else [*program.views, target]
-        axes, strides = _join_axes(program.shape, views)
-        values: list[int] = []
-        layouts: list[Layout] = []
-        uses_axes = False
-        for view, steps in zip(views, strides, strict=True):
-            if view.is_contiguous and view.shape == program.shape:
-                layout = "run" if view.offset else "whole"
-            elif view.size == 1 and view is not target:
-                layout = "single"
+        views = program.views
+        self.buffers = [view.storage.buffer for view in views]
+        kinds = tuple([view.dtype.num for view in views])
+        if target is None:
+            for view in views:
+                if not view.is_contiguous or view.offset or view.shape != shape:
+                    break
             else:
-                layout = "".join("0" if s == 0 else "1" if s == 1 else "s" for s in steps)
-                uses_axes = True
-            layouts.append(layout)
+                self.values: list[int] = []
+                self.key: tuple[Any, ...] = (tuple(program.steps), kinds, ("whole",) * len(kinds), 0)
+                return
+        else:
+            views = [*views, target]
+        layouts, steps, axes = _lay_out(
+            shape,
+            tuple([(view.shape, view.strides, view.offset != 0, view.is_contiguous) for view in views]),
+            target is not None,
+        )
+        values: list[int] = []
+        for view, layout, own in zip(views, layouts, steps, strict=True):
             if layout != "whole":
                 values.append(view.offset)
-            if layout not in ("whole", "run", "single"):
-                values += [step for step in steps if step not in (0, 1)]
-        if uses_axes or target is not None:
-            values += axes
-        count = len(axes) if uses_axes or target is not None else 0
+                values += own
+        values += axes
         self.values = values
-        kinds = tuple([view.dtype.num for view in program.views])
-        self.key = (tuple(program.steps), kinds, tuple(layouts), count)
+        self.key = (tuple(program.steps), kinds, layouts, len(axes))
 
 
-def _join_axes(shape: Shape, views: Sequence[View]) -> tuple[list[int], list[list[int]]]:
+# Of a view: its shape, its strides, whether it has an offset, and whether it is contiguous.
+_Traits = tuple[Shape, Shape, bool, bool]
+
+
+@lru_cache(4096)
+def _lay_out(
+    shape: Shape, views: tuple[_Traits, ...], has_target: bool
+) -> tuple[tuple[Layout, ...], list[list[int]], list[int]]:
+    """Return the layout of each view for a result of a shape, its strides that are constants, and the axes.
+
+    The last view is the target if there is one. Axes that no layout needs are left out.
+    """
+    axes, strides = _join_axes(shape, views)
+    layouts: list[Layout] = []
+    constants: list[list[int]] = []
+    uses_axes = has_target
+    for number, ((own, _, has_offset, is_contiguous), steps) in enumerate(zip(views, strides, strict=True)):
+        is_target = has_target and number == len(views) - 1
+        kept: list[int] = []
+        if is_contiguous and own == shape:
+            layout = "run" if has_offset else "whole"
+        elif _product(own) == 1 and not is_target:
+            layout = "single"
+        else:
+            layout = "".join("0" if s == 0 else "1" if s == 1 else "s" for s in steps)
+            kept = [step for step in steps if step not in (0, 1)]
+            uses_axes = True
+        layouts.append(layout)
+        constants.append(kept)
+    return tuple(layouts), constants, axes if uses_axes else []
+
+
+def _join_axes(shape: Shape, views: Sequence[_Traits]) -> tuple[list[int], list[list[int]]]:
     """Join neighbouring axes along which all views go on evenly; return lengths and each view's strides."""
     if 0 in shape:
         return [0], [[1] for _ in views]
-    if all(view.is_contiguous and view.shape == shape for view in views):
+    if all(is_contiguous and own == shape for own, _, _, is_contiguous in views):
         return [_product(shape)], [[1] for _ in views]
-    all_strides = [broadcast_strides(shape, view) for view in views]
+    all_strides = [stretch(shape, own, strides) for own, strides, _, _ in views]
     axes: list[int] = []
     joined: list[list[int]] = [[] for _ in views]
     for axis, length in enumerate(shape):
@@ -275,6 +301,7 @@ def _mapping(key: Any, num: int) -> MappingFunction:
         return record(mapped_index(), variables)[0]
 
     element.__name__ = _name(key[0])
+    element.stands_for = None  # type: ignore[attr-defined]  # it is defined nowhere in the program
     return MappingFunction(annotations, compute_type(kernel_type(dtype)), element, precise_math=True)
 
 
@@ -314,10 +341,12 @@ def _run_program(program: Program, dtype: Kind, target: View | None, line: Line)
         return View(Storage(memory), program.shape, dtype)
     if target.size == 0:
         return target
-    if any(overlaps(view, target) and not _is_aligned(view, target) for view in program.views):
-        program = Program(_run_program(program, dtype, None, line))
-    plan = _Plan(program, target)
-    kernel = _store_kernel(plan.key, dtype.num, True)
+    for view in program.views:
+        if view is not target and overlaps(view, target) and not _is_aligned(view, target):
+            program = Program(_run_program(program, dtype, None, line))
+            break
+    plan = _Plan(program, None if target.is_whole else target)
+    kernel = _store_kernel(plan.key, dtype.num, not target.is_whole)
     kernel(target.storage.buffer, *plan.buffers, *plan.values, *program.numbers)
     if is_held():
         _note_line(kernel, line)

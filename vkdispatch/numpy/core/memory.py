@@ -167,9 +167,13 @@ def bounds(view: View) -> tuple[int, int]:
 
 def broadcast_strides(shape: Shape, view: View) -> Shape:
     """Return the strides with which a view has a larger shape: 0 along axes on which it is repeated."""
-    missing = len(shape) - len(view.shape)
-    kept = (0 if length == 1 else stride for length, stride in zip(view.shape, view.strides, strict=True))
-    return (*(0,) * missing, *kept)
+    return stretch(shape, view.shape, view.strides)
+
+
+def stretch(shape: Shape, own: Shape, strides: Shape) -> Shape:
+    """Return the strides with which elements of one shape have a larger one; see `broadcast_strides`."""
+    kept = (0 if length == 1 else stride for length, stride in zip(own, strides, strict=True))
+    return (*(0,) * (len(shape) - len(own)), *kept)
 
 
 def reshape_strides(view: View, shape: Shape) -> Shape | None:
