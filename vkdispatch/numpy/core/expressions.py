@@ -98,6 +98,8 @@ class Node:
         The view that holds the values, or None while nothing has needed them.
     failure
         The error of an attempt to compute it before its operands were overwritten, or None.
+    readers
+        Weak references to the expressions that have it as an operand: they will read its result's memory.
     count, reads, held
         Upper bounds of the nodes of the expression, of its reads of memory, and of the bytes that it keeps.
     line
@@ -113,6 +115,7 @@ class Node:
         "line",
         "loop",
         "operands",
+        "readers",
         "reads",
         "result",
         "shape",
@@ -139,6 +142,7 @@ class Node:
         self.dtype = loop.dtype
         self.size = size
         self.result = self.failure = None
+        self.readers: list[Any] = []
         self.count = count
         self.reads = reads
         self.held = held
@@ -268,8 +272,14 @@ def make_node(loop: Loop, operands: tuple[Any, ...], shape: Shape, size: int) ->
         held = sum(each.held for each in nodes)
     node = Node(loop, operands, shape, size, count, reads, held)
     for each in operands:
-        if type(each) is View:
+        kind = type(each)
+        if kind is View:
             _wait_to_read(each.storage, node)
+        elif kind is Node:
+            if each.result is None:
+                each.readers.append(ref(node))
+            else:
+                _wait_to_read(each.result.storage, node)
     if held > _MOST_HELD and node.result is None and _count_dropped(node) > _MOST_HELD + _bytes_of(node):
         evaluate(node)
     return node
@@ -309,10 +319,12 @@ def evaluate(value: Value) -> View:
         with lock:
             if value.result is None:
                 try:
-                    value.result = _computing[0](Program(value), value.dtype, None, value.line)
+                    result = _computing[0](Program(value), value.dtype, None, value.line)
                 except Exception as error:
                     _name_operation(error, value)
                     raise
+                result.storage.readers = value.readers
+                value.result = result
                 value.operands = ()
                 value.count, value.reads, value.held = 1, 1, _bytes_of(value)
     return value.result
