@@ -174,6 +174,7 @@ from vkdispatch.execution_pipeline.command_graph import (
     set_global_graph,
 )
 from vkdispatch.matrices.product import matmul
+from vkdispatch.numpy.lazy import explain
 from vkdispatch.rearrange import (
     concatenate,
     flip,
@@ -351,6 +352,7 @@ __all__ = [
     "dvec3",
     "dvec4",
     "empty_pinned",
+    "explain",
     "fft",
     "flip",
     "float16",

@@ -3,9 +3,9 @@
 import math
 from typing import Any
 
-import numpy as np
 import pytest
 
+import numpy as np
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 import vkdispatch.numpy as vnp
@@ -14,7 +14,11 @@ HOST = np.arange(12, dtype=np.float32).reshape(3, 4)
 
 
 @vd.shader("dst.size")
-def scale(dst: vc.Buff[vc.f32], src: vc.Buff[vc.f32], factor: vc.Const[vc.f32]) -> None:  # type: ignore[valid-type]
+def scale(
+    dst: vc.Buff[vc.f32],  # type: ignore[valid-type]
+    src: vc.Buff[vc.f32],  # type: ignore[valid-type]
+    factor: vc.Const[vc.f32],  # type: ignore[valid-type]
+) -> None:
     i = vc.global_invocation_id().x
     dst[i] = src[i] * factor
 

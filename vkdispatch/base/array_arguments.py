@@ -51,7 +51,7 @@ class Given:
         self.pairs.append((value, buffer))
         return buffer
 
-    def restore(self, result: Any, kind: type) -> Any:
+    def restore(self, result: Any, kind: type[Any]) -> Any:
         """Return the result of a call with its buffers of exactly this class as arrays."""
         for array, buffer in self.pairs:
             if result is buffer:
@@ -59,7 +59,7 @@ class Given:
         if isinstance(result, tuple):
             make = getattr(type(result), "_make", tuple)
             return make([self.restore(each, kind) for each in result])
-        if type(result) is kind and result._order is None:
+        if type(result) is kind and getattr(result, "_order", None) is None:
             return getattr(type(self.pairs[0][0]), _MAKE)(result)
         return result
 

@@ -83,7 +83,12 @@ def note_source(plan: ComputePlan, source: str) -> None:
                 continue
             more = source if len(known) < _MOST_SOURCES else "..."
             holder[number] = KernelFacts(
-                facts.name, ", ".join([*known, more]), facts.local_size, facts.kernel, facts.layout, facts.internal
+                facts.name,
+                ", ".join([*known, more]),
+                facts.local_size,
+                facts.kernel,
+                facts.layout,
+                facts.internal,
             )
 
 

@@ -95,8 +95,9 @@ def _add(value: Any, kernel: _Kernel, kernels: list[_Kernel]) -> str:
     known = kernel.names.get(id(value))
     if known is not None:
         return known
-    if type(value) is View or (type(value) is Node and value.result is not None):
-        name = _add_view(value if type(value) is View else value.result, kernel)
+    view = value.result if type(value) is Node else value
+    if type(view) is View:
+        name = _add_view(view, kernel)
     elif type(value) is Node and value.shape != kernel.root.shape:
         other = _plan(value, kernels)
         name = f"the result of kernel {other.number}"

@@ -256,5 +256,3 @@ def _kind_of_result(value: Any, name: str) -> Kind:
         if isinstance(value, kind):
             return _usual_kind(kind)
     raise ArgumentTypeError(f"{name}: expected it to return a number or a tuple of numbers, got {value!r}")
-
-

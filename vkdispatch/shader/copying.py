@@ -41,9 +41,9 @@ def copyto(dst: "Buffer[Any] | Array", src: "Buffer[Any] | Array", graph: Comman
     ValueError
         Their shapes or dtypes differ, or an array is to be recorded in a graph.
     """
-    if not isinstance(dst, (Buffer, np.ndarray)) or not isinstance(src, (Buffer, np.ndarray)):
-        replaced = replace_arrays((dst, src), {}, graph is not None or current.chosen is not None)
-        dst, src = (dst, src) if replaced is None else replaced[1]
+    replaced = replace_arrays((dst, src), {}, graph is not None or current.chosen is not None)
+    if replaced is not None:
+        dst, src = replaced[1]
     for name, value in (("dst", dst), ("src", src)):
         if not isinstance(value, (Buffer, np.ndarray)):
             raise ArgumentTypeError(f"{name}: expected a vd.Buffer or an array, got {type(value).__name__}")
