@@ -41,6 +41,7 @@ from vkdispatch.shader.map import MappedArray, MappingFunction, mapped_index
 from vkdispatch.shader.shader_function import ShaderFunction
 
 _GROUP = 256
+_MOST_FAST = 1 << 31  # indices below it are divided by multiplication
 _OF_NUM: dict[int, Kind] = {np.dtype(code).num: np.dtype(code) for code in "?bhilqBHILQefdFD"}
 
 # How kernels find the elements of a view:
@@ -67,7 +68,7 @@ class _Plan:
                     break
             else:
                 self.values: list[int] = []
-                self.key: tuple[Any, ...] = (tuple(program.steps), kinds, ("whole",) * len(kinds), 0)
+                self.key: tuple[Any, ...] = (tuple(program.steps), kinds, ("whole",) * len(kinds), 0, False)
                 return
         else:
             views = [*views, target]
@@ -82,8 +83,22 @@ class _Plan:
                 values.append(view.offset)
                 values += own
         values += axes
+        divides_fast = len(axes) > 1 and program.size < _MOST_FAST
+        if divides_fast:
+            for length in axes[1:]:
+                values += _find_multiplier(length)
         self.values = values
-        self.key = (tuple(program.steps), kinds, layouts, len(axes))
+        self.key = (tuple(program.steps), kinds, layouts, len(axes), divides_fast)
+
+
+@lru_cache(4096)
+def _find_multiplier(divisor: int) -> tuple[int, int]:
+    """Return m and s with n // divisor == (n * m >> 32) >> s for all n below 2**31, of a divisor above 1.
+
+    Source: T. Granlund and P. L. Montgomery, "Division by invariant integers using multiplication", 1994.
+    """
+    bits = (divisor - 1).bit_length()
+    return -((-1 << (31 + bits)) // divisor), bits - 1
 
 
 # Of a view: its shape, its strides, whether it has an offset, and whether it is contiguous.
@@ -209,8 +224,10 @@ class _Reader:
         self.constants = iter(constants)
         self.count = count
 
-    def places(self, layouts: Sequence[Layout], sizes: Sequence[Any], index: Any) -> list[Any]:
-        coordinates = _coordinates(index, sizes) if self.count else []
+    def places(
+        self, layouts: Sequence[Layout], sizes: Sequence[Any], multipliers: Sequence[Any], index: Any
+    ) -> list[Any]:
+        coordinates = _coordinates(index, sizes, multipliers) if self.count else []
         return [self._place(layout, coordinates, index) for layout in layouts]
 
     def _place(self, layout: Layout, coordinates: Sequence[Any], index: Any) -> Any:
@@ -226,25 +243,32 @@ class _Reader:
         return place
 
 
-def _coordinates(index: Any, sizes: Sequence[Any]) -> list[Any]:
-    """Return the coordinates of a flat index in C order."""
+def _coordinates(index: Any, sizes: Sequence[Any], multipliers: Sequence[Any]) -> list[Any]:
+    """Return the coordinates of a flat index in C order.
+
+    `multipliers` are those of `_find_multiplier` for all sizes but the first, or none.
+    """
     rest, result = index, []
-    for size in reversed(sizes[1:]):
-        quotient = (rest // size).to_register()
-        result.append((rest - quotient * size).to_dtype(dt.int32))
+    for axis in reversed(range(1, len(sizes))):
+        if multipliers:
+            multiplier, shift = multipliers[2 * axis - 2 : 2 * axis]
+            quotient = (vc.umul_extended(rest, multiplier)[0] >> shift).to_register()
+        else:
+            quotient = (rest // sizes[axis]).to_register()
+        result.append((rest - quotient * sizes[axis]).to_dtype(dt.int32))
         rest = quotient
     result.append(rest.to_dtype(dt.int32))
     return result[::-1]
 
 
-def _constant_types(layouts: Sequence[Layout], count: int) -> list[Any]:
+def _constant_types(layouts: Sequence[Layout], count: int, divides_fast: bool) -> list[Any]:
     types: list[Any] = []
     for layout in layouts:
         if layout != "whole":
             types.append(dt.int32)
         if layout not in ("whole", "run", "single"):
             types += [dt.int32] * layout.count("s")
-    return types + [dt.uint32] * count
+    return types + [dt.uint32] * (count + (2 * (count - 1) if divides_fast else 0))
 
 
 def _number_types(steps: Sequence[tuple[Any, ...]]) -> list[Any]:
@@ -253,8 +277,9 @@ def _number_types(steps: Sequence[tuple[Any, ...]]) -> list[Any]:
 
 def _body(key: Any) -> tuple[list[Any], Callable[[Any, Sequence[Any]], tuple[Any, Any]]]:
     """Return the annotations of a program's arguments, and what records the value and the target's place."""
-    steps, kinds, layouts, count = key
-    constants = _constant_types(layouts, count)
+    steps, kinds, layouts, count, divides_fast = key
+    constants = _constant_types(layouts, count, divides_fast)
+    first_size = len(constants) - count - (2 * (count - 1) if divides_fast else 0)
     numbers = _number_types(steps)
     annotations = [buffer[kernel_type(_OF_NUM[kind])] for kind in kinds]
     annotations += [constant[each] for each in (*constants, *numbers)]
@@ -263,7 +288,8 @@ def _body(key: Any) -> tuple[list[Any], Callable[[Any, Sequence[Any]], tuple[Any
         arrays = variables[: len(kinds)]
         own = variables[len(kinds) : len(kinds) + len(constants)]
         reader = _Reader(own, count)
-        places = reader.places(layouts, own[len(own) - count :], index)
+        sizes, multipliers = own[first_size : first_size + count], own[first_size + count :]
+        places = reader.places(layouts, sizes, multipliers, index)
         reads = [array[place] for array, place in zip(arrays, places, strict=False)]
         value = _compute(steps, reads, list(variables[len(kinds) + len(constants) :]), kinds, index)
         return value, places[-1] if places else index
@@ -285,7 +311,8 @@ def _store_kernel(key: Any, num: int, has_target: bool) -> ShaderFunction:
         result[place if has_target else index] = value
 
     names = [f"x{i}" for i in range(len(annotations))]
-    sizes = names[len(names) - count - len(_number_types(key[0])) :][:count]
+    behind = len(_number_types(key[0])) + (2 * (count - 1) if key[4] else 0)
+    sizes = names[len(names) - count - behind :][:count]
     arguments = [("result", buffer[kernel_type(dtype)]), *zip(names, annotations, strict=True)]
     extent = " * ".join(sizes) if has_target else "result.size"
     return trace_kernel(_name(key[0]), body, arguments, _GROUP, exec_size=extent)
