@@ -263,6 +263,8 @@ def make_node(loop: Loop, operands: tuple[Any, ...], shape: Shape, size: int) ->
             reads += 1
             held += each.storage.nbytes
     if count > _MOST_NODES or reads > _MOST_READS:
+        count, reads = _count_distinct(operands)
+    if count > _MOST_NODES or reads > _MOST_READS:
         for each in operands:
             if type(each) is Node and each.result is None and each.count > 1:
                 evaluate(each)
@@ -283,6 +285,23 @@ def make_node(loop: Loop, operands: tuple[Any, ...], shape: Shape, size: int) ->
     if held > _MOST_HELD and node.result is None and _count_dropped(node) > _MOST_HELD + _bytes_of(node):
         evaluate(node)
     return node
+
+
+def _count_distinct(operands: tuple[Any, ...]) -> tuple[int, int]:
+    """Return the number of nodes of an expression with these operands, and of the views that it reads."""
+    nodes: set[int] = set()
+    views: set[tuple[int, int, Shape, Shape]] = set()
+    waiting = list(operands)
+    while waiting:
+        value = waiting.pop()
+        if type(value) is Node and value.result is not None:
+            value = value.result
+        if type(value) is View:
+            views.add((id(value.storage), value.offset, value.shape, value.strides))
+        elif type(value) is Node and id(value) not in nodes:
+            nodes.add(id(value))
+            waiting += value.operands
+    return len(nodes) + 1, len(views)
 
 
 def _bytes_of(node: Node) -> int:
