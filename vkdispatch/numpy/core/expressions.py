@@ -15,7 +15,7 @@ from vkdispatch.numpy.core.memory import Shape, Storage, View, require_writable
 
 _PACKAGE = join(dirname(dirname(dirname(__file__))), "")
 # Larger expressions are computed in parts: kernels have bounded size, and bind a bounded number of buffers.
-_MOST_NODES = 48
+_MOST_NODES = 96
 _MOST_READS = 12
 # Bytes of memory beyond the result's size that an expression may keep while nothing else does.
 _MOST_HELD = 1 << 26
