@@ -173,6 +173,7 @@ from vkdispatch.execution_pipeline.command_graph import (
 )
 from vkdispatch.execution_pipeline.recordable import BufferBindInfo, ImageBindInfo
 from vkdispatch.matrices.product import matmul
+from vkdispatch.numpy.lazy import explain
 from vkdispatch.rearrange import (
     concatenate,
     flip,
@@ -350,6 +351,7 @@ __all__ = [
     "dvec3",
     "dvec4",
     "empty_pinned",
+    "explain",
     "fft",
     "flip",
     "float16",

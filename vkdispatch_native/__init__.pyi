@@ -346,12 +346,19 @@ class HostPages:
 def spare_pages() -> int:
     """Return the bytes of released `HostPages` that are kept for reuse. Closing an engine frees them."""
 
+def settle_with(function: Callable[[Buffer], None]) -> None:
+    """Set what computes all that waits to read a buffer, and calls its `unwatch`: see `Buffer.watch`."""
+
 class Buffer:
     """Device memory: one copy per queue of the engine or, with `shared`, one memory for all queues.
 
     Work on a shared buffer, including copies from and to the host, waits for earlier work on it in other
     queues. Commands for all queues that write to it run on the first queue only.
+
+    `readers` is for the layer above: what waits to read the buffer.
     """
+
+    readers: Any
 
     def __init__(self, engine: Engine, size: int, shared: bool = False, for_device: bool = False) -> None:
         """Create the buffer, possibly in the memory of a dropped one of the same size.
@@ -369,6 +376,19 @@ class Buffer:
 
         Raises ValueError if the engine has several devices, RuntimeError if it is closed.
         """
+
+    def watch(self) -> None:
+        """Have the function of `settle_with` called before anything writes the buffer.
+
+        Launchers refuse to write it instead: call `settle` and launch again. A command list settles all its
+        buffers when it is submitted.
+        """
+
+    def unwatch(self) -> None:
+        """Undo `watch`."""
+
+    def settle(self) -> None:
+        """Call the function of `settle_with` if the buffer is watched."""
 
     @property
     def size(self) -> int: ...

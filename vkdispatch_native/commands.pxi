@@ -251,6 +251,18 @@ cdef class CommandList:
                 (<Plan>item).open()
         return 0
 
+    cdef int settle(self) except -1:
+        """Compute what waits to read buffers that the commands may write."""
+        cdef list objects
+        if _watched.load() == 0:
+            return 0
+        with cython.critical_section(self):
+            objects = list(self.objects.values())
+        for item in objects:
+            if isinstance(item, Buffer):
+                (<Buffer>item).settle()
+        return 0
+
     cdef int keep_objects(self, list objects) except -1:
         for item in objects:
             self.objects[id(item)] = item
@@ -465,6 +477,7 @@ cdef class CommandList:
         return arguments
 
     def submit(self, int queue, data, size_t instance_count):
+        self.settle()
         cdef CppCommandList* commands = self.open()
         cdef CppEngine* engine = self.engine.open()
         cdef size_t first, last
@@ -489,6 +502,7 @@ cdef class CommandList:
         return value
 
     def evaluate(self, int queue, data, timeout_ns):
+        self.settle()
         cdef CppCommandList* commands = self.open()
         cdef CppEngine* engine = self.engine.open()
         cdef size_t q

@@ -162,9 +162,20 @@ cdef object _point_tuples(vector[CppPoint]& points):
 
 # ---- buffers
 
+# How many buffers are watched, so that submitting a command list need not look at each of its buffers.
+cdef atomic[int] _watched
+cdef object _settle = None  # computes what waits to read a Buffer
+
+
+def settle_with(function):
+    global _settle
+    _settle = function
+
 
 cdef class Buffer(Data):
     cdef CppBuffer* ptr
+    cdef public object readers  # what waits to read it, as `settle_with` understands it
+    cdef atomic[int] watched  # whether something waits to read it, which a write has to settle first
     cdef CallRecorder recorder  # of the call that created it
     cdef size_t recorded_slot
     cdef Turns turns  # of calls that are repeated; None: they use this buffer
@@ -201,9 +212,25 @@ cdef class Buffer(Data):
             buffer.resource = buffer.ptr
         return buffer
 
+    def __dealloc__(self):
+        if self.watched.load():
+            _watched.fetch_sub(1)
+
     cdef CppBuffer* open(self) except NULL:
         self.check_alive("buffer")
         return self.ptr
+
+    def watch(self):
+        if not self.watched.exchange(1):
+            _watched.fetch_add(1)
+
+    def unwatch(self):
+        if self.watched.exchange(0):
+            _watched.fetch_sub(1)
+
+    def settle(self):
+        if self.watched.load() and _settle is not None:
+            _settle(self)
 
     @property
     def size(self):
@@ -230,6 +257,7 @@ cdef class Buffer(Data):
             self.leave()
 
     def write(self, int queue, data, uint64_t offset=0):
+        self.settle()
         cdef CppBuffer* buffer = self.open()
         cdef CppEngine* engine = self.engine.open()
         cdef size_t q
@@ -294,6 +322,7 @@ cdef class Buffer(Data):
             self.leave()
 
     def write_async(self, int queue, data, uint64_t offset=0):
+        self.settle()
         cdef CppBuffer* buffer = self.open()
         cdef CppEngine* engine = self.engine.open()
         cdef size_t q
@@ -357,6 +386,7 @@ cdef class Buffer(Data):
         return [(point.slot, point.value)]
 
     def copy_between(self, int source, int target):
+        self.settle()
         cdef CppBuffer* buffer = self.open()
         cdef CppEngine* engine = self.engine.open()
         cdef size_t first, second
@@ -374,6 +404,7 @@ cdef class Buffer(Data):
         cdef CppEngine* engine
         cdef size_t first, last
         cdef cbool crowded
+        self.settle()
         self.enter("buffer")
         try:
             source.enter("buffer")

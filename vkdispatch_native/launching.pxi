@@ -386,6 +386,8 @@ cdef class Launcher:
                 buffer = <Buffer>native
                 if buffer.engine is not self.engine or buffer.ptr == NULL or buffer.destroy_requested.load():
                     return False
+                if slot.writes and buffer.watched.load():
+                    return False  # the checking path settles it
                 if slot.element != NULL:
                     kind = argument.var_type
                     if <PyObject*>kind != slot.element and <PyObject*>kind != slot.twin:

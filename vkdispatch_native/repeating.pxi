@@ -124,6 +124,21 @@ cdef class BoundCall:
         self.steps = steps
         return 0
 
+    cdef int settle(self, list natives) except -1:
+        """Compute what waits to read the arguments that the call writes."""
+        cdef size_t i, slot
+        if _watched.load() == 0:
+            return 0
+        for i in range(self.bindings.size()):
+            slot = self.binding_slots[i]
+            if self.bindings[i].writes and slot < self.argument_count:
+                (<Buffer>natives[slot]).settle()
+        for i in range(self.steps.size()):
+            slot = self.steps[i].slot
+            if self.steps[i].kind == COPY_STEP and slot < self.argument_count:
+                (<Buffer>natives[slot]).settle()
+        return 0
+
     cdef list run(self, Engine owner, list natives, tuple parameters):
         """Run the call on these Buffers and parameters. Return the new Buffers; None if a resource was destroyed."""
         cdef CppEngine* engine = owner.open()
@@ -562,6 +577,7 @@ def repeat(function, tuple args not None, dict kwargs not None, tuple parameters
         call = <BoundCall>found
         for make in call.sources:
             parameters += (make(),)
+        call.settle(natives)
         results = call.run(engine, natives, parameters)
         if results is not None:
             if len(calls) > MOST_BOUND_CALLS // 2:  # keep recently used calls

@@ -4,20 +4,23 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator
 from types import FunctionType
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from vkdispatch.arrays.repeated_calls import call_repeatedly
 from vkdispatch.base import dtype
+from vkdispatch.base.array_arguments import has_arrays, replace_arrays
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, is_current, use_context
 from vkdispatch.base.dtype import DType, component_type, is_dtype
-from vkdispatch.base.errors import UnsupportedError, UsageError
+from vkdispatch.base.errors import ArgumentValueError, UnsupportedError, UsageError
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.init import is_dummy
 from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.shader.map import MappedArray
 
+# Of buffers.
+MOST_AXES = 3
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _Variant = TypeVar("_Variant")
@@ -62,7 +65,13 @@ def array_function(function: Callable[_P, _R]) -> Callable[_P, _R]:
             if error._dtypes:
                 _raise_naming(function, args, kwargs, error)
             raise
-        return result
+        except (TypeError, ValueError, AttributeError):
+            # looked for here, so that calls with buffers cost nothing more
+            if not has_arrays(args) and not has_arrays(kwargs.values()):
+                raise
+        else:
+            return result
+        return cast(_R, _call_with_arrays(name, call, args, kwargs))
 
     return call
 
@@ -95,6 +104,32 @@ def bind_variant(
     bound.__annotations__ = {key: kind for key, kind in template.__annotations__.items() if key != first}
     result: Callable[_P, _R] = bound
     return result
+
+
+def _call_with_arrays(
+    name: str, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Call a function on buffers with arrays of `vkdispatch.numpy`; its results are such arrays, too."""
+    recorded = is_recorded(kwargs.get("graph"))
+    for is_mapped in (False,) if recorded else (True, False):
+        replaced = replace_arrays(args, kwargs, recorded, is_mapped)
+        assert replaced is not None
+        given, buffers, options = replaced
+        for array, _ in given.pairs:
+            if len(array.shape) > MOST_AXES:
+                raise ArgumentValueError(
+                    f"{name}: functions on buffers take arrays of at most {MOST_AXES} axes, got the shape "
+                    f"{array.shape}; vkdispatch.numpy has functions for any number"
+                )
+        has_maps = any(isinstance(buffer, MappedArray) for _, buffer in given.pairs)
+        if is_mapped and not has_maps:
+            continue
+        try:
+            return given.restore(call(*buffers, **options), Buffer)
+        except (TypeError, ValueError, AttributeError):
+            if not has_maps:
+                raise  # else: one of them has to be a buffer
+    raise AssertionError
 
 
 def _raise_naming(function: Callable[..., Any], args: Any, kwargs: Any, error: UnsupportedError) -> None:

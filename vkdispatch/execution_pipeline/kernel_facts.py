@@ -46,6 +46,7 @@ class KernelFacts:
         self.internal = internal
 
 
+_MOST_SOURCES = 3
 _lock = threading.Lock()
 _known: "weakref.WeakValueDictionary[int, KernelFacts]" = weakref.WeakValueDictionary()
 _held: list[dict[int, KernelFacts]] = []
@@ -59,6 +60,36 @@ def register_facts(plan: ComputePlan, facts: KernelFacts) -> None:
         _known[number] = facts
         for holder in _held:
             holder[number] = facts
+
+
+def is_held() -> bool:
+    """Whether a profile is running."""
+    return bool(_held)
+
+
+def note_source(plan: ComputePlan, source: str) -> None:
+    """Let profiles that are running know a place of the program for which a plan is launched.
+
+    They have the first few of them: a kernel of an expression serves many.
+    """
+    number = plan._native.id
+    with _lock:
+        for holder in _held:
+            facts = holder.get(number)
+            if facts is None:
+                continue
+            known = [] if facts.source is None else facts.source.split(", ")
+            if source in known or known[-1:] == ["..."]:
+                continue
+            more = source if len(known) < _MOST_SOURCES else "..."
+            holder[number] = KernelFacts(
+                facts.name,
+                ", ".join([*known, more]),
+                facts.local_size,
+                facts.kernel,
+                facts.layout,
+                facts.internal,
+            )
 
 
 def hold() -> dict[int, KernelFacts]:

@@ -23,6 +23,9 @@ _MODULES = (
     "exchange",
     "printing",
     "core.devices",
+    "arguments",
+    "lazy",
+    "vectorizing",
 )
 
 __array_api_version__ = "2024.12"

@@ -62,7 +62,7 @@ def asbuffer(x: Array) -> Buffer[Any]:
     view = view_of(x)
     if not view.is_whole:
         view = gather(view)
-    view.storage.is_shared = True
+    view.storage.share()
     return as_buffer(view, view.shape if len(view.shape) <= 3 else (view.size,))
 
 

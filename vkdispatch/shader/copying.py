@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from vkdispatch.base.array_arguments import replace_arrays
 from vkdispatch.base.buffer import Array, Buffer
 from vkdispatch.base.dtype import DType, uint8, uint16, uint32
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
@@ -40,6 +41,9 @@ def copyto(dst: "Buffer[Any] | Array", src: "Buffer[Any] | Array", graph: Comman
     ValueError
         Their shapes or dtypes differ, or an array is to be recorded in a graph.
     """
+    replaced = replace_arrays((dst, src), {}, graph is not None or current.chosen is not None)
+    if replaced is not None:
+        dst, src = replaced[1]
     for name, value in (("dst", dst), ("src", src)):
         if not isinstance(value, (Buffer, np.ndarray)):
             raise ArgumentTypeError(f"{name}: expected a vd.Buffer or an array, got {type(value).__name__}")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
+from vkdispatch.base.array_arguments import replace_arrays
 from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE
 from vkdispatch.base.context import (
     Context,
@@ -173,6 +174,15 @@ class LaunchableKernel:
         latest = self.latest()
         fast = None if latest is None else latest.fast_paths.get(size.option)
         if fast is not None and fast.run(values, size, graph, queue):
+            return
+        replaced = replace_arrays(values, {}, graph is not None)
+        if replaced is not None and fast is not None and fast.run(replaced[1], size, graph, queue):
+            return
+        if replaced is not None:
+            options: dict[str, Any] = {} if size is self.size else {size.option: kwargs[size.option]}
+            if queue != ALL_QUEUES and "queue_index" not in self.names:
+                options["queue_index"] = queue
+            self.check_and_call(replaced[1], graph, options)
             return
         context = get_context()
         state = self.enter(context)

@@ -12,6 +12,7 @@ from typing import Any, cast, overload
 import numpy as np
 
 import vkdispatch.codegen as vc
+from vkdispatch.base.array_arguments import replace_arrays
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, is_complex
@@ -265,7 +266,7 @@ class MappedArray(HostProtocols, Listed):
                 f"map {name!r}: it needs a return annotation, such as -> f32: the dtype of its elements"
             )
         self.mapping = mapping
-        self.arguments = tuple(arguments)
+        self.arguments = _with_buffers(arguments)
         self.var_type = mapping.return_type
         arrays, shape = _parse_values(mapping, mapping.buffer_types, self.arguments)
         buffers = [each for each in self.arguments if isinstance(each, (Buffer, MappedArray))]
@@ -358,7 +359,7 @@ class OutputMap(Listed):
     def __init__(self, mapping: MappingFunction, arguments: Sequence[Any]) -> None:
         """See `MappingFunction.__call__`."""
         self.mapping = mapping
-        self.arguments = tuple(arguments)
+        self.arguments = _with_buffers(arguments)
         _, self.shape = _parse_values(mapping, mapping.buffer_types[1:], self.arguments)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -367,6 +368,12 @@ class OutputMap(Listed):
     def __repr__(self) -> str:
         count = len(self.arguments)
         return f"<{self.mapping.name!r} for an output: {count} argument{'s' * (count != 1)} beyond the value>"
+
+
+def _with_buffers(arguments: Sequence[Any]) -> tuple[Any, ...]:
+    """Return arguments with arrays of `vkdispatch.numpy` as buffers."""
+    replaced = replace_arrays(tuple(arguments), {}, False)
+    return tuple(arguments) if replaced is None else replaced[1]
 
 
 def _parse_values(

@@ -160,13 +160,16 @@ def make_operation(
     operation: Operation, operands: Sequence[Any], kinds: Sequence[Kind], shape: Shape, dtype: Kind
 ) -> Node:
     """Return the expression of an operation whose dtypes are known. Numbers are converted to theirs."""
-    values = tuple(
-        each
-        if type(each) is Node or type(each) is View or each is INDEX
-        else number_as(each, kind, operation.name)
+    values = make_values(operands, kinds, operation.name)
+    return make_node(find_loop(operation, tuple(kinds), dtype), values, shape, math.prod(shape))
+
+
+def make_values(operands: Sequence[Any], kinds: Sequence[Kind], name: str) -> tuple[Any, ...]:
+    """Return operands with numbers converted to their dtypes. Raises as `number_as`."""
+    return tuple(
+        each if type(each) is Node or type(each) is View or each is INDEX else number_as(each, kind, name)
         for each, kind in zip(operands, kinds, strict=True)
     )
-    return make_node(find_loop(operation, tuple(kinds), dtype), values, shape, math.prod(shape))
 
 
 def cast(value: Value, dtype: Kind) -> Value:

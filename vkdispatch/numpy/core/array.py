@@ -12,9 +12,9 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.core.application import apply_ufunc, assign, cast
 from vkdispatch.numpy.core.devices import Device, device_of
-from vkdispatch.numpy.core.dtypes import Kind
+from vkdispatch.numpy.core.dtypes import Kind, numpy_type
 from vkdispatch.numpy.core.expressions import Node, Value, evaluate
-from vkdispatch.numpy.core.memory import Shape, View
+from vkdispatch.numpy.core.memory import Shape, Storage, View
 
 _new = object.__new__
 
@@ -248,6 +248,15 @@ class Array:
     def __vkdispatch_buffer__(self, context: Any) -> Buffer[Any]:
         """Let kernels and functions on buffers take the array."""
         return namespace().asbuffer(self)
+
+    def __vkdispatch_argument__(self, is_recorded: bool, is_mapped: bool) -> Any:
+        """Return what stands for the array in calls that take buffers. See `vnp.as_argument`."""
+        return namespace().as_argument(self, is_recorded, is_mapped)
+
+    @staticmethod
+    def __vkdispatch_result__(buffer: Buffer[Any]) -> "Array":
+        """Return an array of what a function on buffers returns for arrays."""
+        return array_of(View(Storage(buffer), buffer.shape, numpy_type(buffer.var_type)))
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> "Array":
         """Return the array on a device: itself if it is there. Raises ValueError for another one."""
@@ -655,7 +664,7 @@ def store(target: Array, value: Value, name: str) -> None:
     ValueError
         The value has a larger shape.
     """
-    if not np.can_cast(value.dtype, target.dtype, "same_kind"):
+    if value.dtype is not target.dtype and not np.can_cast(value.dtype, target.dtype, "same_kind"):
         raise ArgumentTypeError(
             f"{name}: cannot cast the result from {value.dtype} to {target.dtype}, the dtype of the array; "
             "use astype"

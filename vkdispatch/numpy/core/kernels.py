@@ -14,21 +14,34 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.dtype import compute_type
+from vkdispatch.base.errors import UsageError, describe_place
 from vkdispatch.codegen.trace.current import precise_math
+from vkdispatch.execution_pipeline.command_graph import current
+from vkdispatch.execution_pipeline.kernel_facts import is_held, note_source
 from vkdispatch.numpy.core.dtypes import Kind, kernel_type
-from vkdispatch.numpy.core.expressions import NUMBER, PLACE, READ, Program, compute_with, evaluate
+from vkdispatch.numpy.core.expressions import (
+    NUMBER,
+    PLACE,
+    READ,
+    Line,
+    Program,
+    compute_with,
+    evaluate,
+    lock,
+)
 from vkdispatch.numpy.core.memory import (
     Shape,
     Storage,
     View,
-    broadcast_strides,
     c_strides,
     overlaps,
+    stretch,
 )
 from vkdispatch.shader.map import MappedArray, MappingFunction, mapped_index
 from vkdispatch.shader.shader_function import ShaderFunction
 
 _GROUP = 256
+_MOST_FAST = 1 << 31  # indices below it are divided by multiplication
 _OF_NUM: dict[int, Kind] = {np.dtype(code).num: np.dtype(code) for code in "?bhilqBHILQefdFD"}
 
 # How kernels find the elements of a view:
@@ -46,47 +59,87 @@ class _Plan:
 
     def __init__(self, program: Program, target: View | None) -> None:
         shape = program.shape
-        self.buffers = [view.storage.buffer for view in program.views]
-        if target is None and all(
-            view.is_contiguous and view.offset == 0 and view.shape == shape for view in program.views
-        ):
-            self.values: list[int] = []
-            kinds = tuple([view.dtype.num for view in program.views])
-            self.key: tuple[Any, ...] = (tuple(program.steps), kinds, ("whole",) * len(kinds), 0)
-            return
-        views = program.views if target is None else [*program.views, target]
-        axes, strides = _join_axes(program.shape, views)
-        values: list[int] = []
-        layouts: list[Layout] = []
-        uses_axes = False
-        for view, steps in zip(views, strides, strict=True):
-            if view.is_contiguous and view.shape == program.shape:
-                layout = "run" if view.offset else "whole"
-            elif view.size == 1 and view is not target:
-                layout = "single"
+        views = program.views
+        self.buffers = [view.storage.buffer for view in views]
+        kinds = tuple([view.dtype.num for view in views])
+        if target is None:
+            for view in views:
+                if not view.is_contiguous or view.offset or view.shape != shape:
+                    break
             else:
-                layout = "".join("0" if s == 0 else "1" if s == 1 else "s" for s in steps)
-                uses_axes = True
-            layouts.append(layout)
+                self.values: list[int] = []
+                self.key: tuple[Any, ...] = (tuple(program.steps), kinds, ("whole",) * len(kinds), 0, False)
+                return
+        else:
+            views = [*views, target]
+        layouts, steps, axes = _lay_out(
+            shape,
+            tuple([(view.shape, view.strides, view.offset != 0, view.is_contiguous) for view in views]),
+            target is not None,
+        )
+        values: list[int] = []
+        for view, layout, own in zip(views, layouts, steps, strict=True):
             if layout != "whole":
                 values.append(view.offset)
-            if layout not in ("whole", "run", "single"):
-                values += [step for step in steps if step not in (0, 1)]
-        if uses_axes or target is not None:
-            values += axes
-        count = len(axes) if uses_axes or target is not None else 0
+                values += own
+        values += axes
+        divides_fast = len(axes) > 1 and program.size < _MOST_FAST
+        if divides_fast:
+            for length in axes[1:]:
+                values += _find_multiplier(length)
         self.values = values
-        kinds = tuple([view.dtype.num for view in program.views])
-        self.key = (tuple(program.steps), kinds, tuple(layouts), count)
+        self.key = (tuple(program.steps), kinds, layouts, len(axes), divides_fast)
 
 
-def _join_axes(shape: Shape, views: Sequence[View]) -> tuple[list[int], list[list[int]]]:
+@lru_cache(4096)
+def _find_multiplier(divisor: int) -> tuple[int, int]:
+    """Return m and s with n // divisor == (n * m >> 32) >> s for all n below 2**31, of a divisor above 1.
+
+    Source: T. Granlund and P. L. Montgomery, "Division by invariant integers using multiplication", 1994.
+    """
+    bits = (divisor - 1).bit_length()
+    return -((-1 << (31 + bits)) // divisor), bits - 1
+
+
+# Of a view: its shape, its strides, whether it has an offset, and whether it is contiguous.
+_Traits = tuple[Shape, Shape, bool, bool]
+
+
+@lru_cache(4096)
+def _lay_out(
+    shape: Shape, views: tuple[_Traits, ...], has_target: bool
+) -> tuple[tuple[Layout, ...], list[list[int]], list[int]]:
+    """Return the layout of each view for a result of a shape, its strides that are constants, and the axes.
+
+    The last view is the target if there is one. Axes that no layout needs are left out.
+    """
+    axes, strides = _join_axes(shape, views)
+    layouts: list[Layout] = []
+    constants: list[list[int]] = []
+    uses_axes = has_target
+    for number, ((own, _, has_offset, is_contiguous), steps) in enumerate(zip(views, strides, strict=True)):
+        is_target = has_target and number == len(views) - 1
+        kept: list[int] = []
+        if is_contiguous and own == shape:
+            layout = "run" if has_offset else "whole"
+        elif _product(own) == 1 and not is_target:
+            layout = "single"
+        else:
+            layout = "".join("0" if s == 0 else "1" if s == 1 else "s" for s in steps)
+            kept = [step for step in steps if step not in (0, 1)]
+            uses_axes = True
+        layouts.append(layout)
+        constants.append(kept)
+    return tuple(layouts), constants, axes if uses_axes else []
+
+
+def _join_axes(shape: Shape, views: Sequence[_Traits]) -> tuple[list[int], list[list[int]]]:
     """Join neighbouring axes along which all views go on evenly; return lengths and each view's strides."""
     if 0 in shape:
         return [0], [[1] for _ in views]
-    if all(view.is_contiguous and view.shape == shape for view in views):
+    if all(is_contiguous and own == shape for own, _, _, is_contiguous in views):
         return [_product(shape)], [[1] for _ in views]
-    all_strides = [broadcast_strides(shape, view) for view in views]
+    all_strides = [stretch(shape, own, strides) for own, strides, _, _ in views]
     axes: list[int] = []
     joined: list[list[int]] = [[] for _ in views]
     for axis, length in enumerate(shape):
@@ -171,8 +224,10 @@ class _Reader:
         self.constants = iter(constants)
         self.count = count
 
-    def places(self, layouts: Sequence[Layout], sizes: Sequence[Any], index: Any) -> list[Any]:
-        coordinates = _coordinates(index, sizes) if self.count else []
+    def places(
+        self, layouts: Sequence[Layout], sizes: Sequence[Any], multipliers: Sequence[Any], index: Any
+    ) -> list[Any]:
+        coordinates = _coordinates(index, sizes, multipliers) if self.count else []
         return [self._place(layout, coordinates, index) for layout in layouts]
 
     def _place(self, layout: Layout, coordinates: Sequence[Any], index: Any) -> Any:
@@ -188,25 +243,32 @@ class _Reader:
         return place
 
 
-def _coordinates(index: Any, sizes: Sequence[Any]) -> list[Any]:
-    """Return the coordinates of a flat index in C order."""
+def _coordinates(index: Any, sizes: Sequence[Any], multipliers: Sequence[Any]) -> list[Any]:
+    """Return the coordinates of a flat index in C order.
+
+    `multipliers` are those of `_find_multiplier` for all sizes but the first, or none.
+    """
     rest, result = index, []
-    for size in reversed(sizes[1:]):
-        quotient = (rest // size).to_register()
-        result.append((rest - quotient * size).to_dtype(dt.int32))
+    for axis in reversed(range(1, len(sizes))):
+        if multipliers:
+            multiplier, shift = multipliers[2 * axis - 2 : 2 * axis]
+            quotient = (vc.umul_extended(rest, multiplier)[0] >> shift).to_register()
+        else:
+            quotient = (rest // sizes[axis]).to_register()
+        result.append((rest - quotient * sizes[axis]).to_dtype(dt.int32))
         rest = quotient
     result.append(rest.to_dtype(dt.int32))
     return result[::-1]
 
 
-def _constant_types(layouts: Sequence[Layout], count: int) -> list[Any]:
+def _constant_types(layouts: Sequence[Layout], count: int, divides_fast: bool) -> list[Any]:
     types: list[Any] = []
     for layout in layouts:
         if layout != "whole":
             types.append(dt.int32)
         if layout not in ("whole", "run", "single"):
             types += [dt.int32] * layout.count("s")
-    return types + [dt.uint32] * count
+    return types + [dt.uint32] * (count + (2 * (count - 1) if divides_fast else 0))
 
 
 def _number_types(steps: Sequence[tuple[Any, ...]]) -> list[Any]:
@@ -215,8 +277,9 @@ def _number_types(steps: Sequence[tuple[Any, ...]]) -> list[Any]:
 
 def _body(key: Any) -> tuple[list[Any], Callable[[Any, Sequence[Any]], tuple[Any, Any]]]:
     """Return the annotations of a program's arguments, and what records the value and the target's place."""
-    steps, kinds, layouts, count = key
-    constants = _constant_types(layouts, count)
+    steps, kinds, layouts, count, divides_fast = key
+    constants = _constant_types(layouts, count, divides_fast)
+    first_size = len(constants) - count - (2 * (count - 1) if divides_fast else 0)
     numbers = _number_types(steps)
     annotations = [buffer[kernel_type(_OF_NUM[kind])] for kind in kinds]
     annotations += [constant[each] for each in (*constants, *numbers)]
@@ -225,7 +288,8 @@ def _body(key: Any) -> tuple[list[Any], Callable[[Any, Sequence[Any]], tuple[Any
         arrays = variables[: len(kinds)]
         own = variables[len(kinds) : len(kinds) + len(constants)]
         reader = _Reader(own, count)
-        places = reader.places(layouts, own[len(own) - count :], index)
+        sizes, multipliers = own[first_size : first_size + count], own[first_size + count :]
+        places = reader.places(layouts, sizes, multipliers, index)
         reads = [array[place] for array, place in zip(arrays, places, strict=False)]
         value = _compute(steps, reads, list(variables[len(kinds) + len(constants) :]), kinds, index)
         return value, places[-1] if places else index
@@ -247,7 +311,8 @@ def _store_kernel(key: Any, num: int, has_target: bool) -> ShaderFunction:
         result[place if has_target else index] = value
 
     names = [f"x{i}" for i in range(len(annotations))]
-    sizes = names[len(names) - count - len(_number_types(key[0])) :][:count]
+    behind = len(_number_types(key[0])) + (2 * (count - 1) if key[4] else 0)
+    sizes = names[len(names) - count - behind :][:count]
     arguments = [("result", buffer[kernel_type(dtype)]), *zip(names, annotations, strict=True)]
     extent = " * ".join(sizes) if has_target else "result.size"
     return trace_kernel(_name(key[0]), body, arguments, _GROUP, exec_size=extent)
@@ -263,6 +328,7 @@ def _mapping(key: Any, num: int) -> MappingFunction:
         return record(mapped_index(), variables)[0]
 
     element.__name__ = _name(key[0])
+    element.stands_for = None  # type: ignore[attr-defined]  # it is defined nowhere in the program
     return MappingFunction(annotations, compute_type(kernel_type(dtype)), element, precise_math=True)
 
 
@@ -277,7 +343,18 @@ def new_view(shape: Shape, dtype: Kind, context: Context | None = None) -> View:
     return View(Storage(made), shape, dtype)
 
 
-def _compute_program(program: Program, dtype: Kind, target: View | None, line: tuple[str, int]) -> View:
+def _compute_program(program: Program, dtype: Kind, target: View | None, line: Line) -> View:
+    if current.chosen is None:
+        return _run_program(program, dtype, target, line)
+    # the graph would compute it later, and each time
+    chosen, current.chosen = current.chosen, None
+    try:
+        return _run_program(program, dtype, target, line)
+    finally:
+        current.chosen = chosen
+
+
+def _run_program(program: Program, dtype: Kind, target: View | None, line: Line) -> View:
     if target is None:
         context = program.views[0].storage.buffer.context if program.views else get_context()
         size = program.size
@@ -286,15 +363,28 @@ def _compute_program(program: Program, dtype: Kind, target: View | None, line: t
             plan = _Plan(program, None)
             kernel = _store_kernel(plan.key, dtype.num, False)
             kernel(memory, *plan.buffers, *plan.values, *program.numbers)
+            if is_held():
+                _note_line(kernel, line)
         return View(Storage(memory), program.shape, dtype)
     if target.size == 0:
         return target
-    if any(overlaps(view, target) and not _is_aligned(view, target) for view in program.views):
-        program = Program(_compute_program(program, dtype, None, line))
-    plan = _Plan(program, target)
-    kernel = _store_kernel(plan.key, dtype.num, True)
+    for view in program.views:
+        if view is not target and overlaps(view, target) and not _is_aligned(view, target):
+            program = Program(_run_program(program, dtype, None, line))
+            break
+    plan = _Plan(program, None if target.is_whole else target)
+    kernel = _store_kernel(plan.key, dtype.num, not target.is_whole)
     kernel(target.storage.buffer, *plan.buffers, *plan.values, *program.numbers)
+    if is_held():
+        _note_line(kernel, line)
     return target
+
+
+def _note_line(kernel: ShaderFunction, line: Line) -> None:
+    """Let the profile that is running name a kernel by the line of its expression."""
+    if line[1]:
+        for built in kernel._built.values():
+            note_source(built.plan, describe_place(*line))
 
 
 def _is_aligned(view: View, target: View) -> bool:
@@ -309,11 +399,22 @@ def as_operand(value: Any, shape: Shape) -> Buffer[Any] | MappedArray:
     """Return an expression or view as functions on buffers take it, with another shape of its size.
 
     Memory that lies as it should is passed as it is; all else is computed where it is read.
+
+    Raises
+    ------
+    RuntimeError
+        A global graph is set: it would record the function.
     """
-    view = value if type(value) is View else value.result
-    if view is not None and view.is_whole:
-        return as_buffer(view, shape)
-    program = Program(value)
+    if current.chosen is not None:
+        raise UsageError(
+            "functions of vkdispatch.numpy compute at once, and vd.set_global_graph has calls recorded: call "
+            "vd.set_global_graph(None) before, or record functions on buffers"
+        )
+    with lock:  # another thread may compute it meanwhile
+        view = value if type(value) is View else value.result
+        if view is not None and view.is_whole:
+            return as_buffer(view, shape)
+        program = Program(value)
     if not program.views:
         return as_buffer(evaluate(value), shape)
     plan = _Plan(program, None)

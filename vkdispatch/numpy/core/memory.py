@@ -1,13 +1,17 @@
 """Memory of arrays: storages, and views that show elements of a storage by shape and strides."""
 
 import math
+from threading import Lock
 from typing import Any
 from weakref import ReferenceType
 
 from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.base.native_module import native
 from vkdispatch.numpy.core.dtypes import Kind
 
 Shape = tuple[int, ...]
+_sharing = Lock()
 
 
 class Storage:
@@ -17,19 +21,67 @@ class Storage:
     ----------
     buffer
         The memory.
-    is_shared
-        Whether programs may write the buffer by other ways than arrays. Expressions that read it are computed
-        at once.
+    nbytes
+        Its bytes.
     readers
-        Weak references to the expressions that wait to read it.
+        Weak references to the expressions that wait to read it; storages of the same memory have one list.
+    watched
+        The native buffer, if programs may write it by other ways than arrays: it has its readers computed
+        before. None if only arrays write it.
+    is_immediate
+        Whether the host writes it without a call. Expressions that read it are computed at once.
     """
 
-    __slots__ = ("buffer", "is_shared", "readers")
+    __slots__ = ("buffer", "is_immediate", "nbytes", "readers", "watched")
 
     def __init__(self, buffer: Buffer[Any], *, is_shared: bool = False) -> None:
         self.buffer = buffer
-        self.is_shared = is_shared
+        self.nbytes = buffer.mem_size
         self.readers: list[ReferenceType[Any]] = []
+        self.watched: native.Buffer | None = None
+        self.is_immediate = False
+        if is_shared:
+            self.share()
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether programs may write the buffer by other ways than arrays."""
+        return self.watched is not None
+
+    def share(self) -> None:
+        """Let programs write the buffer by other ways than arrays: by its methods, kernels and graphs."""
+        memory = self.buffer._native
+        with _sharing:
+            known = memory.readers
+            if known is None:
+                memory.readers = self.readers
+            elif known is not self.readers:
+                known += self.readers
+                self.readers = known
+            self.is_immediate = memory.shared
+            self.watched = memory
+        if self.readers:
+            memory.watch()
+
+
+class _Refusal(list[Any]):
+    """In place of readers of a memory that must not be written: the reason."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+
+def refuse_writes(storage: Storage, reason: str) -> None:
+    """Have every write to a memory raise ValueError with this message."""
+    memory = storage.buffer._native
+    memory.readers = _Refusal(reason)
+    memory.watch()
+
+
+def require_writable(memory: native.Buffer) -> None:
+    """Raise ValueError if `refuse_writes` was called for a memory."""
+    if type(memory.readers) is _Refusal:
+        raise ArgumentValueError(memory.readers.reason)
 
 
 class View:
@@ -115,9 +167,13 @@ def bounds(view: View) -> tuple[int, int]:
 
 def broadcast_strides(shape: Shape, view: View) -> Shape:
     """Return the strides with which a view has a larger shape: 0 along axes on which it is repeated."""
-    missing = len(shape) - len(view.shape)
-    kept = (0 if length == 1 else stride for length, stride in zip(view.shape, view.strides, strict=True))
-    return (*(0,) * missing, *kept)
+    return stretch(shape, view.shape, view.strides)
+
+
+def stretch(shape: Shape, own: Shape, strides: Shape) -> Shape:
+    """Return the strides with which elements of one shape have a larger one; see `broadcast_strides`."""
+    kept = (0 if length == 1 else stride for length, stride in zip(own, strides, strict=True))
+    return (*(0,) * (len(shape) - len(own)), *kept)
 
 
 def reshape_strides(view: View, shape: Shape) -> Shape | None:

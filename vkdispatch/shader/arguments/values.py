@@ -122,6 +122,11 @@ def _parse_buffer(who: str, slot: BufferSlot, value: Any, context: Context) -> B
             f"{who}: {slot.label}: the buffer has {value.mem_size} bytes, {what} in the code takes "
             f"{slot.least_bytes}"
         )
+    if slot.writes:
+        try:
+            value._native.settle()  # launchers refuse to write what an expression waits to read
+        except ArgumentValueError as error:
+            raise ArgumentValueError(f"{who}: {slot.label}: {error}") from None
     return value
 
 

@@ -1,0 +1,273 @@
+"""Arrays of `vkdispatch.numpy` as arguments of kernels, graphs and functions on buffers, and back."""
+
+import math
+from typing import Any
+
+import pytest
+
+import numpy as np
+import vkdispatch as vd
+import vkdispatch.codegen as vc
+import vkdispatch.numpy as vnp
+
+HOST = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+
+@vd.shader("dst.size")
+def scale(
+    dst: vc.Buff[vc.f32],  # type: ignore[valid-type]
+    src: vc.Buff[vc.f32],  # type: ignore[valid-type]
+    factor: vc.Const[vc.f32],  # type: ignore[valid-type]
+) -> None:
+    i = vc.global_invocation_id().x
+    dst[i] = src[i] * factor
+
+
+@vd.map
+def squared(x: vc.f32) -> vc.f32:  # type: ignore[valid-type]
+    return x * x
+
+
+def array(data: Any = HOST) -> Any:
+    return vnp.asarray(np.asarray(data))
+
+
+# ---- kernels
+
+
+def test_a_kernel_reads_and_writes_arrays_in_their_own_memory() -> None:
+    out = vnp.zeros((3, 4), dtype=np.float32)
+    memory = vnp.asbuffer(out)
+    scale(out, array(), 2.0)
+    np.testing.assert_array_equal(out.numpy(), HOST * 2)
+    np.testing.assert_array_equal(memory.read(0), HOST * 2)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: x.T,
+        lambda x: x[:, ::-1],
+        lambda x: x[1:, :],
+        lambda x: x + 1,
+        lambda x: (vnp if isinstance(x, vnp.ndarray) else np).broadcast_to(x[0], (3, 4)),
+        lambda x: (x * 2)[::2],
+    ],
+)
+def test_a_kernel_reads_views_and_expressions(make: Any) -> None:
+    source, expected = make(array()), make(HOST)
+    out = vnp.zeros(expected.shape, dtype=np.float32)
+    scale(out, source, 3.0)
+    np.testing.assert_array_equal(out.numpy(), np.ascontiguousarray(expected) * 3)
+
+
+def test_arrays_are_given_by_name_and_to_a_size_of_the_call() -> None:
+    out = vnp.zeros((3, 4), dtype=np.float32)
+    scale(out, src=array().T, factor=1.0, exec_size=3, queue_index=0)
+    expected = np.zeros(12, np.float32)
+    expected[:3] = HOST.T.ravel()[:3]
+    np.testing.assert_array_equal(out.numpy().ravel(), expected)
+
+
+def test_an_array_of_more_than_three_axes_is_flat_in_a_kernel() -> None:
+    out = vnp.zeros((2, 1, 3, 2), dtype=np.float32)
+    scale(out, array().reshape(1, 2, 2, 3), 2.0)
+    np.testing.assert_array_equal(out.numpy().ravel(), HOST.ravel() * 2)
+
+
+@pytest.mark.parametrize("part", [lambda x: x[:2], lambda x: x.T, lambda x: x[::2], lambda x: x[1:]])
+def test_a_part_of_an_array_is_not_written_by_a_kernel(part: Any) -> None:
+    out = array()
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"scale .*'dst'.*give x.copy\(\)"):
+            scale(part(out), array(), 2.0)
+    np.testing.assert_array_equal(out.numpy(), HOST)
+
+
+def test_wrong_arrays_are_refused_as_wrong_buffers_are() -> None:
+    with pytest.raises(TypeError, match="'src': expected elements of float32, the buffer has int32"):
+        scale(array(), array().astype(np.int32), 1.0)
+    with pytest.raises(ValueError, match="'factor'"):
+        scale(array(), array(), array())
+
+
+def test_kernels_compute_the_expressions_that_read_what_they_write() -> None:
+    out = array()
+    before, total = out + 1, (out * 2).sum()
+    scale(out, array(), 10.0)
+    np.testing.assert_array_equal(before.numpy(), HOST + 1)
+    np.testing.assert_array_equal(out.numpy(), HOST * 10)
+    assert float(total) == HOST.sum() * 2
+
+
+def test_buffers_and_arrays_are_mixed() -> None:
+    buffer = vd.asbuffer(HOST)
+    scale(buffer, array() + 1, 2.0)
+    np.testing.assert_array_equal(vnp.asarray(buffer).numpy(), (HOST + 1) * 2)
+
+
+# ---- graphs
+
+
+def test_graphs_read_and_write_the_memory_of_arrays_each_time() -> None:
+    out, source = vnp.zeros((3, 4), dtype=np.float32), array()
+    graph = vd.CommandGraph()
+    scale(out, source, 2.0, graph=graph)
+    before = out + 1
+    graph.submit()
+    np.testing.assert_array_equal(before.numpy(), np.ones((3, 4)))
+    np.testing.assert_array_equal(out.numpy(), HOST * 2)
+    source[...] = 1
+    between = out + 1
+    graph.submit()
+    np.testing.assert_array_equal(between.numpy(), HOST * 2 + 1)
+    np.testing.assert_array_equal(out.numpy(), np.full((3, 4), 2))
+
+
+def test_a_graph_refuses_what_would_be_copied() -> None:
+    graph = vd.CommandGraph()
+    with pytest.raises(ValueError, match="recorded call"):
+        scale(array(), array().T, 2.0, graph=graph)
+    with pytest.raises(ValueError, match="recorded call"):
+        vd.sum(array().T, graph=graph)
+
+
+def test_a_global_graph_records_kernels_but_no_expressions() -> None:
+    graph = vd.CommandGraph()
+    source, out = array(), vnp.zeros((3, 4), dtype=np.float32)
+    vd.set_global_graph(graph)
+    try:
+        doubled = source * 2
+        scale(out, doubled, 1.0)
+        with pytest.raises(RuntimeError, match="set_global_graph"):
+            vnp.sum(source)
+    finally:
+        vd.set_global_graph(None)
+    np.testing.assert_array_equal(doubled.numpy(), HOST * 2)
+    np.testing.assert_array_equal(out.numpy(), np.zeros((3, 4)))
+    graph.submit()
+    np.testing.assert_array_equal(out.numpy(), HOST * 2)
+
+
+# ---- functions on buffers
+
+
+def test_functions_on_buffers_return_arrays_for_arrays() -> None:
+    x = array()
+    for found, expected in (
+        (vd.sum(x), HOST.sum()),
+        (vd.sum(x * 2 + 1, axis=0), (HOST * 2 + 1).sum(0)),
+        (vd.max(x.T, axis=0), HOST.T.max(0)),
+        (vd.concatenate([x, x]), np.concatenate([HOST, HOST])),
+        (vd.sort(x[:, ::-1], axis=1), HOST),
+        (vd.matmul(x, x.T), HOST @ HOST.T),
+    ):
+        assert isinstance(found, vnp.ndarray)
+        np.testing.assert_allclose(found.numpy(), expected)
+    values, places = vd.topk(x.ravel(), 2)
+    assert values.tolist() == [11, 10]
+    assert places.tolist() == [11, 10]
+    assert isinstance(vd.sum(vd.asbuffer(HOST)), vd.Buffer)
+
+
+def test_out_is_the_array_that_was_given() -> None:
+    out = vnp.zeros(4, dtype=np.float32)
+    before = out + 1
+    assert vd.sum(array(), axis=0, out=out) is out
+    np.testing.assert_array_equal(out.numpy(), HOST.sum(0))
+    np.testing.assert_array_equal(before.numpy(), np.ones(4))
+    with pytest.raises(ValueError, match="written"):
+        vd.sum(array(), axis=0, out=vnp.zeros(8, dtype=np.float32)[::2])
+
+
+def test_transforms_in_place_write_whole_arrays_only() -> None:
+    host = np.arange(8).astype(np.complex64)
+    z = array(host)
+    before = z * 2
+    vd.fft.fft(z)
+    np.testing.assert_allclose(z.numpy(), np.fft.fft(host), atol=1e-5)
+    np.testing.assert_array_equal(before.numpy(), host * 2)
+    with pytest.raises(ValueError, match="written"):
+        vd.fft.fft(z[::2])
+
+
+def test_functions_on_buffers_refuse_four_axes() -> None:
+    with pytest.raises(ValueError, match="at most 3 axes"):
+        vd.sum(vnp.ones((1, 2, 1, 2)))
+
+
+def test_maps_take_arrays() -> None:
+    assert float(vnp.asarray(vd.sum(squared(array().T)))) == (HOST**2).sum()
+    np.testing.assert_array_equal(vnp.asarray(squared(array()[::2])).numpy(), HOST[::2] ** 2)
+    found = vd.sum(array(), axis=0)
+    assert isinstance(found, vnp.ndarray)
+
+
+def test_copyto_takes_arrays() -> None:
+    out = vnp.zeros((3, 4), dtype=np.float32)
+    before = out + 1
+    vd.copyto(out, array() + 1)
+    np.testing.assert_array_equal(out.numpy(), HOST + 1)
+    np.testing.assert_array_equal(before.numpy(), np.ones((3, 4)))
+    with pytest.raises(ValueError, match="written"):
+        vd.copyto(out[:, ::-1], array())
+
+
+# ---- Python functions as operations
+
+
+def collatz(n: Any) -> Any:
+    count = 0
+    while n != 1:
+        n = n // 2 if n % 2 == 0 else 3 * n + 1
+        count += 1
+    return count
+
+
+def test_vectorize_runs_control_flow_and_fuses() -> None:
+    x = vnp.arange(1, 20)
+    steps = vnp.vectorize(collatz)(x)
+    assert (steps * 2 + 1).tolist() == [collatz(n) * 2 + 1 for n in range(1, 20)]
+    explained = vnp.explain(vnp.vectorize(collatz)(x) + 1)
+    assert explained.startswith("1 kernel:")
+    assert "= collatz(v0): int32" in explained
+    assert int(vnp.vectorize(collatz)(27)) == 111
+
+
+def test_vectorize_takes_defaults_names_and_dtypes() -> None:
+    host = np.linspace(-1, 1, 5)
+    soft = vnp.vectorize(lambda a, b=2.0: math.sin(a) * b if a > 0 else 0.0)
+    np.testing.assert_allclose(soft(array(host)).numpy(), np.where(host > 0, np.sin(host) * 2, 0), rtol=1e-6)
+    assert soft(array(host.astype(np.float32)), b=3).dtype == np.float32
+
+    @vnp.vectorize(otypes="fi")  # type: ignore[untyped-decorator]
+    def both(a: float, b: Any) -> Any:
+        """Return two."""
+        return a + b, a - b
+
+    first, second = both(vnp.asarray([[1], [2]]), vnp.asarray([1.5, 2.5]))
+    assert both.__doc__ == "Return two."
+    assert (first.dtype, second.dtype) == (np.float32, np.int32)
+    np.testing.assert_array_equal(first.numpy(), [[2.5, 3.5], [3.5, 4.5]])
+    np.testing.assert_array_equal(second.numpy(), [[0, -1], [0, 0]])
+
+    def third(a: vc.f32) -> np.float64:  # type: ignore[valid-type]
+        return a / 3  # type: ignore[operator, no-any-return]
+
+    assert vnp.vectorize(third)(vnp.asarray([1])).numpy() == np.float32(1) / np.float32(3)
+
+
+def test_vectorize_refuses_what_it_cannot_compute() -> None:
+    for call, message in (
+        (lambda: vnp.vectorize(3), "expected a function"),
+        (lambda: vnp.vectorize(collatz)(), "missing a required argument"),
+        (lambda: vnp.vectorize(collatz)(np.arange(3)), "convert it with vnp.asarray"),
+        (lambda: vnp.vectorize(lambda a: "x")(vnp.ones(1)), "return a number"),
+        (lambda: vnp.vectorize(lambda *a: 1), "any number of arguments"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            call()
+    with pytest.raises(ValueError, match="excluded"):
+        vnp.vectorize(collatz, excluded={0})
+    with pytest.raises(ValueError, match="otypes: 2 dtypes"):
+        vnp.vectorize(collatz, otypes="ii")(vnp.ones(1, dtype=np.int32))

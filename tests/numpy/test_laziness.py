@@ -1,0 +1,436 @@
+"""Laziness that nobody notices: values are those of the moment of the operation, whoever writes and when."""
+
+import gc
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import numpy as np
+import vkdispatch as vd
+import vkdispatch.codegen as vc
+import vkdispatch.numpy as vnp
+from vkdispatch.base.errors import UnsupportedError
+from vkdispatch.numpy.core import expressions, kernels
+
+HOST = np.arange(6, dtype=np.float32)
+
+
+@vd.shader("data.size")
+def negate(data: vc.Buff[vc.f32]) -> None:  # type: ignore[valid-type]
+    i = vc.global_invocation_id().x
+    data[i] = -data[i]
+
+
+@vd.shader("data.size")
+def copy_out(data: vc.Buff[vc.f32], out: vc.Buff[vc.f32]) -> None:  # type: ignore[valid-type]
+    i = vc.global_invocation_id().x
+    out[i] = data[i]
+
+
+@pytest.fixture
+def launches(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """Sizes of the expressions that are computed, in nodes."""
+    found: list[int] = []
+    (compute,) = expressions._computing
+
+    def count(program: Any, *others: Any) -> Any:
+        found.append(len(program.steps))
+        return compute(program, *others)
+
+    expressions.compute_with(count)
+    yield found
+    expressions.compute_with(compute)
+
+
+def array(data: Any = HOST) -> Any:
+    return vnp.asarray(np.asarray(data))
+
+
+def is_pending(x: Any) -> bool:
+    value = x._value
+    return isinstance(value, expressions.Node) and value.result is None
+
+
+# ---- writes to arrays
+
+
+def test_expressions_keep_their_values_when_arrays_are_written() -> None:
+    x = array()
+    y, z = x + 1, x * 2
+    w = y + z
+    x[...] = y
+    x[1:3] = 50
+    x += 1
+    for found, expected in ((y, HOST + 1), (z, HOST * 2), (w, HOST * 3 + 1)):
+        np.testing.assert_array_equal(found.numpy(), expected)
+    np.testing.assert_array_equal(x.numpy(), [2, 51, 51, 5, 6, 7])
+
+
+def test_what_was_assigned_is_not_bound_to_its_target() -> None:
+    x = array()
+    y = x * 2
+    x[...] = y
+    more = y + 1
+    x[0] = 100
+    assert y.tolist() == [0, 2, 4, 6, 8, 10]
+    assert more.tolist() == [1, 3, 5, 7, 9, 11]
+    assert x.tolist() == [100, 2, 4, 6, 8, 10]
+
+
+def test_expressions_of_expressions_keep_their_values() -> None:
+    x = array() + 0
+    y = x * 2
+    x[0] = 7
+    z = x * 3
+    x.fill(0)
+    assert y.tolist() == [0, 2, 4, 6, 8, 10]
+    assert z.tolist() == [21, 3, 6, 9, 12, 15]
+
+
+def test_in_place_operations_are_one_kernel_and_keep_what_others_show(launches: list[int]) -> None:
+    x = array()
+    y = x * 2
+    z = y + 1
+    del y
+    launches.clear()
+    x += z
+    assert len(launches) == 2
+    assert z.tolist() == [1, 3, 5, 7, 9, 11]
+    assert x.tolist() == [1, 4, 7, 10, 13, 16]
+    x[::-1] = x
+    assert x.tolist() == [16, 13, 10, 7, 4, 1]
+
+
+def test_views_of_lazy_arrays_show_writes() -> None:
+    x = array() * 1
+    part = x[1:3]
+    whole = x + 0
+    part[...] = -1
+    assert x.tolist() == [0, -1, -1, 3, 4, 5]
+    assert whole.tolist() == HOST.tolist()
+
+
+# ---- writes to shared memory
+
+
+def _record(buffer: Any) -> Callable[[], object]:
+    graph = vd.CommandGraph()
+    negate(buffer, graph=graph)
+    return graph.submit
+
+
+def _thread(buffer: Any) -> None:
+    other = threading.Thread(target=lambda: buffer.write(-HOST))
+    other.start()
+    other.join()
+
+
+WRITES: dict[str, Callable[[Any], Callable[[], object]]] = {
+    "write": lambda b: lambda: b.write(-HOST),
+    "write_async": lambda b: lambda: b.write_async(-HOST).wait(),
+    "write_range": lambda b: lambda: b.write_range(-HOST[2:], 2),
+    "kernel": lambda b: lambda: negate(b),
+    "kernel by name": lambda b: lambda: negate(data=b, queue_index=0),
+    "kernel on a view": lambda b: lambda: negate(b.view(vd.float32)),
+    "graph": _record,
+    "copyto": lambda b: lambda: vd.copyto(b, vd.asbuffer(-HOST)),
+    "out": lambda b: lambda: vd.sort(vd.asbuffer(-HOST), out=b),
+    "another array": lambda b: lambda: vnp.asarray(b).fill(-1),
+    "in place": lambda b: lambda: vd.random.Generator(1).shuffle(b),
+    "another thread": lambda b: lambda: _thread(b),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_expressions_on_buffers_are_lazy_and_keep_their_values(name: str) -> None:
+    buffer = vd.asbuffer(HOST)
+    write = WRITES[name](buffer)
+    for _ in range(3):  # functions on arrays are repeated from the second time on
+        before = buffer.read(0)
+        y = vnp.asarray(buffer) + 1
+        total = vnp.asarray(buffer.view(vd.float32)) * 2
+        assert is_pending(y)
+        write()
+        assert not is_pending(y)
+        np.testing.assert_array_equal(y.numpy(), before + 1)
+        np.testing.assert_array_equal(total.numpy(), before * 2)
+    assert not is_pending(y)
+    np.testing.assert_array_equal((vnp.asarray(buffer) * 1).numpy(), buffer.read(0))
+
+
+def test_transforms_in_place_compute_what_waits() -> None:
+    buffer = vd.asbuffer(HOST.astype(np.complex64))
+    y = vnp.asarray(buffer) * 2
+    vd.fft.fft(buffer)
+    np.testing.assert_array_equal(y.numpy(), HOST * 2)
+
+
+def test_reading_a_buffer_computes_nothing() -> None:
+    buffer, out = vd.asbuffer(HOST), vd.asbuffer(HOST)
+    y = vnp.asarray(buffer) + 1
+    graph = vd.CommandGraph()
+    copy_out(buffer, out, graph=graph)
+    copy_out(buffer, out)
+    vd.sum(buffer)
+    buffer.read(0)
+    assert is_pending(y)
+    out.write(HOST)
+    assert is_pending(y)
+
+
+def test_the_memory_of_an_array_is_lazy_once_it_is_given_away() -> None:
+    x = array()
+    y = x + 1
+    buffer = vnp.asbuffer(x)
+    z = x + 2
+    assert is_pending(y)
+    buffer.write(-HOST)
+    assert y.tolist() == (HOST + 1).tolist()
+    assert z.tolist() == (HOST + 2).tolist()
+    assert x.tolist() == (-HOST).tolist()
+
+
+def test_an_expression_on_a_buffer_that_is_gone_keeps_it() -> None:
+    y = vnp.asarray(vd.asbuffer(HOST)) + 1
+    gc.collect()
+    assert y.tolist() == (HOST + 1).tolist()
+
+
+# ---- threads
+
+
+def test_threads_share_expressions() -> None:
+    x = array(np.arange(1000, dtype=np.float32))
+    shared = [x + i for i in range(20)]
+    failures: list[BaseException] = []
+    barrier = threading.Barrier(4)
+
+    def work(number: int) -> None:
+        try:
+            barrier.wait()
+            for i, each in enumerate(shared):
+                own = each * 2 + number
+                if number % 2:
+                    assert float(own[3]) == (3 + i) * 2 + number
+                np.testing.assert_array_equal(own.numpy()[:4], (np.arange(4) + i) * 2 + number)
+                assert float(each.sum()) == 1000 * 999 / 2 + 1000 * i
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures[0]
+
+
+def test_threads_write_what_others_wait_to_read() -> None:
+    buffer = vd.asbuffer(np.zeros(64, np.float32))
+    x = vnp.asarray(buffer)
+    failures: list[Any] = []
+    stop = threading.Event()
+
+    def write() -> None:
+        value = 0
+        while not stop.is_set():
+            value += 1
+            buffer.write(np.full(64, value, np.float32))
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(60):
+            pair = [x + 1, x * 2]
+            found = [each.numpy() for each in pair]
+            if any(len(set(each.tolist())) != 1 for each in found):
+                failures.append(found)
+    finally:
+        stop.set()
+        writer.join()
+    assert not failures
+
+
+# ---- errors
+
+
+def _fails(x: Any) -> Any:
+    def compute(value: Any, kind: Any) -> Any:
+        raise UnsupportedError("the device has none")
+
+    loop = expressions.Loop(expressions.Operation("broken", compute), (x.dtype,), x.dtype)
+    from vkdispatch.numpy.core.array import array_of
+
+    return array_of(expressions.make_node(loop, (x._value,), x.shape, x.size))
+
+
+def test_errors_name_the_operation_and_its_line_each_time() -> None:
+    x = array()
+    y = _fails(x)
+    y_plus = y + 1
+    line = sys._getframe().f_lineno - 1
+    for _ in range(2):
+        with pytest.raises(UnsupportedError, match=rf"none, in add\(\) at test_laziness.py:{line}$"):
+            y_plus.numpy()
+    with pytest.raises(UnsupportedError, match=r"in broken\(\) at test_laziness.py"):
+        float(y[0])
+
+
+def test_errors_of_what_waits_come_to_its_user_and_not_to_the_writer() -> None:
+    buffer = vd.asbuffer(HOST)
+    y = _fails(vnp.asarray(buffer))
+    z = y + 1
+    buffer.write(-HOST)
+    for each in (y, z, z, y):
+        with pytest.raises(UnsupportedError, match=r"none, in broken\(\)"):
+            each.numpy()
+
+
+def test_too_large_results_name_their_line() -> None:
+    x = vnp.broadcast_to(array()[0], (1 << 45,)) * 2
+    line = sys._getframe().f_lineno - 1
+    with pytest.raises(MemoryError, match=rf"in multiply\(\) at test_laziness.py:{line}"):
+        x.numpy()
+
+
+def test_a_failed_evaluation_succeeds_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    y = array() + 1
+    with monkeypatch.context() as patch:
+        patch.setattr(kernels, "function_buffer", lambda *_: (_ for _ in ()).throw(MemoryError("no room")))
+        with pytest.raises(MemoryError, match=r"no room, in add\(\) at"):
+            y.numpy()
+    assert y.tolist() == (HOST + 1).tolist()
+
+
+# ---- bounds
+
+
+def test_long_chains_are_computed_in_parts() -> None:
+    x = vnp.zeros(3, dtype=np.float32)
+    for _ in range(10_000):
+        x = x + 1
+    assert x.tolist() == [10_000] * 3
+    for _ in range(2_000):
+        x += 1
+    y = vnp.zeros(3, dtype=np.float32)
+    for _ in range(2_000):
+        y += 1  # nothing shows its memory, so it stays an expression
+    assert x.tolist() == [12_000] * 3
+    assert y.tolist() == [2_000] * 3
+
+
+def _count_memory(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    """Return a function that returns how many buffers of results were alive at once at most."""
+    alive: set[int] = set()
+    most = [0]
+    make = kernels.function_buffer
+
+    def count(*args: Any) -> Any:
+        made = make(*args)
+        alive.add(id(made))
+        most[0] = max(most[0], len(alive))
+        weakref.finalize(made, alive.discard, id(made))
+        return made
+
+    monkeypatch.setattr(kernels, "function_buffer", count)
+    return lambda: most[0]
+
+
+def test_a_chain_needs_memory_for_its_result_and_one_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    most = _count_memory(monkeypatch)
+    x = array()
+    for i in range(300):
+        x = x * 1 + i
+    x.numpy()
+    assert most() <= 2
+
+
+def test_dropped_inputs_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expressions, "_MOST_HELD", 4000)
+    kept = [array(np.ones(1000, np.float32)) for _ in range(9)]
+    total = kept[0]
+    for each in kept[1:]:
+        total = total + each
+    assert is_pending(total)  # all of them are alive anyway
+    del kept, each
+    total = array(np.ones(1000, np.float32))
+    computed = 0
+    for _ in range(9):
+        total = total + array(np.ones(1000, np.float32))
+        computed += not is_pending(total)
+    assert computed >= 2
+    assert total.tolist() == [10] * 1000
+
+
+# ---- looking at it
+
+
+def test_eval_computes_arrays_and_nothing_else() -> None:
+    x = array()
+    y, z, w = x + 1, x + 2, x + 3
+    vnp.eval(y, [z])
+    assert (is_pending(y), is_pending(z), is_pending(w)) == (False, False, True)
+    with pytest.raises(TypeError, match="expected Arrays"):
+        vnp.eval(HOST)
+
+
+def test_explain_tells_kernels_bytes_and_lines() -> None:
+    x = array(np.ones((100, 4), np.float32))
+    row = array(np.ones(4, np.float32)) * 2
+    y = (x[:, ::-1] - row) / x
+    line = sys._getframe().f_lineno - 1
+    mask = y > 0.5
+    text = vd.explain(mask)
+    assert text.splitlines() == [
+        "2 kernels: 3.16 KiB read, 416 B written",
+        "kernel 1: float32 (4,), 16 B read, 16 B written",
+        "    x0: float32 (4,)",
+        f"    v0 = multiply(x0, 2.0)  test_laziness.py:{line - 1}",
+        "kernel 2: bool (100, 4), 3.14 KiB read, 400 B written",
+        "    x0: float32 (100, 4), strides (4, -1)",
+        "    x1: float32 (100, 4)",
+        f"    v0 = subtract(x0, the result of kernel 1)  test_laziness.py:{line}",
+        f"    v1 = divide(v0, x1)                        test_laziness.py:{line}",
+        f"    v2 = greater(v1, 0.5): bool                test_laziness.py:{line + 2}",
+    ]
+    assert is_pending(mask)
+    vnp.eval(mask)
+    assert vnp.explain(mask) == "nothing will run: bool (100, 4) is computed"
+    with pytest.raises(TypeError, match="expected an Array"):
+        vd.explain(3)
+
+
+def test_profiles_name_expressions_by_their_lines() -> None:
+    x = array()
+    with vd.profile() as profile:
+        vnp.eval(x - 17)
+        vnp.eval(x - 17)
+        x[...] = x * 19
+    line = sys._getframe().f_lineno - 3
+    found = {row.name: row.source for row in profile.rows()}
+    assert found["subtract"] == f"test_laziness.py:{line}, test_laziness.py:{line + 1}"
+    assert found["multiply"] == f"test_laziness.py:{line + 2}"
+
+
+def test_a_warm_process_compiles_no_expression(run_python: Any, tmp_path: Path) -> None:
+    code = """
+import numpy as np, vkdispatch.numpy as vnp
+from vkdispatch.base.native_module import native
+x = vnp.asarray(np.arange(12, dtype='f4').reshape(3, 4))
+y = (x * 2 + 1) / (x.T[0, 0] + 3)
+vnp.eval(y, vnp.vectorize(lambda a: a * a + 1)(x))
+x[:, ::2] = 5
+x += y
+print(x.numpy().sum() + (y > 1).sum().numpy(), native.compile_count())
+"""
+    first, second = (
+        run_python(code, VKDISPATCH_CACHE=str(tmp_path / "cache")).stdout.split() for _ in range(2)
+    )
+    assert first[0] == second[0]
+    assert int(first[1]) > 3
+    assert int(second[1]) == 0

@@ -1,0 +1,47 @@
+"""Arrays as arguments of kernels, of functions on buffers, and of maps."""
+
+from typing import Any
+
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.numpy.core.array import Array, value_of, view_of
+from vkdispatch.numpy.core.expressions import Node
+from vkdispatch.numpy.core.kernels import as_buffer, as_operand, gather
+from vkdispatch.numpy.core.memory import Shape, refuse_writes
+from vkdispatch.shader.map import MappedArray
+
+
+def as_argument(x: Array, is_recorded: bool = False, is_mapped: bool = False) -> Buffer[Any] | MappedArray:
+    """Return what stands for an array in a call that takes buffers.
+
+    It is the array's memory if the elements fill that in C order, else a copy, which can be read only, or
+    with `is_mapped` a map that computes the elements. Arrays of more than three axes have one there.
+
+    Raises
+    ------
+    ValueError
+        The call is recorded in a graph, which would read the copy, not the array.
+    """
+    value = value_of(x)
+    if is_mapped and len(x.shape) <= 3 and (type(value) is Node or not view_of(x).is_whole):
+        return as_operand(value, x.shape)
+    view = view_of(x)
+    if view.is_whole:
+        view.storage.share()
+        return as_buffer(view, _shape_of(view.shape, view.size))
+    what = f"an array of shape {view.shape} that is a part of a larger one, or not in C order,"
+    if is_recorded:
+        raise ArgumentValueError(
+            f"{what} is no argument of a recorded call: it would be copied now; give x.copy(), which the "
+            "graph reads each time"
+        )
+    copy = gather(view)
+    refuse_writes(
+        copy.storage,
+        f"{what} was given where it is written, but kernels get a copy of it; give x.copy() and assign that",
+    )
+    return as_buffer(copy, _shape_of(copy.shape, copy.size))
+
+
+def _shape_of(shape: Shape, size: int) -> Shape:
+    return shape if len(shape) <= 3 else (size,)

@@ -1,0 +1,258 @@
+"""Python functions of numbers as element-wise functions of arrays."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import update_wrapper
+from typing import Any
+
+import numpy as np
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.values.annotations import constant
+from vkdispatch.base.dtype import compute_type
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.codegen.trace.current import is_tracing, precise_math
+from vkdispatch.numpy.core.application import broadcast_shapes, make_values
+from vkdispatch.numpy.core.array import array_of, describe, parse_operand, value_of
+from vkdispatch.numpy.core.conversion import asarray
+from vkdispatch.numpy.core.dtypes import (
+    Kind,
+    bool_,
+    default_complex,
+    default_real,
+    float64,
+    int64,
+    kernel_type,
+    numpy_type,
+    parse_dtype,
+)
+from vkdispatch.numpy.core.expressions import Loop, Node, Operation, make_node
+from vkdispatch.numpy.core.kernels import convert
+from vkdispatch.numpy.core.memory import View
+from vkdispatch.rewrite.functions import prepare_function, prepare_kernel
+
+_LETTERS = {bool: "b", int: "biu", float: "f", complex: "c"}
+
+
+class VectorizedFunction:
+    """A function of numbers that computes arrays element by element; `vectorize` makes it.
+
+    Attributes
+    ----------
+    pyfunc
+        The Python function.
+    """
+
+    __name__: str
+
+    def __init__(self, pyfunc: Callable[..., Any], otypes: Sequence[Kind] | None, doc: str | None) -> None:
+        self.pyfunc = pyfunc
+        self._results = otypes
+        self._signature = inspect.signature(pyfunc, eval_str=True)
+        self._wanted = [_parse_annotation(each) for each in self._signature.parameters.values()]
+        self._loops: dict[tuple[Any, ...], tuple[tuple[Loop, ...], bool]] = {}
+        update_wrapper(self, pyfunc)
+        self.__name__ = getattr(pyfunc, "__name__", "vectorized")
+        if doc is not None:
+            self.__doc__ = doc
+
+    def __repr__(self) -> str:
+        return f"<vnp.vectorize of {self.__name__}{self._signature}>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the array of results, or a tuple of arrays if the function returns a tuple.
+
+        Arguments are arrays that broadcast, and numbers. In a kernel, the function is called as it is.
+
+        Raises
+        ------
+        TypeError
+            The arguments are not those of the function, or are neither arrays nor numbers.
+        ValueError
+            Shapes do not broadcast.
+        """
+        if is_tracing():
+            return prepare_function(self.pyfunc)(*args, **kwargs)
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise ArgumentTypeError(f"{self.__name__}: {error}") from None
+        bound.apply_defaults()
+        values = [parse_operand(each, f"{self.__name__}: {key}") for key, each in bound.arguments.items()]
+        if not any(type(each) is Node or type(each) is View for each in values):
+            values[:1] = [value_of(asarray(each)) for each in values[:1]]
+        kinds = self._kinds_of(values)
+        key = (*kinds, default_real())
+        found = self._loops.get(key)
+        if found is None:
+            found = self._loops.setdefault(key, self._make_loops(kinds))
+        loops, is_tuple = found
+        shapes = [each.shape for each in values if type(each) is Node or type(each) is View]
+        shape = broadcast_shapes(shapes, self.__name__)
+        operands = make_values(values, kinds, self.__name__)
+        results = [array_of(make_node(loop, operands, shape, _size_of(shape))) for loop in loops]
+        return tuple(results) if is_tuple else results[0]
+
+    def _kinds_of(self, values: Sequence[Any]) -> tuple[Kind, ...]:
+        """Return the dtypes with which the function is called."""
+        given = [each.dtype for each in values if type(each) is Node or type(each) is View]
+        kinds = []
+        for value, wanted in zip(values, self._wanted, strict=True):
+            if isinstance(wanted, np.dtype):
+                kinds.append(wanted)
+                continue
+            kind: Kind = value.dtype if hasattr(value, "dtype") else _weak_kind(value, given)
+            if wanted is not None and kind.kind not in _LETTERS[wanted]:
+                kind = _usual_kind(wanted)
+            kinds.append(kind)
+        return tuple(kinds)
+
+    def _make_loops(self, kinds: tuple[Kind, ...]) -> tuple[tuple[Loop, ...], bool]:
+        found, is_tuple = _infer(self.pyfunc, self.__name__, kinds)
+        results = self._results
+        if results is None and self._signature.return_annotation is not inspect.Signature.empty:
+            wanted = _parse_type(self._signature.return_annotation, "return annotation")
+            if not is_tuple and wanted is not None:
+                keeps = not isinstance(wanted, np.dtype) and found[0].kind in _LETTERS[wanted]
+                results = [found[0] if keeps else _usual_kind(wanted)]
+        if results is None:
+            results = found
+        if len(results) != len(found):
+            raise ArgumentValueError(
+                f"otypes: {len(results)} dtypes were given, and {self.__name__} returns {len(found)} values"
+            )
+        loops = [
+            Loop(Operation(self.__name__, self._computer(at, is_tuple)), kinds, kind)
+            for at, kind in enumerate(results)
+        ]
+        return tuple(loops), is_tuple
+
+    def _computer(self, at: int, is_tuple: bool) -> Callable[..., Any]:
+        function = self.pyfunc
+
+        def compute(*values: Any) -> Any:
+            *operands, kind = values
+            register = vc.new_register(compute_type(kernel_type(kind)))
+            with vc.scope_block():
+                result = prepare_function(function)(*operands)
+                value = result[at] if is_tuple else result
+                if hasattr(value, "var_type"):
+                    value = convert(value, numpy_type(value.var_type), kind)
+                register[:] = value
+            return register
+
+        return compute
+
+
+def vectorize(
+    pyfunc: Callable[..., Any] | None = None,
+    otypes: Any = None,
+    doc: str | None = None,
+    excluded: Any = None,
+    cache: bool = False,
+    signature: str | None = None,
+) -> Any:
+    """Make an element-wise function of arrays from a Python function of numbers. See `numpy.vectorize`.
+
+    The function is traced as kernels are: `if`, `while`, `for` and `math` may depend on its arguments. It is
+    an operation of an expression like any other, and runs in one kernel with those around it. What it reads
+    from outside, such as global variables, is read when it is traced: once for each combination of dtypes.
+
+    Parameters
+    ----------
+    pyfunc
+        The function. A parameter that is annotated with a dtype, such as `vd.float32` or `np.float32`, is
+        converted to it, one with `float` to a real dtype if it has none; others have the dtypes of the
+        arguments. None returns a decorator.
+    otypes
+        Dtypes of the results, in a sequence or as NumPy's letters. None: the return annotation, else the type
+        of what the function returns.
+    doc
+        The docstring of what is returned.
+    excluded, signature
+        For NumPy's interface; they have to be None.
+    cache
+        Ignored: the function is never called for a value.
+
+    Raises
+    ------
+    TypeError
+        `pyfunc` is no function, or an annotation is no dtype.
+    ValueError
+        `excluded` or `signature` is given.
+    """
+    if excluded is not None or signature is not None:
+        raise ArgumentValueError("excluded, signature: leave them out; functools.partial can fix arguments")
+    if pyfunc is None:
+        return lambda function: vectorize(function, otypes, doc)
+    if not callable(pyfunc):
+        raise ArgumentTypeError(f"pyfunc: expected a function, got {describe(pyfunc)}")
+    kinds = None if otypes is None else [parse_dtype(each, "otypes") for each in _as_sequence(otypes)]
+    return VectorizedFunction(pyfunc, kinds, doc)
+
+
+def _as_sequence(otypes: Any) -> Sequence[Any]:
+    return otypes if isinstance(otypes, (str, list, tuple)) else [otypes]
+
+
+def _parse_annotation(parameter: inspect.Parameter) -> Any:
+    if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
+        raise ArgumentTypeError(f"pyfunc: the parameter *{parameter.name} takes any number of arguments")
+    if parameter.annotation is inspect.Parameter.empty:
+        return None
+    return _parse_type(parameter.annotation, f"parameter {parameter.name!r}")
+
+
+def _parse_type(annotation: Any, name: str) -> Any:
+    """Return a dtype, or one of Python's types of numbers, or None if the annotation says nothing."""
+    if annotation in (Any, None) or isinstance(annotation, str):
+        return None
+    return annotation if annotation in _LETTERS else parse_dtype(annotation, name)
+
+
+def _usual_kind(wanted: Any) -> Kind:
+    if isinstance(wanted, np.dtype):
+        return wanted
+    return {bool: bool_, int: int64}.get(wanted) or (default_real() if wanted is float else default_complex())
+
+
+def _weak_kind(number: Any, given: Sequence[Kind]) -> Kind:
+    """Return the dtype of a Python number among arrays of these dtypes."""
+    kind = np.result_type(*given, number)
+    if kind in (float64, np.complex128) and kind not in given:
+        return default_real() if kind == float64 else default_complex()
+    return kind
+
+
+def _size_of(shape: tuple[int, ...]) -> int:
+    size = 1
+    for length in shape:
+        size *= length
+    return size
+
+
+def _infer(function: Callable[..., Any], name: str, kinds: Sequence[Kind]) -> tuple[list[Kind], bool]:
+    """Return the dtypes of the results of a function for these dtypes, and whether it returns a tuple."""
+    traced: list[Any] = []
+
+    def body(*variables: Any) -> None:
+        traced[:] = [prepare_function(function)(*(each.to_register() for each in variables))]
+
+    types = [constant[compute_type(kernel_type(kind))] for kind in kinds]
+    with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as context, precise_math():
+        variables = context.declare_input_arguments(types, [f"x{i}" for i in range(len(types))])
+        prepare_kernel(body, rewrite=True)(*variables)
+    result = traced[0]
+    parts = list(result) if isinstance(result, tuple) else [result]
+    return [_kind_of_result(part, name) for part in parts], isinstance(result, tuple)
+
+
+def _kind_of_result(value: Any, name: str) -> Kind:
+    if hasattr(value, "var_type"):
+        return numpy_type(value.var_type)
+    if isinstance(value, np.generic):
+        return parse_dtype(value.dtype)
+    for kind in (bool, int, float, complex):
+        if isinstance(value, kind):
+            return _usual_kind(kind)
+    raise ArgumentTypeError(f"{name}: expected it to return a number or a tuple of numbers, got {value!r}")
