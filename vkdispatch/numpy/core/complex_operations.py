@@ -83,13 +83,40 @@ def absolute(x: Any) -> Any:
 
 
 def sign(x: Any) -> Any:
-    """Give the number of magnitude 1 with the same angle; 0 of 0."""
+    """Give the number of magnitude 1 with the same angle; 0 of 0. Infinite parts are as NumPy has them."""
     a, b = _parts(x)
-    zero = vc.logical_and(a == 0, b == 0)
-    length = absolute(x).to_register()
-    scale = vc.select(zero, _number(length, 1), length).to_register()
-    real = vc.select(zero, _number(a, 0), a / scale)
-    return vc.to_complex(real, vc.select(zero, _number(a, 0), b / scale))
+    zero, one = _number(a, 0), _number(a, 1)
+    scale = _extent(vc.abs(a), vc.abs(b))[0]
+    a_scaled, b_scaled = (a * scale).to_register(), (b * scale).to_register()
+    length = vc.hypot(a_scaled, b_scaled).to_register()
+    origin = length == 0
+    safe = vc.select(origin, one, length).to_register()
+    endless = (vc.isinf(a), vc.isinf(b))
+    both = vc.logical_and(*endless)
+    nothing = vc.select(both, _number(a, math.nan), zero)
+    of_a = vc.select(vc.logical_and(endless[0], _not(endless[1])), copy_sign(one, a), nothing)
+    of_b = vc.select(vc.logical_and(endless[1], _not(endless[0])), copy_sign(one, b), nothing)
+    finite = _not(vc.logical_or(*endless))
+    real = vc.select(finite, vc.select(origin, zero, a_scaled / safe), of_a)
+    return vc.to_complex(real, vc.select(finite, vc.select(origin, zero, b_scaled / safe), of_b))
+
+
+def _extent(x: Any, y: Any) -> tuple[Any, Any, Any]:
+    """Give a power of four by which the magnitude of x + iy neither overflows nor is subnormal.
+
+    Beside it stand one over its square root, and minus its logarithm. x and y are not negative.
+    """
+    larger = vc.select(x > y, x, y).to_register()
+    huge, tiny = larger > _limit(x, 2.0**120, 2.0**1000), larger < _limit(x, 2.0**-100, 2.0**-900)
+    up = (64, 256)
+
+    def choose(of_huge: float, otherwise: float, of_tiny: tuple[float, float]) -> Any:
+        small = vc.select(tiny, _limit(x, *of_tiny), _number(x, otherwise))
+        return vc.select(huge, _number(x, of_huge), small).to_register()
+
+    scale = choose(2.0**-4, 1, (2.0 ** up[0], 2.0 ** up[1]))
+    root = choose(2.0**2, 1, (2.0 ** -(up[0] // 2), 2.0 ** -(up[1] // 2)))
+    return scale, root, choose(4 * math.log(2), 0, (-up[0] * math.log(2), -up[1] * math.log(2)))
 
 
 def equal(x: Any, y: Any) -> Any:
@@ -200,16 +227,7 @@ def _log_size(x: Any, y: Any) -> Any:
     near = vc.logical_and(larger >= 0.5, larger <= 2)
     excess = (larger - one) * (larger + one) + smaller * smaller
     close = _number(x, 0.5) * vc.log1p(vc.select(near, excess, _number(x, 0)))
-    huge, tiny = larger > _limit(x, 2.0**120, 2.0**1000), larger < _limit(x, 2.0**-100, 2.0**-900)
-    down, up = 0.25, (64, 256)
-    scale = vc.select(
-        huge, _number(x, down), vc.select(tiny, _limit(x, 2.0 ** up[0], 2.0 ** up[1]), one)
-    ).to_register()
-    shift = vc.select(
-        huge,
-        _number(x, -math.log(down)),
-        vc.select(tiny, _limit(x, -up[0] * math.log(2), -up[1] * math.log(2)), _number(x, 0)),
-    )
+    scale, _, shift = _extent(x, y)
     distant = vc.log(vc.hypot(x * scale, y * scale)) + shift
     return vc.select(near, vc.select(vc.isnan(smaller), smaller, close), distant)
 
@@ -249,12 +267,7 @@ def sqrt(x: Any) -> Any:
     """Complex sqrt."""
     a, b = _parts(x)
     x_size, y_size = vc.abs(a).to_register(), vc.abs(b).to_register()
-    larger = vc.select(x_size > y_size, x_size, y_size).to_register()
-    huge, tiny = larger > _limit(a, 2.0**120, 2.0**1000), larger < _limit(a, 2.0**-100, 2.0**-900)
-    one = _number(a, 1)
-    scale = vc.select(huge, _number(a, 2.0**-4), vc.select(tiny, _limit(a, 2.0**64, 2.0**256), one))
-    back = vc.select(huge, _number(a, 2.0**2), vc.select(tiny, _limit(a, 2.0**-32, 2.0**-128), one))
-    scale, back = scale.to_register(), back.to_register()
+    scale, back, _ = _extent(x_size, y_size)
     large, small = _root(x_size * scale, y_size * scale)
     large, small = (large * back).to_register(), (small * back).to_register()
     positive = a >= 0
@@ -281,16 +294,19 @@ def power(x: Any, y: Any) -> Any:
         left = vc.new_register(dt.int32, vc.to_dtype(dt.int32, vc.abs(c)))
         base = vc.new_register(x.var_type, x)
         made = vc.new_register(x.var_type, vc.to_complex(one, zero))
-        started = vc.new_register(dt.int32, 0)
+        # NumPy multiplies by 1 first, but for the exponents 1 to 3, which shows in zeros and infinities
+        starts = vc.new_register(dt.bool_, vc.logical_and(c > 0, left <= 3))
         with vc.while_block(left > 0):
             with vc.if_block((left & 1) == 1):
-                made[:] = vc.select(started == 0, base, multiply(made, base))
-                started[:] = 1
+                made[:] = vc.select(starts, base, multiply(made, base))
+                starts[:] = False
             base[:] = multiply(base, base)
             left[:] = left >> 1
-        result[:] = vc.select(c < 0, divide(vc.to_complex(one, zero), made), made)
+        # drivers take 0 - x for -x, also of 0: this zero, of the counter that ended, they do not know
+        unit = vc.to_complex(one, vc.to_dtype(c.var_type, left >> 31))
+        result[:] = vc.select(c < 0, divide(unit, made), made)
     origin = vc.logical_and(x.real == 0, x.imag == 0)
-    of_origin = vc.select(vc.logical_and(c > 0, d == 0), zero, _number(c, math.nan)).to_register()
+    of_origin = vc.select(c > 0, zero, _number(c, math.nan)).to_register()
     result = vc.select(origin, vc.to_complex(of_origin, of_origin), result)
     unit = vc.logical_and(c == 0, d == 0)
     return vc.select(unit, vc.to_complex(one, zero), result)

@@ -14,7 +14,7 @@ from vkdispatch.arrays.values.elements import wrap_integer
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import compute_type, is_complex, is_float_dtype
 from vkdispatch.numpy.core import complex_operations as of_complex
-from vkdispatch.numpy.core.dtypes import Kind, kernel_type
+from vkdispatch.numpy.core.dtypes import Kind, float32, kernel_type
 from vkdispatch.numpy.core.expressions import Operation
 from vkdispatch.numpy.core.signs import copy_sign, has_sign
 
@@ -104,11 +104,16 @@ def _floor_divide(x: Any, y: Any, kind: Kind) -> Any:
         safe = vc.select(vc.logical_or(y == 0, y == -1), _one(y), y).to_register()
         quotient = vc.floor_divide(x, safe).to_register()
         return vc.select(y == 0, _zero(x), vc.select(y == -1, _zero(x) - x, quotient))
-    remainder = _float_remainder(x, y)
-    quotient = ((x - remainder) / y).to_register()
+    if x.var_type is dt.float16:
+        wide = _floor_divide(x.to_dtype(dt.float32), y.to_dtype(dt.float32), float32)
+        return wide.to_dtype(dt.float16)
+    rest = _fmod_float(x, y).to_register()
+    borrowed = vc.logical_and(rest != 0, (rest < 0) != (y < 0))
+    whole = vc.precise((x - rest) / y)
+    quotient = vc.select(borrowed, whole - _one(x), whole).to_register()
     floored = vc.floor(quotient).to_register()
     rounded = vc.select(quotient - floored > 0.5, floored + _one(x), floored).to_register()
-    signed = vc.select(rounded == 0, copy_sign(_zero(x), x / y), rounded)
+    signed = vc.select(quotient == 0, copy_sign(_zero(x), x / y), rounded)
     same = vc.logical_or((x < 0) == (y < 0), x == 0)
     of_infinity = vc.select(same, copy_sign(_zero(x), x / y), -_one(x))
     finite = vc.select(vc.logical_and(vc.isinf(y), vc.isfinite(x)), of_infinity, signed)
