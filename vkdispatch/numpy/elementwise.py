@@ -16,7 +16,7 @@ from vkdispatch.numpy.core.application import (
     make_operation,
     number_as,
 )
-from vkdispatch.numpy.core.array import Array, array_of, parse_index, parse_operand, store, value_of
+from vkdispatch.numpy.core.array import Array, array_of, bound_integer, parse_index, parse_operand, store, value_of
 from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, parse_dtype
 from vkdispatch.numpy.core.expressions import Node
@@ -70,10 +70,14 @@ def finish(value: Any, out: Any, where: Any = None, name: str = "out") -> Array:
     return out
 
 
+_COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+
+
 def _function(ufunc_name: str, own: str | None = None) -> ElementwiseFunction:
     """Return the function of the namespace for one of NumPy's ufuncs."""
     count = getattr(np, ufunc_name).nin
     shown = own or ufunc_name
+    compares = ufunc_name in _COMPARISONS
 
     def function(*operands: Any, out: Any = None, where: Any = None, dtype: Any = None) -> Any:
         if len(operands) == count + 1 and out is None:
@@ -84,6 +88,9 @@ def _function(ufunc_name: str, own: str | None = None) -> ElementwiseFunction:
         values = [parse_operand(each, f"{shown}: x{i + 1}") for i, each in enumerate(operands)]
         if not any(type(each) is Node or type(each) is View for each in values):
             values[0] = value_of(asarray(values[0]))
+        elif compares and any(type(each) is int for each in values):
+            kind = next(each.dtype for each in values if type(each) is Node or type(each) is View)
+            values = [bound_integer(each, kind) if type(each) is int else each for each in values]
         kind = None if dtype is None else parse_dtype(dtype)
         node = apply_ufunc(ufunc_name, values, kind)
         return array_of(node) if out is None and where is None else finish(node, out, where, shown)

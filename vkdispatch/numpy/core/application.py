@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.numpy.core.dtypes import Kind, bool_, default_real, float64, resolve
+from vkdispatch.numpy.core.dtypes import Kind, bool_, default_real, float64, kernel_type, resolve
 from vkdispatch.numpy.core.expressions import (
     INDEX,
     Loop,
@@ -115,7 +115,18 @@ def apply_ufunc(name: str, operands: Sequence[Any], dtype: Kind | None = None) -
             each if type(each) is Node or type(each) is View else number_as(each, kind, name)
             for each, kind in zip(operands, loop.kinds, strict=True)
         ]
+        if name == "power":
+            _check_exponent(operands[1], loop)
     return make_node(loop, tuple(operands), shape, size)
+
+
+def _check_exponent(exponent: Any, loop: Loop) -> None:
+    """Refuse powers of integers with a negative number as exponent; of arrays nobody has looked at it."""
+    if loop.dtype.kind == "i" and type(exponent) is not Node and type(exponent) is not View and exponent < 0:
+        raise ArgumentValueError(
+            f"power: integers to negative integer powers are not allowed, got the exponent {exponent}; "
+            "use float_power"
+        )
 
 
 # Loops by ufunc and operands: dtype numbers, and types of numbers.
@@ -133,6 +144,8 @@ def _resolve(name: str, key: tuple[Any, ...], operands: Sequence[Any]) -> Loop:
         found = resolve(getattr(np, name), tuple(kinds), real or default_real() == float64)
     except TypeError as error:
         raise ArgumentTypeError(f"{name}: {error}") from None
+    for kind in found:
+        kernel_type(kind)  # a number of NumPy may have a type that arrays do not
     loop = find_loop(OPERATIONS[name], found[:-1], found[-1])
     if real or not any(kind.kind in "fc" for kind in found):  # what the default dtype does not decide
         _resolved[key] = loop
