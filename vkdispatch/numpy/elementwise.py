@@ -16,12 +16,21 @@ from vkdispatch.numpy.core.application import (
     make_operation,
     number_as,
 )
-from vkdispatch.numpy.core.array import Array, array_of, bound_integer, parse_index, parse_operand, store, value_of
+from vkdispatch.numpy.core.array import (
+    Array,
+    array_of,
+    bound_integer,
+    check_cast,
+    parse_index,
+    parse_operand,
+    store,
+    value_of,
+)
 from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, parse_dtype
 from vkdispatch.numpy.core.expressions import Node
 from vkdispatch.numpy.core.memory import View
-from vkdispatch.numpy.core.operations import IMAG, OPERATIONS, REAL, WHERE
+from vkdispatch.numpy.core.operations import IMAG, JOIN, OPERATIONS, REAL, WHERE
 
 bool_ = np.dtype(np.bool_)
 
@@ -56,6 +65,7 @@ def finish(value: Any, out: Any, where: Any = None, name: str = "out") -> Array:
         raise ArgumentTypeError(f"out: expected an Array, got {type(out).__name__}")
     if where is not None and where is not True:
         mask = parse_operand(where, "where")
+        check_cast(value.dtype, out.dtype, name)
         kept = cast(value, out.dtype)
         kinds = (bool_, out.dtype, out.dtype)
         shape = broadcast_shapes([out.shape, value.shape, getattr(mask, "shape", ())], name)
@@ -277,12 +287,10 @@ def clip(x: Any, /, min: Any = None, max: Any = None, *, out: Any = None) -> Arr
         if limit is None:
             continue
         operand = parse_operand(limit, f"clip: {name}")
-        if isinstance(operand, (int, float)) and not isinstance(operand, bool) and value.dtype.kind in "iu":
+        if isinstance(operand, int) and value.dtype.kind in "iu":
             info = np.iinfo(value.dtype)
-            if isinstance(operand, float) and not math.isfinite(operand):
-                operand = info.min if operand < 0 else info.max
-            if isinstance(operand, int):
-                operand = builtins.min(builtins.max(operand, int(info.min)), int(info.max))
+            if operand < info.min if name == "min" else operand > info.max:
+                continue
         limits.append((function, operand))
     result = value
     for function, operand in limits:
@@ -295,36 +303,55 @@ def clip(x: Any, /, min: Any = None, max: Any = None, *, out: Any = None) -> Arr
 def round(x: Any, /, decimals: int = 0, out: Any = None) -> Array:
     """Return the elements rounded to a number of decimals, halves to even. See `numpy.round`."""
     value = parse_operand(x, "round: x")
-    places = parse_index(decimals, "decimals")
-    if value.dtype.kind in "b":
-        raise ArgumentTypeError("round: expected numbers, got booleans")
-    if value.dtype.kind in "iu":
-        if places < 0:
-            scale = 10**-places
-            half = apply_ufunc("floor_divide", (apply_ufunc("add", (value, scale // 2)), scale))
-            return finish(apply_ufunc("multiply", (half, scale)), out, None, "round")
-        return finish(value, out, None, "round") if out is not None else array_of(value)
-    if places == 0:
-        return finish(apply_ufunc("rint", (value,)), out, None, "round")
-    if places > 0:
-        scaled = apply_ufunc("rint", (apply_ufunc("multiply", (value, 10.0**places)),))
-        return finish(apply_ufunc("divide", (scaled, 10.0**places)), out, None, "round")
-    scaled = apply_ufunc("rint", (apply_ufunc("divide", (value, 10.0**-places)),))
-    return finish(apply_ufunc("multiply", (scaled, 10.0**-places)), out, None, "round")
+    if not isinstance(value, (Node, View)):
+        value = value_of(asarray(value))
+    rounded = _round(value, parse_index(decimals, "decimals"))
+    return array_of(rounded) if out is None else finish(rounded, out, None, "round")
+
+
+def _round(value: Any, places: int) -> Any:
+    kind = value.dtype
+    if kind.kind == "c" and places:
+        return _join(*(_round(value_of(part(array_of(value))), places) for part in (real, imag)))
+    if kind.kind in "iu":
+        return value if places >= 0 else _round_integers(value, 10**-places)
+    if places == 0 or kind.kind == "b":
+        return apply_ufunc("rint", (value,))
+    scale = 10.0 ** builtins.abs(places)
+    there, back = ("multiply", "divide") if places > 0 else ("divide", "multiply")
+    return apply_ufunc(back, (apply_ufunc("rint", (apply_ufunc(there, (value, scale)),)), scale))
+
+
+def _round_integers(value: Any, scale: int) -> Any:
+    if scale > np.iinfo(value.dtype).max:
+        return apply_ufunc("multiply", (value, 0))
+    whole = apply_ufunc("floor_divide", (value, scale))
+    rest = apply_ufunc("subtract", (value, apply_ufunc("multiply", (whole, scale))))
+    half = apply_ufunc("equal", (rest, scale // 2))
+    odd = apply_ufunc("logical_and", (half, apply_ufunc("bitwise_and", (whole, 1))))
+    up = apply_ufunc("logical_or", (odd, apply_ufunc("greater", (rest, scale // 2))))
+    return apply_ufunc("multiply", (apply_ufunc("add", (whole, up)), scale))
+
+
+def _join(x: Any, y: Any) -> Node:
+    """Return the complex numbers of real and imaginary parts."""
+    kind = np.dtype(f"c{x.dtype.itemsize * 2}")
+    return make_operation(JOIN, (x, y), (x.dtype, y.dtype), x.shape, kind)
 
 
 around = round
 
 
-def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Array:
+def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Array:
     """Return where two arrays are equal within tolerances. See `numpy.isclose`."""
     x = a if isinstance(a, Array) else asarray(a)
     y = b if isinstance(b, Array) else asarray(b)
-    near = absolute(x - y) <= atol + rtol * absolute(y) if x.dtype.kind != "b" else x == y
-    if x.dtype.kind in "fc" or y.dtype.kind in "fc":
-        near = (near & isfinite(y)) | (x == y)
-        if equal_nan:
-            near = near | (isnan(x) & isnan(y))
+    if y.dtype.kind in "biu":
+        y = y * 1.0  # as NumPy: differences and magnitudes of integers may overflow
+    near = absolute(x - y) <= atol + rtol * absolute(y)
+    near = (near & isfinite(y)) | (x == y)
+    if equal_nan and x.dtype.kind in "fc" and y.dtype.kind in "fc":
+        near = near | (isnan(x) & isnan(y))
     return near
 
 
@@ -338,18 +365,20 @@ def isrealobj(x: Any) -> bool:
     return not iscomplexobj(x)
 
 
-def nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Array:
+def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Array:
     """Return the array with numbers in place of NaN and infinities. See `numpy.nan_to_num`."""
+    if not isinstance(x, Array):
+        x = asarray(x)
     if x.dtype.kind not in "fc":
         return x.copy() if copy else x  # type: ignore[no-any-return]
     if x.dtype.kind == "c":
         parts = (nan_to_num(part, True, nan, posinf, neginf) for part in (real(x), imag(x)))
-        first, second = parts
-        return first + second * 1j
-    info = np.finfo(x.dtype)
-    above = float(info.max) if posinf is None else posinf
-    below = float(info.min) if neginf is None else neginf
-    result = choose(isnan(x), nan, choose(x == math.inf, above, choose(x == -math.inf, below, x)))
+        result = array_of(_join(*(value_of(part) for part in parts)))
+    else:
+        info = np.finfo(x.dtype)
+        above = float(info.max) if posinf is None else posinf
+        below = float(info.min) if neginf is None else neginf
+        result = choose(isnan(x), nan, choose(x == math.inf, above, choose(x == -math.inf, below, x)))
     if not copy:
         x[...] = result
         return x  # type: ignore[no-any-return]

@@ -674,11 +674,7 @@ def store(target: Array, value: Value, name: str) -> None:
     ValueError
         The value has a larger shape.
     """
-    if not np.can_cast(value.dtype, target.dtype, "same_kind"):
-        raise ArgumentTypeError(
-            f"{name}: cannot cast the result from {value.dtype} to {target.dtype}, the dtype of the array; "
-            "use astype"
-        )
+    check_cast(value.dtype, target.dtype, name)
     if value.shape != target.shape:
         raise ArgumentValueError(
             f"{name}: the result of shape {value.shape} does not fit the array of shape {target.shape}"
@@ -689,6 +685,14 @@ def store(target: Array, value: Value, name: str) -> None:
     else:
         assert isinstance(own, View)
         assign(own, value, name)
+
+
+def check_cast(source: Kind, target: Kind, name: str) -> None:
+    """Raise TypeError if results of one dtype do not go into arrays of another by a "same_kind" cast."""
+    if not np.can_cast(source, target, "same_kind"):
+        raise ArgumentTypeError(
+            f"{name}: cannot cast the result from {source} to {target}, the dtype of the array; use astype"
+        )
 
 
 def read_view(view: View) -> "np.ndarray[Any, Any]":

@@ -517,6 +517,10 @@ def _imag(x: Any, kind: Kind) -> Any:
     return x.imag if is_complex(x.var_type) else _zero(x)
 
 
+def _join(x: Any, y: Any, kind: Kind) -> Any:
+    return vc.to_complex(x, y)
+
+
 def _conjugate(x: Any, kind: Kind) -> Any:
     return vc.to_complex(x.real, -x.imag) if is_complex(x.var_type) else x
 
@@ -608,3 +612,4 @@ COPY = Operation("copy", _copy)
 WHERE = Operation("where", _where)
 REAL = Operation("real", _real)
 IMAG = Operation("imag", _imag)
+JOIN = Operation("complex", _join)
