@@ -289,7 +289,10 @@ def test_functions_are_within_a_few_units_of_the_true_value(kind: str) -> None:
         for z, result in zip(points, found, strict=True):
             parts = (float(z.real), float(z.imag))
             # a complex function of huge numbers needs all digits of the number; nobody has them on cuts
-            if name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "expm1") and max(map(abs, parts)) > 800:
+            if (
+                name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "expm1")
+                and max(map(abs, parts)) > 800
+            ):
                 continue
             if 0.0 in parts:
                 continue

@@ -99,8 +99,8 @@ def _function(ufunc_name: str, own: str | None = None) -> ElementwiseFunction:
         if not any(type(each) is Node or type(each) is View for each in values):
             values[0] = value_of(asarray(values[0]))
         elif compares and any(type(each) is int for each in values):
-            kind = next(each.dtype for each in values if type(each) is Node or type(each) is View)
-            values = [bound_integer(each, kind) if type(each) is int else each for each in values]
+            compared = next(each.dtype for each in values if type(each) is Node or type(each) is View)
+            values = [bound_integer(each, compared) if type(each) is int else each for each in values]
         kind = None if dtype is None else parse_dtype(dtype)
         node = apply_ufunc(ufunc_name, values, kind)
         return array_of(node) if out is None and where is None else finish(node, out, where, shown)
@@ -348,8 +348,8 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool 
     y = b if isinstance(b, Array) else asarray(b)
     if y.dtype.kind in "biu":
         y = y * 1.0  # as NumPy: differences and magnitudes of integers may overflow
-    near = absolute(x - y) <= atol + rtol * absolute(y)
-    near = (near & isfinite(y)) | (x == y)
+    near: Array = absolute(x - y) <= atol + rtol * absolute(y)
+    near = logical_or(logical_and(near, isfinite(y)), x == y)
     if equal_nan and x.dtype.kind in "fc" and y.dtype.kind in "fc":
         near = near | (isnan(x) & isnan(y))
     return near

@@ -132,9 +132,7 @@ def not_equal(x: Any, y: Any) -> Any:
 def _before(x: Any, y: Any, of_imag: Any) -> Any:
     """Order by real parts, then by imaginary ones; nothing comes before NaN, nor after it."""
     ordered = _not(vc.logical_or(vc.isnan(x.imag), vc.isnan(y.imag)))
-    return vc.logical_or(
-        vc.logical_and(x.real < y.real, ordered), vc.logical_and(x.real == y.real, of_imag)
-    )
+    return vc.logical_or(vc.logical_and(x.real < y.real, ordered), vc.logical_and(x.real == y.real, of_imag))
 
 
 def less(x: Any, y: Any) -> Any:
@@ -339,9 +337,7 @@ def cosh(x: Any) -> Any:
     a, b = _parts(x)
     sinh_, cosh_, factor = _grow(a)
     aimless = _not(vc.isfinite(b))
-    real = vc.select(
-        vc.logical_and(aimless, vc.isinf(a)), vc.abs(a), (cosh_ * vc.cos(b)) * factor
-    )
+    real = vc.select(vc.logical_and(aimless, vc.isinf(a)), vc.abs(a), (cosh_ * vc.cos(b)) * factor)
     signed = vc.select(has_sign(a), -b, b)
     imag = vc.select(
         b == 0, signed, vc.select(vc.logical_and(aimless, a == 0), a, (sinh_ * vc.sin(b)) * factor)
