@@ -40,13 +40,24 @@ class ElementwiseFunction(Protocol):
 
     __name__: str
 
-    def __call__(self, *operands: Any, out: Any = None, where: Any = None, dtype: Any = None) -> Any:
-        """Compute; see `finish` for `out` and `where`."""
+    def __call__(
+        self,
+        *operands: Any,
+        out: Any = None,
+        where: Any = None,
+        dtype: Any = None,
+        casting: str = "same_kind",
+    ) -> Any:
+        """Compute; see `finish` for `out`, `where` and `casting`."""
         ...
 
 
-def finish(value: Any, out: Any, where: Any = None, name: str = "out") -> Array:
+def finish(
+    value: Any, out: Any, where: Any = None, name: str = "out", casting: str = "same_kind"
+) -> Array:
     """Return an expression as an array, or store it in `out`, where a mask holds.
+
+    `casting` says, in NumPy's words, to which dtypes of `out` the values may be converted.
 
     Raises
     ------
@@ -63,10 +74,11 @@ def finish(value: Any, out: Any, where: Any = None, name: str = "out") -> Array:
         return array_of(value)
     if not isinstance(out, Array):
         raise ArgumentTypeError(f"out: expected an Array, got {type(out).__name__}")
+    check_cast(value.dtype, out.dtype, name, casting)
+    value = cast(value, out.dtype)
     if where is not None and where is not True:
         mask = parse_operand(where, "where")
-        check_cast(value.dtype, out.dtype, name)
-        kept = cast(value, out.dtype)
+        kept = value
         kinds = (bool_, out.dtype, out.dtype)
         shape = broadcast_shapes([out.shape, value.shape, getattr(mask, "shape", ())], name)
         value = make_operation(WHERE, (mask, kept, value_of(out)), kinds, shape, out.dtype)
@@ -89,7 +101,9 @@ def _function(ufunc_name: str, own: str | None = None) -> ElementwiseFunction:
     shown = own or ufunc_name
     compares = ufunc_name in _COMPARISONS
 
-    def function(*operands: Any, out: Any = None, where: Any = None, dtype: Any = None) -> Any:
+    def function(
+        *operands: Any, out: Any = None, where: Any = None, dtype: Any = None, casting: str = "same_kind"
+    ) -> Any:
         if len(operands) == count + 1 and out is None:
             *operands_, out = operands
             operands = tuple(operands_)
@@ -102,8 +116,8 @@ def _function(ufunc_name: str, own: str | None = None) -> ElementwiseFunction:
             compared = next(each.dtype for each in values if type(each) is Node or type(each) is View)
             values = [bound_integer(each, compared) if type(each) is int else each for each in values]
         kind = None if dtype is None else parse_dtype(dtype)
-        node = apply_ufunc(ufunc_name, values, kind)
-        return array_of(node) if out is None and where is None else finish(node, out, where, shown)
+        node = apply_ufunc(ufunc_name, values, kind, casting)
+        return array_of(node) if out is None and where is None else finish(node, out, where, shown, casting)
 
     function.__name__ = function.__qualname__ = shown
     function.__doc__ = (
@@ -225,9 +239,15 @@ ceil = _whole(_ceil, "ceil")
 trunc = _whole(_trunc, "trunc")
 
 
+def _operand(x: Any, name: str) -> Any:
+    """Return the expression or view of an array or of a number."""
+    value = parse_operand(x, f"{name}: x")
+    return value if type(value) is Node or type(value) is View else value_of(asarray(value))
+
+
 def real(x: Any, /) -> Array:
     """Return the real parts. See `numpy.real`."""
-    value = parse_operand(x)
+    value = _operand(x, "real")
     if value.dtype.kind != "c":
         return array_of(value)
     kind = np.dtype(f"f{value.dtype.itemsize // 2}")
@@ -236,7 +256,7 @@ def real(x: Any, /) -> Array:
 
 def imag(x: Any, /) -> Array:
     """Return the imaginary parts. See `numpy.imag`."""
-    value = parse_operand(x)
+    value = _operand(x, "imag")
     kind = np.dtype(f"f{value.dtype.itemsize // 2}") if value.dtype.kind == "c" else value.dtype
     return array_of(make_operation(IMAG, (value,), (value.dtype,), value.shape, kind))
 
@@ -275,13 +295,17 @@ def _common(kinds: list[Any]) -> Kind:
     return found
 
 
-def clip(x: Any, /, min: Any = None, max: Any = None, *, out: Any = None) -> Array:
+def clip(
+    x: Any, /, min: Any = None, max: Any = None, out: Any = None, *, a_min: Any = None, a_max: Any = None
+) -> Array:
     """Return the elements limited to an interval; None: no limit. See `numpy.clip`.
 
     The result has the dtype of `x`, as the array API standard asks for, unless a limit is an array of a wider
-    one.
+    one, or a number of another kind. `a_min` and `a_max` are NumPy's other names of the limits.
     """
-    value = parse_operand(x, "clip: x")
+    value = _operand(x, "clip")
+    min = a_min if min is None else min
+    max = a_max if max is None else max
     limits = []
     for name, limit, function in (("min", min, "maximum"), ("max", max, "minimum")):
         if limit is None:
@@ -302,10 +326,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None, *, out: Any = None) -> Arr
 
 def round(x: Any, /, decimals: int = 0, out: Any = None) -> Array:
     """Return the elements rounded to a number of decimals, halves to even. See `numpy.round`."""
-    value = parse_operand(x, "round: x")
-    if not isinstance(value, (Node, View)):
-        value = value_of(asarray(value))
-    rounded = _round(value, parse_index(decimals, "decimals"))
+    rounded = _round(_operand(x, "round"), parse_index(decimals, "decimals"))
     return array_of(rounded) if out is None else finish(rounded, out, None, "round")
 
 
@@ -383,6 +404,28 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
         x[...] = result
         return x  # type: ignore[no-any-return]
     return result
+
+
+def isposinf(x: Any, /, out: Any = None) -> Array:
+    """Return where elements are positive infinity. See `numpy.isposinf`; TypeError for complex numbers."""
+    return _is_infinite(x, out, "isposinf", math.inf)
+
+
+def isneginf(x: Any, /, out: Any = None) -> Array:
+    """Return where elements are negative infinity. See `numpy.isneginf`; TypeError for complex numbers."""
+    return _is_infinite(x, out, "isneginf", -math.inf)
+
+
+def _is_infinite(x: Any, out: Any, name: str, limit: float) -> Array:
+    value = _operand(x, name)
+    if value.dtype.kind == "c":
+        raise ArgumentTypeError(f"{name}: expected real numbers, got {value.dtype}")
+    return finish(apply_ufunc("equal", (value, limit)), out, None, name)
+
+
+def fix(x: Any, /, out: Any = None) -> Array:
+    """Return the elements rounded towards zero. See `numpy.fix`."""
+    return trunc(x, out=out)  # type: ignore[no-any-return]
 
 
 def sinc(x: Any) -> Array:

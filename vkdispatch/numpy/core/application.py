@@ -72,7 +72,9 @@ def describe_operand(value: object) -> Any:
     return None
 
 
-def apply_ufunc(name: str, operands: Sequence[Any], dtype: Kind | None = None) -> Node:
+def apply_ufunc(
+    name: str, operands: Sequence[Any], dtype: Kind | None = None, casting: Any = "same_kind"
+) -> Node:
     """Return the expression of a ufunc for values and numbers.
 
     Parameters
@@ -81,6 +83,8 @@ def apply_ufunc(name: str, operands: Sequence[Any], dtype: Kind | None = None) -
         Expressions, views, and numbers of Python or NumPy; at least one is no number.
     dtype
         The dtype with which to compute; None: as NumPy chooses.
+    casting
+        How operands may be converted to it.
 
     Raises
     ------
@@ -103,7 +107,7 @@ def apply_ufunc(name: str, operands: Sequence[Any], dtype: Kind | None = None) -
         key = (name, *described)
         loop = _resolved.get(key) or _resolve(name, key, operands)
     else:
-        loop = _resolve_as(name, operands, dtype)
+        loop = _resolve_as(name, operands, dtype, casting)
     shape = shapes[0]
     for other in shapes:
         if other != shape:
@@ -152,7 +156,7 @@ def _resolve(name: str, key: tuple[Any, ...], operands: Sequence[Any]) -> Loop:
     return loop
 
 
-def _resolve_as(name: str, operands: Sequence[Any], dtype: Kind) -> Loop:
+def _resolve_as(name: str, operands: Sequence[Any], dtype: Kind, casting: Any) -> Loop:
     """Find the loop of a ufunc that computes with a dtype."""
     ufunc: np.ufunc = getattr(np, name)
     kinds = [
@@ -162,7 +166,7 @@ def _resolve_as(name: str, operands: Sequence[Any], dtype: Kind) -> Loop:
     rest = (None,) * ufunc.nout
     try:
         found = ufunc.resolve_dtypes(
-            (*kinds, *rest), signature=(*(None,) * ufunc.nin, dtype), casting="same_kind"
+            (*kinds, *rest), signature=(*(None,) * ufunc.nin, dtype), casting=casting
         )
     except TypeError as error:
         raise ArgumentTypeError(f"{name}: {error}") from None
