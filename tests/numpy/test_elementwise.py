@@ -2,6 +2,7 @@
 
 import itertools
 import operator
+import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -28,7 +29,8 @@ FUNCTIONS = (
 @pytest.fixture(autouse=True)
 def _silent() -> Iterator[None]:
     get_context()
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
         yield
 
 
@@ -137,7 +139,15 @@ def test_casts(source: Any) -> None:
         a = _values(source)
         if source.kind in "fc" and target.kind in "iu":
             a = np.array([0, 1, -0.9, 2.5, 100.9] + [-1, -100.7] * (target.kind == "i"), source)
-        _assert_same(vnp.asarray(a).astype(target), a.astype(target), f"{source} to {target}")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found, wanted = vnp.asarray(a).astype(target), a.astype(target)
+        _assert_same(found, wanted, f"{source} to {target}")
+        # both warn where imaginary parts are lost, of the line above
+        lost = source.kind == "c" and target.kind not in "bc"
+        assert [(each.category, each.filename) for each in caught] == [
+            (np.exceptions.ComplexWarning, __file__)
+        ] * (2 * lost)
 
 
 # ---- numbers -------------------------------------------------------------------------------------
@@ -251,6 +261,9 @@ def test_out_where_and_dtype() -> None:
         vnp.add(x, vnp.zeros(3))
     with pytest.raises(TypeError, match="NumPy array"):
         vnp.add(x, a)
+    whole = vnp.zeros(8, vnp.int16)
+    vnp.multiply(x, 1.5, out=whole, casting="unsafe")
+    _assert_same(whole, (a * 1.5).astype(np.int16), "unsafe")
 
 
 @pytest.mark.parametrize("kind", ["B", "h", "e", "f", "d", "F"])
@@ -278,6 +291,9 @@ def test_closeness() -> None:
         for equal in (False, True):
             found = vnp.isclose(vnp.asarray(a), vnp.asarray(b), equal_nan=equal)
             _assert_same(found, np.isclose(a, b, equal_nan=equal), f"{first} {second}")
+    infinities = np.array([np.inf, -np.inf, np.nan, 1.0])
+    _assert_same(vnp.isposinf(vnp.asarray(infinities)), np.isposinf(infinities), "isposinf")
+    _assert_same(vnp.isneginf(vnp.asarray(infinities)), np.isneginf(infinities), "isneginf")
     x = vnp.asarray([1.0, 2.0])
     _assert_same(vnp.isclose(x, [1.05, 2.05], rtol=0, atol=vnp.asarray([0.1, 0.01])), [True, False], "atol")
 

@@ -52,9 +52,7 @@ class ElementwiseFunction(Protocol):
         ...
 
 
-def finish(
-    value: Any, out: Any, where: Any = None, name: str = "out", casting: str = "same_kind"
-) -> Array:
+def finish(value: Any, out: Any, where: Any = None, name: str = "out", casting: str = "same_kind") -> Array:
     """Return an expression as an array, or store it in `out`, where a mask holds.
 
     `casting` says, in NumPy's words, to which dtypes of `out` the values may be converted.

@@ -1,7 +1,10 @@
 """From a call of an element-wise function to an expression: operands, dtypes and shapes, by NumPy's rules."""
 
 import math
+import sys
+import warnings
 from collections.abc import Sequence
+from os.path import dirname
 from typing import Any
 
 import numpy as np
@@ -22,6 +25,7 @@ from vkdispatch.numpy.core.expressions import (
 from vkdispatch.numpy.core.memory import Shape, View, broadcast_strides
 from vkdispatch.numpy.core.operations import COPY, OPERATIONS
 
+_PACKAGE = dirname(dirname(dirname(__file__)))
 _INTEGER_LIMITS = {
     np.dtype(kind): (int(np.iinfo(kind).min), int(np.iinfo(kind).max)) for kind in "bhilqBHILQ"
 }
@@ -187,10 +191,23 @@ def make_operation(
 
 
 def cast(value: Value, dtype: Kind) -> Value:
-    """Return the expression of a value with another dtype; the same value if it has it."""
+    """Return the expression of a value with another dtype; the same value if it has it.
+
+    Warns as NumPy where imaginary parts are lost.
+    """
     if value.dtype == dtype:
         return value
+    if value.dtype.kind == "c" and dtype.kind not in "cb":
+        _warn_of_lost_parts()
     return make_node(find_loop(COPY, (dtype,), dtype), (value,), value.shape, value.size)
+
+
+def _warn_of_lost_parts() -> None:
+    level, frame = 3, sys._getframe(2)
+    while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
+        level, frame = level + 1, frame.f_back
+    text = "Casting complex values to real discards the imaginary part"
+    warnings.warn(np.exceptions.ComplexWarning(text), stacklevel=level)
 
 
 def broadcast_to(value: Value, shape: Shape) -> View:
