@@ -255,7 +255,7 @@ def _points(kind: str) -> "np.ndarray[Any, Any]":
     """Numbers of all magnitudes, near branch points, on the unit circle, near zeros and poles."""
     rng = np.random.default_rng(5)
     limit = 37 if kind == "complex64" else 306
-    n = 12
+    n = 8
 
     def spread(low: float, high: float) -> "np.ndarray[Any, Any]":
         return rng.choice([-1, 1], n) * 10.0 ** rng.uniform(low, high, n)
@@ -296,14 +296,14 @@ def test_functions_are_within_a_few_units_of_the_true_value(kind: str) -> None:
                 continue
             if 0.0 in parts:
                 continue
-            with mpmath.workprec(2200):
+            with mpmath.workprec(2200 if kind == "complex128" else 400):
                 true = mpmath.mpc(truth(mpmath.mpc(*parts)))
             if max(abs(true.real), abs(true.imag)) > float(info.max):
                 continue
             error = abs(mpmath.mpc(complex(result)) - true) / max(abs(true), float(info.smallest_normal))
             assert error <= 4 * float(info.eps), (name, z, result, complex(true))
             checked += 1
-        assert checked > 60, name
+        assert checked > 40, name
 
 
 @pytest.mark.parametrize("kind", ["complex64", "complex128"])
