@@ -300,8 +300,10 @@ def test_functions_are_within_a_few_units_of_the_true_value(kind: str) -> None:
                 true = mpmath.mpc(truth(mpmath.mpc(*parts)))
             if max(abs(true.real), abs(true.imag)) > float(info.max):
                 continue
-            error = abs(mpmath.mpc(complex(result)) - true) / max(abs(true), float(info.smallest_normal))
-            assert error <= 4 * float(info.eps), (name, z, result, complex(true))
+            error = abs(mpmath.mpc(complex(result)) - true)
+            tiny = float(info.smallest_normal)  # devices may take smaller numbers for zeros
+            limit = tiny if abs(true) < 4 * tiny else 4 * float(info.eps) * abs(true)
+            assert error <= limit, (name, z, result, complex(true))
             checked += 1
         assert checked > 40, name
 
@@ -320,13 +322,18 @@ def test_zeros_and_infinities_of_arithmetic_are_numpys(kind: str) -> None:
                 wanted = getattr(np, name)(z[:, None], other)
                 found = getattr(vnp, name)(x[:, None], y).numpy()
                 assert found.dtype == wanted.dtype
+                digits = 8 * float(np.finfo(kind).eps) if name == "divide" else 0
                 for part in (np.real, np.imag):
-                    np.testing.assert_array_equal(part(found), part(wanted), name)
+                    np.testing.assert_allclose(part(found), part(wanted), rtol=digits, atol=0, err_msg=name)
                     np.testing.assert_array_equal(
                         np.signbit(part(found))[~np.isnan(part(wanted))],
                         np.signbit(part(wanted))[~np.isnan(part(wanted))],
                     )
-        for name in ("reciprocal", "sign", "conjugate", "isnan", "isinf", "isfinite", "logical_not"):
+        for name in ("reciprocal", "sign"):
+            found, wanted = getattr(vnp, name)(x).numpy(), getattr(np, name)(z)
+            for part in (np.real, np.imag):
+                np.testing.assert_allclose(part(found), part(wanted), rtol=8 * float(np.finfo(kind).eps))
+        for name in ("conjugate", "isnan", "isinf", "isfinite", "logical_not"):
             np.testing.assert_array_equal(getattr(vnp, name)(x).numpy(), getattr(np, name)(z), name)
         for name in ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"):
             wanted = getattr(np, name)(z[:, None], z)
