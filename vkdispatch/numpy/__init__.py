@@ -22,6 +22,7 @@ _MODULES = (
     "inspection",
     "exchange",
     "printing",
+    "limits",
     "core.devices",
     "arguments",
     "lazy",
@@ -39,7 +40,6 @@ dtype = _numpy.dtype
 ndarray = Array
 newaxis = None
 e, inf, nan, pi = math.e, math.inf, math.nan, math.pi
-finfo, iinfo = _numpy.finfo, _numpy.iinfo
 
 
 _SUBMODULES = ("fft", "linalg", "random")

@@ -16,12 +16,21 @@ from vkdispatch.numpy.core.application import (
     make_operation,
     number_as,
 )
-from vkdispatch.numpy.core.array import Array, array_of, parse_index, parse_operand, store, value_of
+from vkdispatch.numpy.core.array import (
+    Array,
+    array_of,
+    bound_integer,
+    check_cast,
+    parse_index,
+    parse_operand,
+    store,
+    value_of,
+)
 from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, parse_dtype
 from vkdispatch.numpy.core.expressions import Node
 from vkdispatch.numpy.core.memory import View
-from vkdispatch.numpy.core.operations import IMAG, OPERATIONS, REAL, WHERE
+from vkdispatch.numpy.core.operations import IMAG, JOIN, OPERATIONS, REAL, WHERE
 
 bool_ = np.dtype(np.bool_)
 
@@ -31,13 +40,22 @@ class ElementwiseFunction(Protocol):
 
     __name__: str
 
-    def __call__(self, *operands: Any, out: Any = None, where: Any = None, dtype: Any = None) -> Any:
-        """Compute; see `finish` for `out` and `where`."""
+    def __call__(
+        self,
+        *operands: Any,
+        out: Any = None,
+        where: Any = None,
+        dtype: Any = None,
+        casting: str = "same_kind",
+    ) -> Any:
+        """Compute; see `finish` for `out`, `where` and `casting`."""
         ...
 
 
-def finish(value: Any, out: Any, where: Any = None, name: str = "out") -> Array:
+def finish(value: Any, out: Any, where: Any = None, name: str = "out", casting: str = "same_kind") -> Array:
     """Return an expression as an array, or store it in `out`, where a mask holds.
+
+    `casting` says, in NumPy's words, to which dtypes of `out` the values may be converted.
 
     Raises
     ------
@@ -54,9 +72,11 @@ def finish(value: Any, out: Any, where: Any = None, name: str = "out") -> Array:
         return array_of(value)
     if not isinstance(out, Array):
         raise ArgumentTypeError(f"out: expected an Array, got {type(out).__name__}")
+    check_cast(value.dtype, out.dtype, name, casting)
+    value = cast(value, out.dtype)
     if where is not None and where is not True:
         mask = parse_operand(where, "where")
-        kept = cast(value, out.dtype)
+        kept = value
         kinds = (bool_, out.dtype, out.dtype)
         shape = broadcast_shapes([out.shape, value.shape, getattr(mask, "shape", ())], name)
         value = make_operation(WHERE, (mask, kept, value_of(out)), kinds, shape, out.dtype)
@@ -70,12 +90,18 @@ def finish(value: Any, out: Any, where: Any = None, name: str = "out") -> Array:
     return out
 
 
+_COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+
+
 def _function(ufunc_name: str, own: str | None = None) -> ElementwiseFunction:
     """Return the function of the namespace for one of NumPy's ufuncs."""
     count = getattr(np, ufunc_name).nin
     shown = own or ufunc_name
+    compares = ufunc_name in _COMPARISONS
 
-    def function(*operands: Any, out: Any = None, where: Any = None, dtype: Any = None) -> Any:
+    def function(
+        *operands: Any, out: Any = None, where: Any = None, dtype: Any = None, casting: str = "same_kind"
+    ) -> Any:
         if len(operands) == count + 1 and out is None:
             *operands_, out = operands
             operands = tuple(operands_)
@@ -84,9 +110,12 @@ def _function(ufunc_name: str, own: str | None = None) -> ElementwiseFunction:
         values = [parse_operand(each, f"{shown}: x{i + 1}") for i, each in enumerate(operands)]
         if not any(type(each) is Node or type(each) is View for each in values):
             values[0] = value_of(asarray(values[0]))
+        elif compares and any(type(each) is int for each in values):
+            compared = next(each.dtype for each in values if type(each) is Node or type(each) is View)
+            values = [bound_integer(each, compared) if type(each) is int else each for each in values]
         kind = None if dtype is None else parse_dtype(dtype)
-        node = apply_ufunc(ufunc_name, values, kind)
-        return array_of(node) if out is None and where is None else finish(node, out, where, shown)
+        node = apply_ufunc(ufunc_name, values, kind, casting)
+        return array_of(node) if out is None and where is None else finish(node, out, where, shown, casting)
 
     function.__name__ = function.__qualname__ = shown
     function.__doc__ = (
@@ -208,9 +237,15 @@ ceil = _whole(_ceil, "ceil")
 trunc = _whole(_trunc, "trunc")
 
 
+def _operand(x: Any, name: str) -> Any:
+    """Return the expression or view of an array or of a number."""
+    value = parse_operand(x, f"{name}: x")
+    return value if type(value) is Node or type(value) is View else value_of(asarray(value))
+
+
 def real(x: Any, /) -> Array:
     """Return the real parts. See `numpy.real`."""
-    value = parse_operand(x)
+    value = _operand(x, "real")
     if value.dtype.kind != "c":
         return array_of(value)
     kind = np.dtype(f"f{value.dtype.itemsize // 2}")
@@ -219,7 +254,7 @@ def real(x: Any, /) -> Array:
 
 def imag(x: Any, /) -> Array:
     """Return the imaginary parts. See `numpy.imag`."""
-    value = parse_operand(x)
+    value = _operand(x, "imag")
     kind = np.dtype(f"f{value.dtype.itemsize // 2}") if value.dtype.kind == "c" else value.dtype
     return array_of(make_operation(IMAG, (value,), (value.dtype,), value.shape, kind))
 
@@ -258,24 +293,26 @@ def _common(kinds: list[Any]) -> Kind:
     return found
 
 
-def clip(x: Any, /, min: Any = None, max: Any = None, *, out: Any = None) -> Array:
+def clip(
+    x: Any, /, min: Any = None, max: Any = None, out: Any = None, *, a_min: Any = None, a_max: Any = None
+) -> Array:
     """Return the elements limited to an interval; None: no limit. See `numpy.clip`.
 
     The result has the dtype of `x`, as the array API standard asks for, unless a limit is an array of a wider
-    one.
+    one, or a number of another kind. `a_min` and `a_max` are NumPy's other names of the limits.
     """
-    value = parse_operand(x, "clip: x")
+    value = _operand(x, "clip")
+    min = a_min if min is None else min
+    max = a_max if max is None else max
     limits = []
     for name, limit, function in (("min", min, "maximum"), ("max", max, "minimum")):
         if limit is None:
             continue
         operand = parse_operand(limit, f"clip: {name}")
-        if isinstance(operand, (int, float)) and not isinstance(operand, bool) and value.dtype.kind in "iu":
+        if isinstance(operand, int) and value.dtype.kind in "iu":
             info = np.iinfo(value.dtype)
-            if isinstance(operand, float) and not math.isfinite(operand):
-                operand = info.min if operand < 0 else info.max
-            if isinstance(operand, int):
-                operand = builtins.min(builtins.max(operand, int(info.min)), int(info.max))
+            if operand < info.min if name == "min" else operand > info.max:
+                continue
         limits.append((function, operand))
     result = value
     for function, operand in limits:
@@ -287,37 +324,53 @@ def clip(x: Any, /, min: Any = None, max: Any = None, *, out: Any = None) -> Arr
 
 def round(x: Any, /, decimals: int = 0, out: Any = None) -> Array:
     """Return the elements rounded to a number of decimals, halves to even. See `numpy.round`."""
-    value = parse_operand(x, "round: x")
-    places = parse_index(decimals, "decimals")
-    if value.dtype.kind in "b":
-        raise ArgumentTypeError("round: expected numbers, got booleans")
-    if value.dtype.kind in "iu":
-        if places < 0:
-            scale = 10**-places
-            half = apply_ufunc("floor_divide", (apply_ufunc("add", (value, scale // 2)), scale))
-            return finish(apply_ufunc("multiply", (half, scale)), out, None, "round")
-        return finish(value, out, None, "round") if out is not None else array_of(value)
-    if places == 0:
-        return finish(apply_ufunc("rint", (value,)), out, None, "round")
-    if places > 0:
-        scaled = apply_ufunc("rint", (apply_ufunc("multiply", (value, 10.0**places)),))
-        return finish(apply_ufunc("divide", (scaled, 10.0**places)), out, None, "round")
-    scaled = apply_ufunc("rint", (apply_ufunc("divide", (value, 10.0**-places)),))
-    return finish(apply_ufunc("multiply", (scaled, 10.0**-places)), out, None, "round")
+    rounded = _round(_operand(x, "round"), parse_index(decimals, "decimals"))
+    return array_of(rounded) if out is None else finish(rounded, out, None, "round")
+
+
+def _round(value: Any, places: int) -> Any:
+    kind = value.dtype
+    if kind.kind == "c" and places:
+        return _join(*(_round(value_of(part(array_of(value))), places) for part in (real, imag)))
+    if kind.kind in "iu":
+        return value if places >= 0 else _round_integers(value, 10**-places)
+    if places == 0 or kind.kind == "b":
+        return apply_ufunc("rint", (value,))
+    scale = 10.0 ** builtins.abs(places)
+    there, back = ("multiply", "divide") if places > 0 else ("divide", "multiply")
+    return apply_ufunc(back, (apply_ufunc("rint", (apply_ufunc(there, (value, scale)),)), scale))
+
+
+def _round_integers(value: Any, scale: int) -> Any:
+    if scale > np.iinfo(value.dtype).max:
+        return apply_ufunc("multiply", (value, 0))
+    whole = apply_ufunc("floor_divide", (value, scale))
+    rest = apply_ufunc("subtract", (value, apply_ufunc("multiply", (whole, scale))))
+    half = apply_ufunc("equal", (rest, scale // 2))
+    odd = apply_ufunc("logical_and", (half, apply_ufunc("bitwise_and", (whole, 1))))
+    up = apply_ufunc("logical_or", (odd, apply_ufunc("greater", (rest, scale // 2))))
+    return apply_ufunc("multiply", (apply_ufunc("add", (whole, up)), scale))
+
+
+def _join(x: Any, y: Any) -> Node:
+    """Return the complex numbers of real and imaginary parts."""
+    kind = np.dtype(f"c{x.dtype.itemsize * 2}")
+    return make_operation(JOIN, (x, y), (x.dtype, y.dtype), x.shape, kind)
 
 
 around = round
 
 
-def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Array:
+def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Array:
     """Return where two arrays are equal within tolerances. See `numpy.isclose`."""
     x = a if isinstance(a, Array) else asarray(a)
     y = b if isinstance(b, Array) else asarray(b)
-    near = absolute(x - y) <= atol + rtol * absolute(y) if x.dtype.kind != "b" else x == y
-    if x.dtype.kind in "fc" or y.dtype.kind in "fc":
-        near = (near & isfinite(y)) | (x == y)
-        if equal_nan:
-            near = near | (isnan(x) & isnan(y))
+    if y.dtype.kind in "biu":
+        y = y * 1.0  # as NumPy: differences and magnitudes of integers may overflow
+    near: Array = absolute(x - y) <= atol + rtol * absolute(y)
+    near = logical_or(logical_and(near, isfinite(y)), x == y)
+    if equal_nan and x.dtype.kind in "fc" and y.dtype.kind in "fc":
+        near = near | (isnan(x) & isnan(y))
     return near
 
 
@@ -331,22 +384,46 @@ def isrealobj(x: Any) -> bool:
     return not iscomplexobj(x)
 
 
-def nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Array:
+def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Array:
     """Return the array with numbers in place of NaN and infinities. See `numpy.nan_to_num`."""
+    if not isinstance(x, Array):
+        x = asarray(x)
     if x.dtype.kind not in "fc":
         return x.copy() if copy else x  # type: ignore[no-any-return]
     if x.dtype.kind == "c":
         parts = (nan_to_num(part, True, nan, posinf, neginf) for part in (real(x), imag(x)))
-        first, second = parts
-        return first + second * 1j
-    info = np.finfo(x.dtype)
-    above = float(info.max) if posinf is None else posinf
-    below = float(info.min) if neginf is None else neginf
-    result = choose(isnan(x), nan, choose(x == math.inf, above, choose(x == -math.inf, below, x)))
+        result = array_of(_join(*(value_of(part) for part in parts)))
+    else:
+        info = np.finfo(x.dtype)
+        above = float(info.max) if posinf is None else posinf
+        below = float(info.min) if neginf is None else neginf
+        result = choose(isnan(x), nan, choose(x == math.inf, above, choose(x == -math.inf, below, x)))
     if not copy:
         x[...] = result
         return x  # type: ignore[no-any-return]
     return result
+
+
+def isposinf(x: Any, /, out: Any = None) -> Array:
+    """Return where elements are positive infinity. See `numpy.isposinf`; TypeError for complex numbers."""
+    return _is_infinite(x, out, "isposinf", math.inf)
+
+
+def isneginf(x: Any, /, out: Any = None) -> Array:
+    """Return where elements are negative infinity. See `numpy.isneginf`; TypeError for complex numbers."""
+    return _is_infinite(x, out, "isneginf", -math.inf)
+
+
+def _is_infinite(x: Any, out: Any, name: str, limit: float) -> Array:
+    value = _operand(x, name)
+    if value.dtype.kind == "c":
+        raise ArgumentTypeError(f"{name}: expected real numbers, got {value.dtype}")
+    return finish(apply_ufunc("equal", (value, limit)), out, None, name)
+
+
+def fix(x: Any, /, out: Any = None) -> Array:
+    """Return the elements rounded towards zero. See `numpy.fix`."""
+    return trunc(x, out=out)  # type: ignore[no-any-return]
 
 
 def sinc(x: Any) -> Array:

@@ -1,13 +1,16 @@
 """From a call of an element-wise function to an expression: operands, dtypes and shapes, by NumPy's rules."""
 
 import math
+import sys
+import warnings
 from collections.abc import Sequence
+from os.path import dirname
 from typing import Any
 
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.numpy.core.dtypes import Kind, bool_, default_real, float64, resolve
+from vkdispatch.numpy.core.dtypes import Kind, bool_, default_real, float64, kernel_type, resolve
 from vkdispatch.numpy.core.expressions import (
     INDEX,
     Loop,
@@ -22,6 +25,7 @@ from vkdispatch.numpy.core.expressions import (
 from vkdispatch.numpy.core.memory import Shape, View, broadcast_strides
 from vkdispatch.numpy.core.operations import COPY, OPERATIONS
 
+_PACKAGE = dirname(dirname(dirname(__file__)))
 _INTEGER_LIMITS = {
     np.dtype(kind): (int(np.iinfo(kind).min), int(np.iinfo(kind).max)) for kind in "bhilqBHILQ"
 }
@@ -72,7 +76,9 @@ def describe_operand(value: object) -> Any:
     return None
 
 
-def apply_ufunc(name: str, operands: Sequence[Any], dtype: Kind | None = None) -> Node:
+def apply_ufunc(
+    name: str, operands: Sequence[Any], dtype: Kind | None = None, casting: Any = "same_kind"
+) -> Node:
     """Return the expression of a ufunc for values and numbers.
 
     Parameters
@@ -81,6 +87,8 @@ def apply_ufunc(name: str, operands: Sequence[Any], dtype: Kind | None = None) -
         Expressions, views, and numbers of Python or NumPy; at least one is no number.
     dtype
         The dtype with which to compute; None: as NumPy chooses.
+    casting
+        How operands may be converted to it.
 
     Raises
     ------
@@ -103,7 +111,7 @@ def apply_ufunc(name: str, operands: Sequence[Any], dtype: Kind | None = None) -
         key = (name, *described)
         loop = _resolved.get(key) or _resolve(name, key, operands)
     else:
-        loop = _resolve_as(name, operands, dtype)
+        loop = _resolve_as(name, operands, dtype, casting)
     shape = shapes[0]
     for other in shapes:
         if other != shape:
@@ -115,7 +123,18 @@ def apply_ufunc(name: str, operands: Sequence[Any], dtype: Kind | None = None) -
             each if type(each) is Node or type(each) is View else number_as(each, kind, name)
             for each, kind in zip(operands, loop.kinds, strict=True)
         ]
+        if name == "power":
+            _check_exponent(operands[1], loop)
     return make_node(loop, tuple(operands), shape, size)
+
+
+def _check_exponent(exponent: Any, loop: Loop) -> None:
+    """Refuse powers of integers with a negative number as exponent; of arrays nobody has looked at it."""
+    if loop.dtype.kind == "i" and type(exponent) is not Node and type(exponent) is not View and exponent < 0:
+        raise ArgumentValueError(
+            f"power: integers to negative integer powers are not allowed, got the exponent {exponent}; "
+            "use float_power"
+        )
 
 
 # Loops by ufunc and operands: dtype numbers, and types of numbers.
@@ -133,13 +152,15 @@ def _resolve(name: str, key: tuple[Any, ...], operands: Sequence[Any]) -> Loop:
         found = resolve(getattr(np, name), tuple(kinds), real or default_real() == float64)
     except TypeError as error:
         raise ArgumentTypeError(f"{name}: {error}") from None
+    for kind in found:
+        kernel_type(kind)  # a number of NumPy may have a type that arrays do not
     loop = find_loop(OPERATIONS[name], found[:-1], found[-1])
     if real or not any(kind.kind in "fc" for kind in found):  # what the default dtype does not decide
         _resolved[key] = loop
     return loop
 
 
-def _resolve_as(name: str, operands: Sequence[Any], dtype: Kind) -> Loop:
+def _resolve_as(name: str, operands: Sequence[Any], dtype: Kind, casting: Any) -> Loop:
     """Find the loop of a ufunc that computes with a dtype."""
     ufunc: np.ufunc = getattr(np, name)
     kinds = [
@@ -149,7 +170,7 @@ def _resolve_as(name: str, operands: Sequence[Any], dtype: Kind) -> Loop:
     rest = (None,) * ufunc.nout
     try:
         found = ufunc.resolve_dtypes(
-            (*kinds, *rest), signature=(*(None,) * ufunc.nin, dtype), casting="same_kind"
+            (*kinds, *rest), signature=(*(None,) * ufunc.nin, dtype), casting=casting
         )
     except TypeError as error:
         raise ArgumentTypeError(f"{name}: {error}") from None
@@ -173,10 +194,23 @@ def make_values(operands: Sequence[Any], kinds: Sequence[Kind], name: str) -> tu
 
 
 def cast(value: Value, dtype: Kind) -> Value:
-    """Return the expression of a value with another dtype; the same value if it has it."""
+    """Return the expression of a value with another dtype; the same value if it has it.
+
+    Warns as NumPy where imaginary parts are lost.
+    """
     if value.dtype == dtype:
         return value
+    if value.dtype.kind == "c" and dtype.kind not in "cb":
+        _warn_of_lost_parts()
     return make_node(find_loop(COPY, (dtype,), dtype), (value,), value.shape, value.size)
+
+
+def _warn_of_lost_parts() -> None:
+    level, frame = 3, sys._getframe(2)
+    while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
+        level, frame = level + 1, frame.f_back
+    text = "Casting complex values to real discards the imaginary part"
+    warnings.warn(np.exceptions.ComplexWarning(text), stacklevel=level)
 
 
 def broadcast_to(value: Value, shape: Shape) -> View:

@@ -1,5 +1,6 @@
 """The class Array."""
 
+import math
 import operator
 from collections.abc import Iterator
 from importlib import import_module
@@ -471,7 +472,7 @@ class Array:
         return other // self, other % self
 
     def __pow__(self, other: Any) -> "Array":
-        return _binary("power", self, other)
+        return _power(self, other)
 
     def __rpow__(self, other: Any) -> "Array":
         return _binary("power", other, self)
@@ -639,15 +640,33 @@ def _binary(name: str, x: Any, y: Any) -> Any:
 
 
 def _compare(name: str, x: Array, y: Any) -> Any:
-    if type(y) is int and x.dtype.kind in "iu":
-        limits = np.iinfo(x.dtype)
-        if not limits.min <= y <= limits.max:
-            y = float(y)  # no element equals it, and its order is kept
-    return _binary(name, x, y)
+    return _binary(name, x, bound_integer(y, x.dtype) if type(y) is int else y)
+
+
+def bound_integer(number: int, dtype: Kind) -> float:
+    """Return an integer to compare elements with: one that the dtype cannot hold becomes infinite."""
+    if dtype.kind not in "iu":
+        return number
+    limits = np.iinfo(dtype)
+    if number > limits.max:
+        return math.inf
+    return -math.inf if number < limits.min else number
+
+
+# What NumPy computes for powers of Python numbers.
+_POWERS: dict[Any, str] = {2: "square", -1: "reciprocal", 0.5: "sqrt"}
+
+
+def _power(x: Array, y: Any) -> Any:
+    if type(y) in (int, float):
+        name = _POWERS.get(y)
+        if name is not None and (x.dtype.kind in "fc" or (name == "square" and type(y) is int)):
+            return array_of(apply_ufunc(name, (value_of(x),)))
+    return _binary("power", x, y)
 
 
 def _in_place(name: str, x: Array, y: Any) -> Any:
-    result = _binary(name, x, y)
+    result = _power(x, y) if name == "power" else _binary(name, x, y)
     if result is NotImplemented:
         return result
     store(x, result._value, name)
@@ -664,11 +683,7 @@ def store(target: Array, value: Value, name: str) -> None:
     ValueError
         The value has a larger shape.
     """
-    if value.dtype is not target.dtype and not np.can_cast(value.dtype, target.dtype, "same_kind"):
-        raise ArgumentTypeError(
-            f"{name}: cannot cast the result from {value.dtype} to {target.dtype}, the dtype of the array; "
-            "use astype"
-        )
+    check_cast(value.dtype, target.dtype, name)
     if value.shape != target.shape:
         raise ArgumentValueError(
             f"{name}: the result of shape {value.shape} does not fit the array of shape {target.shape}"
@@ -679,6 +694,14 @@ def store(target: Array, value: Value, name: str) -> None:
     else:
         assert isinstance(own, View)
         assign(own, value, name)
+
+
+def check_cast(source: Kind, target: Kind, name: str, casting: Any = "same_kind") -> None:
+    """Raise TypeError if results of one dtype do not go into arrays of another by NumPy's rule `casting`."""
+    if not np.can_cast(source, target, casting):
+        raise ArgumentTypeError(
+            f"{name}: cannot cast the result from {source} to {target}, the dtype of the array; use astype"
+        )
 
 
 def read_view(view: View) -> "np.ndarray[Any, Any]":

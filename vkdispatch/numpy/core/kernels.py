@@ -167,18 +167,26 @@ def _product(shape: Sequence[int]) -> int:
     return size
 
 
-def convert(value: Any, source: Kind, target: Kind) -> Any:
-    """Convert a value in a kernel from one dtype of arrays to another, as NumPy's `astype` does."""
+def convert(value: Any, source: Kind, target: Kind, index: Any) -> Any:
+    """Convert a value in a kernel from one dtype of arrays to another, as NumPy's `astype` does.
+
+    `index` is that of the element.
+    """
     if source == target:
         return value
     kind = kernel_type(target)
     computed = compute_type(kind)
+    if target.kind == "c" and source.kind != "c":
+        part = np.dtype(f"f{target.itemsize // 2}")
+        # a zero that no compiler knows: drivers take 0 + x for x and 0 * x for 0, also of -0.0 and NaN
+        zero = vc.to_dtype(kernel_type(part), index >> 31)
+        return vc.to_complex(convert(value, source, part, index), zero)
     if source.kind == "c":
         if target.kind == "c":
             return value.to_dtype(computed)
         if target.kind == "b":
             return vc.logical_or(value.real != 0, value.imag != 0)
-        return convert(value.real, np.dtype(f"f{source.itemsize // 2}"), target)
+        return convert(value.real, np.dtype(f"f{source.itemsize // 2}"), target, index)
     if target.kind == "b":
         return value != 0
     if source.kind == "f" and target.kind in "iu" and target.itemsize < 8:
@@ -209,7 +217,7 @@ def _compute(
         else:
             kind = what.dtype
             pairs = [(*values[at], to) for at, to in zip(step[1:], what.kinds, strict=True)]
-            operands = [convert(value, own, to) for value, own, to in pairs]
+            operands = [convert(value, own, to, index) for value, own, to in pairs]
             result = what.operation.compute(*operands, kind)
             if kind.kind in "fc" and result.var_type is not dt.bool_:
                 result = vc.precise(result)

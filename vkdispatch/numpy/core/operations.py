@@ -14,8 +14,9 @@ from vkdispatch.arrays.values.elements import wrap_integer
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import compute_type, is_complex, is_float_dtype
 from vkdispatch.numpy.core import complex_operations as of_complex
-from vkdispatch.numpy.core.dtypes import Kind, kernel_type
+from vkdispatch.numpy.core.dtypes import Kind, float32, kernel_type
 from vkdispatch.numpy.core.expressions import Operation
+from vkdispatch.numpy.core.signs import copy_sign, has_sign
 
 Compute = Callable[..., Any]
 
@@ -103,13 +104,18 @@ def _floor_divide(x: Any, y: Any, kind: Kind) -> Any:
         safe = vc.select(vc.logical_or(y == 0, y == -1), _one(y), y).to_register()
         quotient = vc.floor_divide(x, safe).to_register()
         return vc.select(y == 0, _zero(x), vc.select(y == -1, _zero(x) - x, quotient))
-    remainder = _float_remainder(x, y)
-    quotient = ((x - remainder) / y).to_register()
+    if x.var_type is dt.float16:
+        wide = _floor_divide(x.to_dtype(dt.float32), y.to_dtype(dt.float32), float32)
+        return wide.to_dtype(dt.float16)
+    rest = _fmod_float(x, y).to_register()
+    borrowed = vc.logical_and(rest != 0, (rest < 0) != (y < 0))
+    whole = vc.precise((x - rest) / y)
+    quotient = vc.select(borrowed, whole - _one(x), whole).to_register()
     floored = vc.floor(quotient).to_register()
     rounded = vc.select(quotient - floored > 0.5, floored + _one(x), floored).to_register()
-    signed = vc.select(rounded == 0, _copy_sign(_zero(x), x / y), rounded)
+    signed = vc.select(quotient == 0, copy_sign(_zero(x), x / y), rounded)
     same = vc.logical_or((x < 0) == (y < 0), x == 0)
-    of_infinity = vc.select(same, _copy_sign(_zero(x), x / y), -_one(x))
+    of_infinity = vc.select(same, copy_sign(_zero(x), x / y), -_one(x))
     finite = vc.select(vc.logical_and(vc.isinf(y), vc.isfinite(x)), of_infinity, signed)
     return vc.select(vc.logical_or(y == 0, vc.isinf(x)), _divide_by_zero(x, y), finite)
 
@@ -127,7 +133,7 @@ def _float_remainder(x: Any, y: Any) -> Any:
     """Remainder with the sign of the divisor, as Python has it."""
     rest = _fmod_float(x, y).to_register()
     moved = vc.select(vc.logical_and(rest != 0, (rest < 0) != (y < 0)), rest + y, rest).to_register()
-    return vc.select(moved == 0, _copy_sign(_zero(x), y), moved).to_register()
+    return vc.select(moved == 0, copy_sign(_zero(x), y), moved).to_register()
 
 
 def _fmod_float(x: Any, y: Any) -> Any:
@@ -147,7 +153,7 @@ def _fmod_float(x: Any, y: Any) -> Any:
             with vc.if_block(rest >= step):
                 rest[:] = vc.precise(rest - step)
             step[:] = step * vc.to_dtype(x.var_type, 0.5)
-    signed = _copy_sign(rest, x)
+    signed = copy_sign(rest, x)
     return vc.select(proper, signed, _nan(x))
 
 
@@ -166,7 +172,7 @@ def _remainder(x: Any, y: Any, kind: Kind) -> Any:
 
 def _remainder_of_infinity(x: Any, y: Any) -> Any:
     same = vc.logical_or((x < 0) == (y < 0), x == 0)
-    return vc.select(same, vc.select(x == 0, _copy_sign(_zero(x), y), x), y)
+    return vc.select(same, vc.select(x == 0, copy_sign(_zero(x), y), x), y)
 
 
 @_wrapped
@@ -216,7 +222,7 @@ def _square(x: Any, kind: Kind) -> Any:
 @_wrapped
 def _reciprocal(x: Any, kind: Kind) -> Any:
     if is_complex(x.var_type):
-        return of_complex.divide(vc.to_complex(_one(x.real), _zero(x.real)), x)
+        return of_complex.reciprocal(x)
     if kind.kind in "iu":
         return (
             vc.select(x == 1, _one(x), vc.select(x == -1, x, _zero(x)))
@@ -364,11 +370,11 @@ def _maximum(x: Any, y: Any, kind: Kind) -> Any:
 
 
 def _larger_zero(x: Any, y: Any) -> Any:
-    return vc.select(_sign_bit(x), y, x)
+    return vc.select(has_sign(x), y, x)
 
 
 def _smaller_zero(x: Any, y: Any) -> Any:
-    return vc.select(_sign_bit(x), x, y)
+    return vc.select(has_sign(x), x, y)
 
 
 def _minimum(x: Any, y: Any, kind: Kind) -> Any:
@@ -415,26 +421,12 @@ def _of_components(test: Compute, together: Compute, otherwise: bool) -> Compute
     return check
 
 
-def _sign_bit(x: Any) -> Any:
-    """Whether the sign bit is set, that of zeros and NaNs too."""
-    if x.var_type is dt.float16:
-        x = x.to_dtype(dt.float32)
-    if x.var_type is dt.float64:
-        return vc.unpack_double2x32(x)[1] >> 31 == 1
-    return vc.float_bits_to_uint(x) >> 31 == 1
-
-
-def _copy_sign(x: Any, y: Any) -> Any:
-    magnitude = vc.abs(x).to_register()
-    return vc.select(_sign_bit(y), -magnitude, magnitude)
-
-
 def _copysign(x: Any, y: Any, kind: Kind) -> Any:
-    return _copy_sign(x, y)
+    return copy_sign(x, y)
 
 
 def _signbit(x: Any, kind: Kind) -> Any:
-    return _sign_bit(x) if _is_float(x) else x < 0
+    return has_sign(x) if _is_float(x) else x < 0
 
 
 def _rounding(function: Compute) -> Compute:
@@ -449,7 +441,7 @@ def _rounding(function: Compute) -> Compute:
 def _keep_sign(function: Compute, x: Any) -> Any:
     """Round; zeros keep the sign of what was rounded to them."""
     result = function(x).to_register()
-    return vc.select(result == 0, _copy_sign(result, x), result)
+    return vc.select(result == 0, copy_sign(result, x), result)
 
 
 def _nextafter(x: Any, y: Any, kind: Kind) -> Any:
@@ -460,7 +452,7 @@ def _nextafter(x: Any, y: Any, kind: Kind) -> Any:
         x.var_type, vc.select(away, bits + vc.to_dtype(whole, 1), bits - vc.to_dtype(whole, 1))
     )
     tiny = vc.reinterpret(x.var_type, vc.to_dtype(whole, 1))
-    from_zero = _copy_sign(tiny, y)
+    from_zero = copy_sign(tiny, y)
     stepped = vc.select(x == 0, from_zero, moved).to_register()
     result = vc.select(x == y, y, stepped).to_register()
     return vc.select(vc.logical_or(vc.isnan(x), vc.isnan(y)), x + y, result)
@@ -523,6 +515,10 @@ def _real(x: Any, kind: Kind) -> Any:
 
 def _imag(x: Any, kind: Kind) -> Any:
     return x.imag if is_complex(x.var_type) else _zero(x)
+
+
+def _join(x: Any, y: Any, kind: Kind) -> Any:
+    return vc.to_complex(x, y)
 
 
 def _conjugate(x: Any, kind: Kind) -> Any:
@@ -616,3 +612,4 @@ COPY = Operation("copy", _copy)
 WHERE = Operation("where", _where)
 REAL = Operation("real", _real)
 IMAG = Operation("imag", _imag)
+JOIN = Operation("complex", _join)
