@@ -56,7 +56,7 @@ def stage_kernel(form: KernelForm, source: Source, accumulator: Accumulator, sin
     own = len(arguments)
     views: tuple[tuple[int, DType], ...] = ()
     if not form.is_partial:
-        source = _limit_loads(source, form.together)
+        source = limit_loads(source, form.together)
         views = source.views
         arguments += zip(source.names, source.mapping.buffer_types, strict=True)
         arguments += [
@@ -85,7 +85,7 @@ def stage_kernel(form: KernelForm, source: Source, accumulator: Accumulator, sin
     )
 
 
-def _limit_loads(source: Source, together: int) -> Source:
+def limit_loads(source: Source, together: int) -> Source:
     """Return the source with loads of `together` elements, which are no more than its own."""
     if together == 1:
         return source.elementwise()

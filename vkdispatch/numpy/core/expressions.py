@@ -1,14 +1,14 @@
 """Expressions: element-wise operations that wait until something needs their values."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from os.path import dirname
 from threading import RLock
 from typing import Any
 from weakref import ref
 
 from vkdispatch.numpy.core.dtypes import Kind
-from vkdispatch.numpy.core.memory import Shape, View
+from vkdispatch.numpy.core.memory import Shape, View, broadcast_strides
 
 _PACKAGE = dirname(dirname(dirname(__file__)))
 # Larger expressions are computed in parts: kernels have bounded size, and bind a bounded number of buffers.
@@ -168,6 +168,15 @@ class Program:
         self.size = root.size
         self.places: dict[int, int] = {}
         self._add(root)
+
+    def permute(self, order: Sequence[int]) -> None:
+        """Give the result its axes in another order. No step may use the flat index."""
+        whole = self.shape
+        self.shape = tuple(whole[axis] for axis in order)
+        for slot, view in enumerate(self.views):
+            own = broadcast_strides(whole, view)
+            strides = tuple(own[axis] for axis in order)
+            self.views[slot] = View(view.storage, self.shape, view.dtype, view.offset, strides)
 
     def _add(self, value: Value) -> int:
         """Add the steps of an expression; return the position of the last one."""

@@ -305,17 +305,25 @@ def _is_aligned(view: View, target: View) -> bool:
 compute_with(_compute_program)
 
 
-def as_operand(value: Any, shape: Shape) -> Buffer[Any] | MappedArray:
+def as_operand(value: Any, shape: Shape, order: Sequence[int] | None = None) -> Buffer[Any] | MappedArray:
     """Return an expression or view as functions on buffers take it, with another shape of its size.
 
-    Memory that lies as it should is passed as it is; all else is computed where it is read.
+    Memory that lies as it should is passed as it is; all else is computed where it is read. With an `order`,
+    the axes are permuted before.
     """
     view = value if type(value) is View else value.result
-    if view is not None and view.is_whole:
+    if view is not None and view.is_whole and order is None:
         return as_buffer(view, shape)
     program = Program(value)
     if not program.views:
-        return as_buffer(evaluate(value), shape)
+        value = evaluate(value)
+        if order is None:
+            return as_buffer(value, shape)
+        program = Program(value)
+    if order is not None:
+        if any(step[0] is PLACE for step in program.steps):
+            program = Program(evaluate(value))
+        program.permute(order)
     plan = _Plan(program, None)
     mapped = MappedArray.__new__(MappedArray)
     mapped.mapping = _mapping(plan.key, value.dtype.num)
