@@ -6,9 +6,9 @@ import warnings
 from itertools import combinations
 from typing import Any
 
-import numpy as np
 import pytest
 
+import numpy as np
 import vkdispatch.numpy as vnp
 from vkdispatch.numpy.core import expressions
 
@@ -82,7 +82,7 @@ def test_empty_arrays() -> None:
     _agrees(vnp.all(empty, axis=0), np.ones(3, bool))
     assert vnp.max(empty, axis=1).shape == (0,)
     for function in (vnp.max, vnp.min, vnp.argmax):
-        with pytest.raises(ValueError, match="empty|zero-size"):
+        with pytest.raises(ValueError, match=r"empty|zero-size"):
             function(empty, axis=0)
     with pytest.warns(RuntimeWarning, match="Mean of empty slice"):
         assert np.isnan(vnp.mean(empty, axis=0).numpy()).all()
