@@ -1,0 +1,444 @@
+"""Factors of matrices on the device: LU with partial pivoting, Cholesky, and solutions by triangles.
+
+All work on matrices that lie one behind the other, block column by block column: one workgroup for each matrix
+factors a panel, an invocation for each column or row solves with its triangle, and `vd.matmul` does the rest.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.kernels import trace_kernel
+from vkdispatch.arrays.values.annotations import buffer, constant
+from vkdispatch.base import dtype as dt
+from vkdispatch.base.dtype import DType, component_type, is_complex
+from vkdispatch.matrices.product import matmul
+from vkdispatch.numpy.core.application import apply_ufunc, assign
+from vkdispatch.numpy.core.array import read_view
+from vkdispatch.numpy.core.complex_operations import divide as divide_complex
+from vkdispatch.numpy.core.dtypes import kernel_type
+from vkdispatch.numpy.core.expressions import evaluate, evaluate_into
+from vkdispatch.numpy.core.kernels import as_buffer, gather, new_view
+from vkdispatch.numpy.core.memory import Storage, View
+from vkdispatch.shader.shader_function import ShaderFunction
+
+# Matrices of so few rows are factored in shared memory, by one invocation for each row.
+_SMALL = 32
+# The columns of a panel.
+_PANEL = 32
+_GROUP = 256
+_MOST_GROUPS = 32768
+
+_UINT32 = np.dtype(np.uint32)
+_NUMBERS = ("n", "first", "end", "start", "columns", "blocks")
+
+
+def _magnitude(x: Any) -> Any:
+    """Return what pivots are compared by, as LAPACK has it."""
+    return vc.abs(x.real) + vc.abs(x.imag) if is_complex(x.var_type) else vc.abs(x)
+
+
+def _divide(x: Any, y: Any) -> Any:
+    return divide_complex(x, y) if is_complex(x.var_type) else x / y
+
+
+def _conjugate(x: Any) -> Any:
+    return vc.to_complex(x.real, -x.imag) if is_complex(x.var_type) else x
+
+
+def _real_part(x: Any) -> Any:
+    return x.real if is_complex(x.var_type) else x
+
+
+def _from_real(kind: DType, x: Any) -> Any:
+    return vc.to_complex(x, vc.to_dtype(x.var_type, 0)) if is_complex(kind) else x
+
+
+def _trace(
+    name: str, body: Callable[..., None], buffers: list[tuple[str, DType]], group: int
+) -> ShaderFunction:
+    arguments: list[tuple[str, Any]] = [(each, buffer[kind]) for each, kind in buffers]
+    arguments += [(each, constant[dt.uint32]) for each in (*_NUMBERS, "groups")]
+    return trace_kernel(name, body, arguments, group, "groups")
+
+
+def _launch(
+    kernel: ShaderFunction, views: list[View], sizes: dict[str, int], count: int, across: int
+) -> None:
+    """Launch a kernel for `count` matrices, each with workgroups for `across` invocations."""
+    blocks = max(1, -(-across // _GROUP))
+    step = max(1, _MOST_GROUPS // blocks)
+    buffers = [view.storage.buffer for view in views]
+    for start in range(0, count, step):
+        numbers = {**sizes, "start": start, "blocks": blocks}
+        groups = min(step, count - start) * blocks
+        kernel(*buffers, *(numbers.get(name, 0) for name in _NUMBERS), groups)
+
+
+# ---- kernels -------------------------------------------------------------------------------------
+
+
+@lru_cache(64)
+def _lu_kernel(kind: DType, small: bool) -> ShaderFunction:
+    """Return the kernel that factors the columns `first` to `end`, from row `first` on."""
+    group = _SMALL if small else _GROUP
+    real = component_type(kind)
+
+    def lu(
+        a: Any,
+        pivots: Any,
+        singular: Any,
+        n: Any,
+        first: Any,
+        end: Any,
+        start: Any,
+        columns: Any,
+        blocks: Any,
+        groups: Any,
+    ) -> None:
+        t = vc.local_invocation_index().to_register()
+        matrix = (vc.workgroup_id().x + start).to_register()
+        base = (matrix * n * n).to_register()
+        sizes = vc.shared_buffer(real, group)
+        places = vc.shared_buffer(dt.uint32, group)
+        if small:
+            memory = vc.shared_buffer(kind, _SMALL * _SMALL)
+            with vc.for_block(t, n * n, group) as at:
+                memory[at] = a[base + at]
+            vc.memory_barrier_shared()
+            vc.barrier()
+            held, origin = memory, base - base
+        else:
+            held, origin = a, base
+        with vc.for_block(first, end) as j:
+            best = vc.to_dtype(real, -1).to_register()
+            place = j.to_register()
+            with vc.for_block((j + t), n, group) as row:
+                size = _magnitude(held[origin + row * n + j].to_register()).to_register()
+                with vc.if_block(size > best):
+                    best[:] = size
+                    place[:] = row
+            sizes[t] = best
+            places[t] = place
+            vc.memory_barrier_shared()
+            vc.barrier()
+            step = group // 2
+            while step:
+                with vc.if_block(t < step):
+                    own, other = sizes[t].to_register(), sizes[t + step].to_register()
+                    here, there = places[t].to_register(), places[t + step].to_register()
+                    with vc.if_block(vc.logical_or(other > own, vc.logical_and(other == own, there < here))):
+                        sizes[t] = other
+                        places[t] = there
+                vc.memory_barrier_shared()
+                vc.barrier()
+                step //= 2
+            chosen = places[0].to_register()
+            largest = sizes[0].to_register()
+            with vc.if_block(t == 0):
+                pivots[matrix * n + j] = chosen
+                with vc.if_block(largest == 0):
+                    singular[matrix] = 1
+            with vc.if_block(chosen != j):
+                with vc.for_block((first + t), end, group) as column:
+                    upper = held[origin + j * n + column].to_register()
+                    held[origin + j * n + column] = held[origin + chosen * n + column].to_register()
+                    held[origin + chosen * n + column] = upper
+            vc.memory_barrier()
+            vc.barrier()
+            with vc.if_block(largest != 0):
+                pivot = held[origin + j * n + j].to_register()
+                with vc.for_block((j + 1 + t), n, group) as below:
+                    line = (origin + below * n).to_register()
+                    factor = _divide(held[line + j].to_register(), pivot).to_register()
+                    held[line + j] = factor
+                    with vc.for_block((j + 1), end) as along:
+                        held[line + along] = held[line + along] - factor * held[origin + j * n + along]
+            vc.memory_barrier()
+            vc.barrier()
+        if small:
+            with vc.for_block(t, n * n, group) as back:
+                a[base + back] = memory[back]
+
+    buffers = [("a", kind), ("pivots", dt.uint32), ("singular", dt.uint32)]
+    return _trace("lu_small" if small else "lu_panel", lu, buffers, group)
+
+
+@lru_cache(64)
+def _columns_kernel(kind: DType) -> ShaderFunction:
+    """Return the kernel that swaps rows beside a panel, and solves right of it with its unit triangle."""
+
+    def lu_columns(
+        a: Any,
+        pivots: Any,
+        n: Any,
+        first: Any,
+        end: Any,
+        start: Any,
+        columns: Any,
+        blocks: Any,
+        groups: Any,
+    ) -> None:
+        number = vc.workgroup_id().x
+        matrix = (number // blocks + start).to_register()
+        base = (matrix * n * n).to_register()
+        column = (number % blocks * _GROUP + vc.local_invocation_index()).to_register()
+        with vc.if_block(vc.logical_and(column < n, vc.logical_or(column < first, column >= end))):
+            with vc.for_block(first, end) as j:
+                chosen = pivots[matrix * n + j].to_register()
+                with vc.if_block(chosen != j):
+                    upper = a[base + j * n + column].to_register()
+                    a[base + j * n + column] = a[base + chosen * n + column].to_register()
+                    a[base + chosen * n + column] = upper
+            with vc.if_block(column >= end):
+                with vc.for_block((first + 1), end) as row:
+                    value = a[base + row * n + column].to_register()
+                    with vc.for_block(first, row) as k:
+                        value -= a[base + row * n + k] * a[base + k * n + column]
+                    a[base + row * n + column] = value
+
+    return _trace("lu_columns", lu_columns, [("a", kind), ("pivots", dt.uint32)], _GROUP)
+
+
+@lru_cache(64)
+def _swap_kernel(kind: DType) -> ShaderFunction:
+    """Return the kernel that swaps the rows of right sides as those of their matrices."""
+
+    def swap_rows(
+        b: Any,
+        pivots: Any,
+        n: Any,
+        first: Any,
+        end: Any,
+        start: Any,
+        columns: Any,
+        blocks: Any,
+        groups: Any,
+    ) -> None:
+        number = vc.workgroup_id().x
+        matrix = (number // blocks + start).to_register()
+        base = (matrix * n * columns).to_register()
+        column = (number % blocks * _GROUP + vc.local_invocation_index()).to_register()
+        with vc.if_block(column < columns):
+            with vc.for_block(first, end) as j:
+                chosen = pivots[matrix * n + j].to_register()
+                with vc.if_block(chosen != j):
+                    upper = b[base + j * columns + column].to_register()
+                    b[base + j * columns + column] = b[base + chosen * columns + column].to_register()
+                    b[base + chosen * columns + column] = upper
+
+    return _trace("swap_rows", swap_rows, [("b", kind), ("pivots", dt.uint32)], _GROUP)
+
+
+@lru_cache(64)
+def _triangle_kernel(kind: DType, lower: bool) -> ShaderFunction:
+    """Return the kernel that solves with the rows `first` to `end`: of the unit lower triangle, or the upper."""
+
+    def solve_triangle(
+        b: Any,
+        a: Any,
+        n: Any,
+        first: Any,
+        end: Any,
+        start: Any,
+        columns: Any,
+        blocks: Any,
+        groups: Any,
+    ) -> None:
+        number = vc.workgroup_id().x
+        matrix = (number // blocks + start).to_register()
+        base, own = (matrix * n * n).to_register(), (matrix * n * columns).to_register()
+        column = (number % blocks * _GROUP + vc.local_invocation_index()).to_register()
+        with vc.if_block(column < columns):
+            with vc.for_block((first - first), end - first) as done:
+                row = (first + done if lower else end - 1 - done).to_register()
+                value = b[own + row * columns + column].to_register()
+                last = (row if lower else end).to_register()
+                with vc.for_block((first if lower else row + 1), last) as k:
+                    value -= a[base + row * n + k] * b[own + k * columns + column]
+                if not lower:
+                    value = _divide(value, a[base + row * n + row].to_register())
+                b[own + row * columns + column] = value
+
+    name = "solve_lower" if lower else "solve_upper"
+    return _trace(name, solve_triangle, [("b", kind), ("a", kind)], _GROUP)
+
+
+@lru_cache(64)
+def _cholesky_kernel(kind: DType) -> ShaderFunction:
+    """Return the kernel that factors the square from `first` to `end`."""
+    group = _PANEL
+    real = component_type(kind)
+
+    def cholesky_block(
+        a: Any,
+        indefinite: Any,
+        n: Any,
+        first: Any,
+        end: Any,
+        start: Any,
+        columns: Any,
+        blocks: Any,
+        groups: Any,
+    ) -> None:
+        t = vc.local_invocation_index().to_register()
+        matrix = (vc.workgroup_id().x + start).to_register()
+        base = (matrix * n * n).to_register()
+        memory = vc.shared_buffer(kind, _PANEL * _PANEL)
+        width = (end - first).to_register()
+        with vc.for_block(t, width * width, group) as at:
+            memory[at] = a[base + (first + at // width) * n + first + at % width]
+        vc.memory_barrier_shared()
+        vc.barrier()
+        with vc.for_block((first - first), width) as j:
+            left = _real_part(memory[j * width + j].to_register()).to_register()
+            vc.barrier()
+            with vc.if_block(t == 0):
+                with vc.if_block(~(left > 0)):
+                    indefinite[matrix] = 1
+                memory[j * width + j] = _from_real(kind, vc.sqrt(left))
+            root = vc.sqrt(left).to_register()
+            with vc.for_block((j + 1 + t), width, group) as row:
+                memory[row * width + j] = memory[row * width + j] * _from_real(
+                    kind, (vc.to_dtype(real, 1) / root).to_register()
+                )
+            vc.memory_barrier_shared()
+            vc.barrier()
+            with vc.for_block((j + 1 + t), width, group) as below:
+                factor = memory[below * width + j].to_register()
+                with vc.for_block((j + 1), below + 1) as k:
+                    other = _conjugate(memory[k * width + j].to_register())
+                    memory[below * width + k] = memory[below * width + k] - factor * other
+            vc.memory_barrier_shared()
+            vc.barrier()
+        with vc.for_block(t, width * width, group) as back:
+            a[base + (first + back // width) * n + first + back % width] = memory[back]
+
+    return _trace("cholesky_block", cholesky_block, [("a", kind), ("indefinite", dt.uint32)], group)
+
+
+@lru_cache(64)
+def _rows_kernel(kind: DType) -> ShaderFunction:
+    """Return the kernel that solves the rows below a factored square with it."""
+
+    def cholesky_rows(
+        a: Any, n: Any, first: Any, end: Any, start: Any, columns: Any, blocks: Any, groups: Any
+    ) -> None:
+        number = vc.workgroup_id().x
+        base = ((number // blocks + start) * n * n).to_register()
+        row = (end + number % blocks * _GROUP + vc.local_invocation_index()).to_register()
+        with vc.if_block(row < n):
+            line = (base + row * n).to_register()
+            with vc.for_block(first, end) as j:
+                value = a[line + j].to_register()
+                with vc.for_block(first, j) as k:
+                    value -= a[line + k] * _conjugate(a[base + j * n + k].to_register())
+                a[line + j] = _divide(value, a[base + j * n + j].to_register())
+
+    return _trace("cholesky_rows", cholesky_rows, [("a", kind)], _GROUP)
+
+
+# ---- on views ------------------------------------------------------------------------------------
+
+
+def _block(a: View, rows: tuple[int, int], columns: tuple[int, int]) -> View:
+    """Return the view of a block of each matrix."""
+    offset = rows[0] * a.strides[1] + columns[0] * a.strides[2]
+    shape = (a.shape[0], rows[1] - rows[0], columns[1] - columns[0])
+    return View(a.storage, shape, a.dtype, offset, a.strides)
+
+
+def _subtract_product(target: View, left: View, right: View, *, adjoint: bool = False) -> None:
+    """Subtract products from matrices; with `adjoint`, of the conjugate transpose of the second ones."""
+    if not target.size:
+        return
+    if adjoint and right.dtype.kind == "c":
+        second = evaluate(apply_ufunc("conjugate", (right,)))
+    else:
+        second = gather(right)
+    first = gather(left)
+    product = matmul(as_buffer(first, first.shape), as_buffer(second, second.shape), transpose_b=adjoint)
+    whole = View(Storage(product), target.shape, target.dtype)
+    evaluate_into(apply_ufunc("subtract", (target, whole)), target)
+
+
+def _flags(count: int) -> View:
+    flags = new_view((count,), _UINT32)
+    assign(flags, 0)
+    return flags
+
+
+def _any(flags: View) -> bool:
+    return bool(read_view(flags).any())
+
+
+def factor_lu(a: View) -> tuple[View, View]:
+    """Factor square matrices in place: `(count, n, n)` become L, whose diagonal is 1, below, and U.
+
+    Returns
+    -------
+    pivots
+        uint32 of the shape (count, n): the row with which each row was swapped, one after the other.
+    singular
+        uint32 of the shape (count,): 1 where a pivot is 0.
+    """
+    count, n, _ = a.shape
+    kind = kernel_type(a.dtype)
+    pivots, singular = new_view((count, n), _UINT32), _flags(count)
+    if n <= _SMALL:
+        if n:
+            _launch(_lu_kernel(kind, True), [a, pivots, singular], {"n": n, "end": n}, count, 0)
+        return pivots, singular
+    for first in range(0, n, _PANEL):
+        end = min(first + _PANEL, n)
+        sizes = {"n": n, "first": first, "end": end}
+        _launch(_lu_kernel(kind, False), [a, pivots, singular], sizes, count, 0)
+        _launch(_columns_kernel(kind), [a, pivots], sizes, count, n)
+        rest, panel = (end, n), (first, end)
+        _subtract_product(_block(a, rest, rest), _block(a, rest, panel), _block(a, panel, rest))
+    return pivots, singular
+
+
+def solve_lu(a: View, pivots: View, b: View) -> None:
+    """Solve with factored matrices in place: `b` of the shape (count, n, columns) becomes the solutions."""
+    count, n, columns = b.shape
+    if not b.size:
+        return
+    kind = kernel_type(a.dtype)
+    sizes = {"n": n, "columns": columns}
+    _launch(_swap_kernel(kind), [b, pivots], {**sizes, "end": n}, count, columns)
+    panels = [(first, min(first + _PANEL, n)) for first in range(0, n, _PANEL)]
+    whole = (0, columns)
+    for first, end in panels:
+        part = {**sizes, "first": first, "end": end}
+        _launch(_triangle_kernel(kind, True), [b, a], part, count, columns)
+        left = _block(a, (end, n), (first, end))
+        _subtract_product(_block(b, (end, n), whole), left, _block(b, (first, end), whole))
+    for first, end in reversed(panels):
+        part = {**sizes, "first": first, "end": end}
+        _launch(_triangle_kernel(kind, False), [b, a], part, count, columns)
+        left = _block(a, (0, first), (first, end))
+        _subtract_product(_block(b, (0, first), whole), left, _block(b, (first, end), whole))
+
+
+def factor_cholesky(a: View) -> View:
+    """Factor Hermitian matrices in place: the lower triangles of `(count, n, n)` become L.
+
+    What is above the diagonal is neither read nor defined afterwards. Returns uint32 of the shape (count,): 1
+    where a matrix is not positive definite.
+    """
+    count, n, _ = a.shape
+    kind = kernel_type(a.dtype)
+    indefinite = _flags(count)
+    for first in range(0, n, _PANEL):
+        end = min(first + _PANEL, n)
+        sizes = {"n": n, "first": first, "end": end}
+        _launch(_cholesky_kernel(kind), [a, indefinite], sizes, count, 0)
+        if end < n:
+            _launch(_rows_kernel(kind), [a], sizes, count, n - end)
+            left = _block(a, (end, n), (first, end))
+            _subtract_product(_block(a, (end, n), (end, n)), left, left, adjoint=True)
+    return indefinite
