@@ -40,7 +40,9 @@ finfo, iinfo = _numpy.finfo, _numpy.iinfo
 
 
 _SUBMODULES = ("fft", "linalg", "random")
-_OF_LINALG = ("matmul", "dot", "inner", "vdot", "outer", "vecdot", "tensordot", "cross", "trace", "kron")
+_OF_LINALG = (
+    *("matmul", "dot", "inner", "vdot", "outer", "vecdot", "tensordot", "cross", "kron", "matvec", "vecmat"),
+)
 
 
 def __getattr__(name: str) -> Any:

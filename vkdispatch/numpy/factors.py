@@ -1,17 +1,18 @@
 """Factors of matrices on the device: LU with partial pivoting, Cholesky, and solutions by triangles.
 
-All work on matrices that lie one behind the other, block column by block column: one workgroup for each matrix
-factors a panel, an invocation for each column or row solves with its triangle, and `vd.matmul` does the rest.
+All work on matrices that lie one behind the other, block column by block column: one workgroup for each
+matrix factors a panel, an invocation for each column or row solves with its triangle, and `vd.matmul` does
+the rest.
 """
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.kernels import trace_kernel
+from vkdispatch.arrays.memoize import memoize
 from vkdispatch.arrays.values.annotations import buffer, constant
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import DType, component_type, is_complex
@@ -81,7 +82,7 @@ def _launch(
 # ---- kernels -------------------------------------------------------------------------------------
 
 
-@lru_cache(64)
+@memoize
 def _lu_kernel(kind: DType, small: bool) -> ShaderFunction:
     """Return the kernel that factors the columns `first` to `end`, from row `first` on."""
     group = _SMALL if small else _GROUP
@@ -142,11 +143,10 @@ def _lu_kernel(kind: DType, small: bool) -> ShaderFunction:
                 pivots[matrix * n + j] = chosen
                 with vc.if_block(largest == 0):
                     singular[matrix] = 1
-            with vc.if_block(chosen != j):
-                with vc.for_block((first + t), end, group) as column:
-                    upper = held[origin + j * n + column].to_register()
-                    held[origin + j * n + column] = held[origin + chosen * n + column].to_register()
-                    held[origin + chosen * n + column] = upper
+            with vc.if_block(chosen != j), vc.for_block((first + t), end, group) as column:
+                upper = held[origin + j * n + column].to_register()
+                held[origin + j * n + column] = held[origin + chosen * n + column].to_register()
+                held[origin + chosen * n + column] = upper
             vc.memory_barrier()
             vc.barrier()
             with vc.if_block(largest != 0):
@@ -163,11 +163,11 @@ def _lu_kernel(kind: DType, small: bool) -> ShaderFunction:
             with vc.for_block(t, n * n, group) as back:
                 a[base + back] = memory[back]
 
-    buffers = [("a", kind), ("pivots", dt.uint32), ("singular", dt.uint32)]
+    buffers: list[tuple[str, DType]] = [("a", kind), ("pivots", dt.uint32), ("singular", dt.uint32)]
     return _trace("lu_small" if small else "lu_panel", lu, buffers, group)
 
 
-@lru_cache(64)
+@memoize
 def _columns_kernel(kind: DType) -> ShaderFunction:
     """Return the kernel that swaps rows beside a panel, and solves right of it with its unit triangle."""
 
@@ -193,17 +193,16 @@ def _columns_kernel(kind: DType) -> ShaderFunction:
                     upper = a[base + j * n + column].to_register()
                     a[base + j * n + column] = a[base + chosen * n + column].to_register()
                     a[base + chosen * n + column] = upper
-            with vc.if_block(column >= end):
-                with vc.for_block((first + 1), end) as row:
-                    value = a[base + row * n + column].to_register()
-                    with vc.for_block(first, row) as k:
-                        value -= a[base + row * n + k] * a[base + k * n + column]
-                    a[base + row * n + column] = value
+            with vc.if_block(column >= end), vc.for_block((first + 1), end) as row:
+                value = a[base + row * n + column].to_register()
+                with vc.for_block(first, row) as k:
+                    value -= a[base + row * n + k] * a[base + k * n + column]
+                a[base + row * n + column] = value
 
     return _trace("lu_columns", lu_columns, [("a", kind), ("pivots", dt.uint32)], _GROUP)
 
 
-@lru_cache(64)
+@memoize
 def _swap_kernel(kind: DType) -> ShaderFunction:
     """Return the kernel that swaps the rows of right sides as those of their matrices."""
 
@@ -222,20 +221,19 @@ def _swap_kernel(kind: DType) -> ShaderFunction:
         matrix = (number // blocks + start).to_register()
         base = (matrix * n * columns).to_register()
         column = (number % blocks * _GROUP + vc.local_invocation_index()).to_register()
-        with vc.if_block(column < columns):
-            with vc.for_block(first, end) as j:
-                chosen = pivots[matrix * n + j].to_register()
-                with vc.if_block(chosen != j):
-                    upper = b[base + j * columns + column].to_register()
-                    b[base + j * columns + column] = b[base + chosen * columns + column].to_register()
-                    b[base + chosen * columns + column] = upper
+        with vc.if_block(column < columns), vc.for_block(first, end) as j:
+            chosen = pivots[matrix * n + j].to_register()
+            with vc.if_block(chosen != j):
+                upper = b[base + j * columns + column].to_register()
+                b[base + j * columns + column] = b[base + chosen * columns + column].to_register()
+                b[base + chosen * columns + column] = upper
 
     return _trace("swap_rows", swap_rows, [("b", kind), ("pivots", dt.uint32)], _GROUP)
 
 
-@lru_cache(64)
+@memoize
 def _triangle_kernel(kind: DType, lower: bool) -> ShaderFunction:
-    """Return the kernel that solves with the rows `first` to `end`: of the unit lower triangle, or the upper."""
+    """Return the kernel that solves with rows `first` to `end`, of the unit lower or the upper triangle."""
 
     def solve_triangle(
         b: Any,
@@ -252,22 +250,21 @@ def _triangle_kernel(kind: DType, lower: bool) -> ShaderFunction:
         matrix = (number // blocks + start).to_register()
         base, own = (matrix * n * n).to_register(), (matrix * n * columns).to_register()
         column = (number % blocks * _GROUP + vc.local_invocation_index()).to_register()
-        with vc.if_block(column < columns):
-            with vc.for_block((first - first), end - first) as done:
-                row = (first + done if lower else end - 1 - done).to_register()
-                value = b[own + row * columns + column].to_register()
-                last = (row if lower else end).to_register()
-                with vc.for_block((first if lower else row + 1), last) as k:
-                    value -= a[base + row * n + k] * b[own + k * columns + column]
-                if not lower:
-                    value = _divide(value, a[base + row * n + row].to_register())
-                b[own + row * columns + column] = value
+        with vc.if_block(column < columns), vc.for_block((first - first), end - first) as done:
+            row = (first + done if lower else end - 1 - done).to_register()
+            value = b[own + row * columns + column].to_register()
+            last = (row if lower else end).to_register()
+            with vc.for_block((first if lower else row + 1), last) as k:
+                value -= a[base + row * n + k] * b[own + k * columns + column]
+            if not lower:
+                value = _divide(value, a[base + row * n + row].to_register())
+            b[own + row * columns + column] = value
 
     name = "solve_lower" if lower else "solve_upper"
     return _trace(name, solve_triangle, [("b", kind), ("a", kind)], _GROUP)
 
 
-@lru_cache(64)
+@memoize
 def _cholesky_kernel(kind: DType) -> ShaderFunction:
     """Return the kernel that factors the square from `first` to `end`."""
     group = _PANEL
@@ -320,7 +317,7 @@ def _cholesky_kernel(kind: DType) -> ShaderFunction:
     return _trace("cholesky_block", cholesky_block, [("a", kind), ("indefinite", dt.uint32)], group)
 
 
-@lru_cache(64)
+@memoize
 def _rows_kernel(kind: DType) -> ShaderFunction:
     """Return the kernel that solves the rows below a factored square with it."""
 
@@ -371,7 +368,8 @@ def _flags(count: int) -> View:
     return flags
 
 
-def _any(flags: View) -> bool:
+def any_flag(flags: View) -> bool:
+    """Whether a flag is not 0: waits for the device."""
     return bool(read_view(flags).any())
 
 

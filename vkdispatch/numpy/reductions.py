@@ -15,7 +15,7 @@ from vkdispatch.numpy.core.kernels import as_operand
 from vkdispatch.numpy.core.memory import Storage, View
 from vkdispatch.numpy.lines import final_shape, parse_value, reducible
 from vkdispatch.numpy.lines import lines as lines_of
-from vkdispatch.numpy.manipulation import parse_axes, parse_axis, reshape
+from vkdispatch.numpy.manipulation import diagonal, parse_axes, parse_axis, reshape
 from vkdispatch.reduce import functions as reduce
 from vkdispatch.scans import functions as scans
 
@@ -246,6 +246,13 @@ def argmin(x: Any, /, axis: Any = None, out: Any = None, *, keepdims: bool = Fal
 def argmax(x: Any, /, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Array:
     """Return the indices of the largest elements along an axis. See `numpy.argmax`."""
     return _extreme_place(reduce.argmax, x, axis, out, keepdims)
+
+
+def trace(
+    x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
+) -> Array:
+    """Return sums along diagonals. See `numpy.trace`; `linalg.trace` takes the last two axes."""
+    return sum(diagonal(x, offset, axis1, axis2), -1, dtype, out)
 
 
 # ---- running sums --------------------------------------------------------------------------------
