@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.facts import device_facts
 from vkdispatch.arrays.kernels import trace_kernel
 from vkdispatch.arrays.memoize import memoize
 from vkdispatch.arrays.values.annotations import buffer, constant
@@ -31,6 +32,7 @@ _SMALL = 32
 # The columns of a panel.
 _PANEL = 32
 _GROUP = 256
+_LARGE_GROUP = 1024
 _MOST_GROUPS = 32768
 
 _UINT32 = np.dtype(np.uint32)
@@ -83,9 +85,9 @@ def _launch(
 
 
 @memoize
-def _lu_kernel(kind: DType, small: bool) -> ShaderFunction:
+def _lu_kernel(kind: DType, group: int) -> ShaderFunction:
     """Return the kernel that factors the columns `first` to `end`, from row `first` on."""
-    group = _SMALL if small else _GROUP
+    small = group == _SMALL
     real = component_type(kind)
 
     def lu(
@@ -373,6 +375,14 @@ def any_flag(flags: View) -> bool:
     return bool(read_view(flags).any())
 
 
+def _choose_group(rows: int, a: View) -> int:
+    """Return how many invocations factor a panel: few rows each, for the panel has one workgroup only."""
+    if rows <= 4 * _GROUP:
+        return _GROUP
+    most = min(_LARGE_GROUP, device_facts(a.storage.buffer.context).max_group)
+    return _LARGE_GROUP if most == _LARGE_GROUP else _GROUP
+
+
 def factor_lu(a: View) -> tuple[View, View]:
     """Factor square matrices in place: `(count, n, n)` become L, whose diagonal is 1, below, and U.
 
@@ -388,12 +398,13 @@ def factor_lu(a: View) -> tuple[View, View]:
     pivots, singular = new_view((count, n), _UINT32), _flags(count)
     if n <= _SMALL:
         if n:
-            _launch(_lu_kernel(kind, True), [a, pivots, singular], {"n": n, "end": n}, count, 0)
+            _launch(_lu_kernel(kind, _SMALL), [a, pivots, singular], {"n": n, "end": n}, count, 0)
         return pivots, singular
     for first in range(0, n, _PANEL):
         end = min(first + _PANEL, n)
         sizes = {"n": n, "first": first, "end": end}
-        _launch(_lu_kernel(kind, False), [a, pivots, singular], sizes, count, 0)
+        group = _choose_group(n - first, a)
+        _launch(_lu_kernel(kind, group), [a, pivots, singular], sizes, count, 0)
         _launch(_columns_kernel(kind), [a, pivots], sizes, count, n)
         rest, panel = (end, n), (first, end)
         _subtract_product(_block(a, rest, rest), _block(a, rest, panel), _block(a, panel, rest))
