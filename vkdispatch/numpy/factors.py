@@ -86,8 +86,13 @@ def _launch(
 
 @memoize
 def _lu_kernel(kind: DType, group: int) -> ShaderFunction:
-    """Return the kernel that factors the columns `first` to `end`, from row `first` on."""
+    """Return the kernel that factors matrices, or panels of them.
+
+    A panel has the columns `first` to `end` from row `first` on, and lies transposed, so that invocations,
+    which have a row each, load neighbours.
+    """
     small = group == _SMALL
+    together = 1 if small else 4
     real = component_type(kind)
 
     def lu(
@@ -104,23 +109,27 @@ def _lu_kernel(kind: DType, group: int) -> ShaderFunction:
     ) -> None:
         t = vc.local_invocation_index().to_register()
         matrix = (vc.workgroup_id().x + start).to_register()
-        base = (matrix * n * n).to_register()
+        rows, width = (n - first).to_register(), (end - first).to_register()
+        base = (matrix * rows * width).to_register()
         sizes = vc.shared_buffer(real, group)
         places = vc.shared_buffer(dt.uint32, group)
         if small:
-            memory = vc.shared_buffer(kind, _SMALL * _SMALL)
+            held = vc.shared_buffer(kind, _SMALL * _SMALL)
             with vc.for_block(t, n * n, group) as at:
-                memory[at] = a[base + at]
+                held[at] = a[base + at]
             vc.memory_barrier_shared()
             vc.barrier()
-            held, origin = memory, base - base
         else:
-            held, origin = a, base
-        with vc.for_block(first, end) as j:
+            held = a
+
+        def place_of(row: Any, column: Any) -> Any:
+            return row * width + column if small else base + column * rows + row
+
+        with vc.for_block(width) as j:
             best = vc.to_dtype(real, -1).to_register()
             place = j.to_register()
-            with vc.for_block((j + t), n, group) as row:
-                size = _magnitude(held[origin + row * n + j].to_register()).to_register()
+            with vc.for_block(j + t, rows, group) as row:
+                size = _magnitude(held[place_of(row, j)].to_register()).to_register()
                 with vc.if_block(size > best):
                     best[:] = size
                     place[:] = row
@@ -133,6 +142,7 @@ def _lu_kernel(kind: DType, group: int) -> ShaderFunction:
                 with vc.if_block(t < step):
                     own, other = sizes[t].to_register(), sizes[t + step].to_register()
                     here, there = places[t].to_register(), places[t + step].to_register()
+                    # the first one of equal ones
                     with vc.if_block(vc.logical_or(other > own, vc.logical_and(other == own, there < here))):
                         sizes[t] = other
                         places[t] = there
@@ -142,28 +152,33 @@ def _lu_kernel(kind: DType, group: int) -> ShaderFunction:
             chosen = places[0].to_register()
             largest = sizes[0].to_register()
             with vc.if_block(t == 0):
-                pivots[matrix * n + j] = chosen
+                pivots[matrix * n + first + j] = first + chosen
                 with vc.if_block(largest == 0):
                     singular[matrix] = 1
-            with vc.if_block(chosen != j), vc.for_block((first + t), end, group) as column:
-                upper = held[origin + j * n + column].to_register()
-                held[origin + j * n + column] = held[origin + chosen * n + column].to_register()
-                held[origin + chosen * n + column] = upper
+            with vc.if_block(chosen != j), vc.for_block(t, width, group) as column:
+                upper = held[place_of(j, column)].to_register()
+                held[place_of(j, column)] = held[place_of(chosen, column)].to_register()
+                held[place_of(chosen, column)] = upper
             vc.memory_barrier()
             vc.barrier()
             with vc.if_block(largest != 0):
-                pivot = held[origin + j * n + j].to_register()
-                with vc.for_block((j + 1 + t), n, group) as below:
-                    line = (origin + below * n).to_register()
-                    factor = _divide(held[line + j].to_register(), pivot).to_register()
-                    held[line + j] = factor
-                    with vc.for_block((j + 1), end) as along:
-                        held[line + along] = held[line + along] - factor * held[origin + j * n + along]
+                pivot = held[place_of(j, j)].to_register()
+                with vc.for_block(j + 1 + t, rows, group) as below:
+                    factor = _divide(held[place_of(below, j)].to_register(), pivot).to_register()
+                    held[place_of(below, j)] = factor
+                    with vc.for_block(j + 1, width, together) as along:
+                        # several loads under way at a time
+                        beside = [vc.min(along + i, width - 1).to_register() for i in range(together)]
+                        values = [held[place_of(below, each)].to_register() for each in beside]
+                        top = [held[place_of(j, each)].to_register() for each in beside]
+                        for i in range(together):
+                            with vc.if_block(along + i < width):
+                                held[place_of(below, along + i)] = values[i] - factor * top[i]
             vc.memory_barrier()
             vc.barrier()
         if small:
             with vc.for_block(t, n * n, group) as back:
-                a[base + back] = memory[back]
+                a[base + back] = held[back]
 
     buffers: list[tuple[str, DType]] = [("a", kind), ("pivots", dt.uint32), ("singular", dt.uint32)]
     return _trace("lu_small" if small else "lu_panel", lu, buffers, group)
@@ -350,6 +365,13 @@ def _block(a: View, rows: tuple[int, int], columns: tuple[int, int]) -> View:
     return View(a.storage, shape, a.dtype, offset, a.strides)
 
 
+def _turn(a: View) -> View:
+    """Return the view of transposed matrices."""
+    count, rows, columns = a.shape
+    strides = (a.strides[0], a.strides[2], a.strides[1])
+    return View(a.storage, (count, columns, rows), a.dtype, a.offset, strides)
+
+
 def _subtract_product(target: View, left: View, right: View, *, adjoint: bool = False) -> None:
     """Subtract products from matrices; with `adjoint`, of the conjugate transpose of the second ones."""
     if not target.size:
@@ -403,11 +425,14 @@ def factor_lu(a: View) -> tuple[View, View]:
     for first in range(0, n, _PANEL):
         end = min(first + _PANEL, n)
         sizes = {"n": n, "first": first, "end": end}
+        block = _block(a, (first, n), (first, end))
+        panel = gather(_turn(block))
         group = _choose_group(n - first, a)
-        _launch(_lu_kernel(kind, group), [a, pivots, singular], sizes, count, 0)
+        _launch(_lu_kernel(kind, group), [panel, pivots, singular], sizes, count, 0)
+        assign(block, _turn(panel))
         _launch(_columns_kernel(kind), [a, pivots], sizes, count, n)
-        rest, panel = (end, n), (first, end)
-        _subtract_product(_block(a, rest, rest), _block(a, rest, panel), _block(a, panel, rest))
+        rest, own = (end, n), (first, end)
+        _subtract_product(_block(a, rest, rest), _block(a, rest, own), _block(a, own, rest))
     return pivots, singular
 
 
