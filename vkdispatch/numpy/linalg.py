@@ -156,7 +156,7 @@ def matmul(x1: Any, x2: Any, /, out: Any = None, *, dtype: Any = None) -> Array:
     a, b = _array(x1, "x1"), _array(x2, "x2")
     if not (a.ndim and b.ndim):
         raise ArgumentValueError(f"matmul: operands need at least one axis, got {a.shape} and {b.shape}")
-    kind = result_type(a, b)
+    kind = a.dtype if a.dtype == b.dtype else result_type(a, b)
     if dtype is not None:
         wanted = parse_dtype(dtype)
         if not np.can_cast(kind, wanted, "same_kind"):
@@ -180,30 +180,42 @@ def matmul(x1: Any, x2: Any, /, out: Any = None, *, dtype: Any = None) -> Array:
 
 def _multiply(first: Array, second: Array, kind: Kind) -> Array:
     """Multiply arrays of matrices whose shapes fit."""
-    batch = broadcast_shapes([first.shape[:-2], second.shape[:-2]], "matmul")
     rows, length, columns = first.shape[-2], first.shape[-1], second.shape[-1]
+    is_batched = first.ndim > 2 or second.ndim > 2
+    batch = broadcast_shapes([first.shape[:-2], second.shape[:-2]], "matmul") if is_batched else ()
     final = (*batch, rows, columns)
     if 0 in final or length == 0:
         return zeros(final, dtype=kind)
-    first, second = (each.astype(kind, copy=False) for each in (first, second))
-    count = math.prod(batch)
-    sides = []
-    for each in (first, second):
-        own = math.prod(each.shape[:-2])
-        if own == 1:
-            each = reshape(each, each.shape[-2:])
-        elif own != count:
-            each = broadcast_to(each, (*batch, *each.shape[-2:]))
-        sides.append(each)
-    first, second = sides
-    if second.ndim == 2 and first.ndim > 2 and evaluate(value_of(first)).is_contiguous:
-        first = reshape(first, (count * rows, length))  # one tall matrix
+    if first.dtype != kind:
+        first = first.astype(kind)
+    if second.dtype != kind:
+        second = second.astype(kind)
+    if is_batched:
+        first, second = _fit_batches(first, second, batch)
     left, left_turned = _matrices(first, first.shape)
     right, right_turned = _matrices(second, second.shape)
     made = multiply_matrices(
         left, right, transpose_a=left_turned, transpose_b=right_turned, dtype=kernel_type(kind)
     )
     return array_of(View(Storage(made), final, kind))
+
+
+def _fit_batches(first: Array, second: Array, batch: Shape) -> tuple[Array, Array]:
+    """Return arrays of matrices of which each has one or as many as the product."""
+    count = math.prod(batch)
+    sides = []
+    for each in (first, second):
+        own = math.prod(each.shape[:-2])
+        if own == 1:
+            sides.append(reshape(each, each.shape[-2:]))
+        elif own == count:
+            sides.append(each)
+        else:
+            sides.append(broadcast_to(each, (*batch, *each.shape[-2:])))
+    first, second = sides
+    if second.ndim == 2 and first.ndim > 2 and evaluate(value_of(first)).is_contiguous:
+        first = reshape(first, (-1, first.shape[-1]))  # one tall matrix
+    return first, second
 
 
 def matvec(x1: Any, x2: Any, /) -> Array:
