@@ -16,6 +16,7 @@ from vkdispatch.arrays.kernels import trace_kernel
 from vkdispatch.arrays.memoize import memoize
 from vkdispatch.arrays.values.annotations import buffer, constant
 from vkdispatch.base import dtype as dt
+from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, component_type, is_complex
 from vkdispatch.matrices.product import matmul
 from vkdispatch.numpy.core.application import apply_ufunc, assign
@@ -386,8 +387,8 @@ def _subtract_product(target: View, left: View, right: View, *, adjoint: bool = 
     evaluate_into(apply_ufunc("subtract", (target, whole)), target)
 
 
-def _flags(count: int) -> View:
-    flags = new_view((count,), _UINT32)
+def _flags(count: int, context: Context) -> View:
+    flags = new_view((count,), _UINT32, context)
     assign(flags, 0)
     return flags
 
@@ -417,7 +418,8 @@ def factor_lu(a: View) -> tuple[View, View]:
     """
     count, n, _ = a.shape
     kind = kernel_type(a.dtype)
-    pivots, singular = new_view((count, n), _UINT32), _flags(count)
+    context = a.storage.buffer.context
+    pivots, singular = new_view((count, n), _UINT32, context), _flags(count, context)
     if n <= _SMALL:
         if n:
             _launch(_lu_kernel(kind, _SMALL), [a, pivots, singular], {"n": n, "end": n}, count, 0)
@@ -466,7 +468,7 @@ def factor_cholesky(a: View) -> View:
     """
     count, n, _ = a.shape
     kind = kernel_type(a.dtype)
-    indefinite = _flags(count)
+    indefinite = _flags(count, a.storage.buffer.context)
     for first in range(0, n, _PANEL):
         end = min(first + _PANEL, n)
         sizes = {"n": n, "first": first, "end": end}

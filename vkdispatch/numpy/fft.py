@@ -62,7 +62,7 @@ def _copy(x: Array, lengths: dict[int, int], kind: Kind) -> View:
     shape = tuple(lengths.get(axis, n) for axis, n in enumerate(x.shape))
     if shape == x.shape:
         return evaluate(make_operation(COPY, (value_of(x),), (kind,), shape, kind))
-    made = new_view(shape, kind)
+    made = new_view(shape, kind, x.device.context)
     if made.size:
         assign(made, 0)
         assign(View(made.storage, x.shape, kind, 0, made.strides), value_of(x))
@@ -175,7 +175,8 @@ def _forward_real(x: Any, s: Any, axes: Any, norm: Any, out: Any) -> Array:
     last, length = places[-1], lengths[-1]
     moved = moveaxis(array, last, -1)
     count = min(length, moved.shape[-1])
-    spectrum = new_view((*moved.shape[:-1], length // 2 + 1), _complex_kind(array.dtype))
+    halves = (*moved.shape[:-1], length // 2 + 1)
+    spectrum = new_view(halves, _complex_kind(array.dtype), array.device.context)
     if spectrum.size:
         rows = _real_rows(spectrum, length)
         if count < length:

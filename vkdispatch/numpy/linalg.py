@@ -185,7 +185,7 @@ def _multiply(first: Array, second: Array, kind: Kind) -> Array:
     batch = broadcast_shapes([first.shape[:-2], second.shape[:-2]], "matmul") if is_batched else ()
     final = (*batch, rows, columns)
     if 0 in final or length == 0:
-        return zeros(final, dtype=kind)
+        return zeros(final, dtype=kind, device=first.device)
     if first.dtype != kind:
         first = first.astype(kind)
     if second.dtype != kind:
@@ -356,7 +356,7 @@ def matrix_power(x: Any, n: int, /) -> Array:
         if power:
             array = matmul(array, array)
     if result is None:
-        unit = eye(array.shape[-1], dtype=array.dtype)
+        unit = eye(array.shape[-1], dtype=array.dtype, device=array.device)
         return broadcast_to(unit, array.shape).copy()
     return result
 
@@ -489,7 +489,7 @@ def _give_back(value: Any, arrays: Sequence[Array]) -> Array:
     ):
         narrow = {"f": np.float32, "c": np.complex64}.get(found.dtype.kind)
         found = found if narrow is None else found.astype(narrow)
-    return from_numpy(found)
+    return from_numpy(found, arrays[0].device)
 
 
 def _host(name: str, function: Callable[..., Any], *arrays: Array) -> Any:
@@ -547,7 +547,9 @@ def slogdet(x: Any, /) -> SlogdetResult:
     """Return signs and logarithms of determinants. See `numpy.linalg.slogdet`."""
     factors, pivots, _ = _factor(x, "slogdet")
     entries = diagonal(factors)
-    swaps = total(pivots != arange(pivots.shape[-1], dtype=np.uint32), axis=-1, dtype=np.int32)
+    swaps = total(
+        pivots != arange(pivots.shape[-1], dtype=np.uint32, device=pivots.device), axis=-1, dtype=np.int32
+    )
     turned = (1 - 2 * (swaps % 2)).astype(factors.dtype)
     return SlogdetResult(product_of(sign(entries), axis=-1) * turned, total(log(absolute(entries)), axis=-1))
 
@@ -572,7 +574,7 @@ def inv(x: Any, /) -> Array:
     """Return inverse matrices. See `numpy.linalg.inv`. Raises LinAlgError for singular ones."""
     array = _square(x, "inv")
     kind = _factor_kind("inv", array)
-    unit = _stack(eye(array.shape[-1], dtype=kind), kind, array.shape)
+    unit = _stack(eye(array.shape[-1], dtype=kind, device=array.device), kind, array.shape)
     _solve("inv", array, unit, array.shape, kind)
     return _shaped(unit, array.shape)
 
@@ -780,7 +782,7 @@ def matrix_rank(x: Any, /, tol: Any = None, hermitian: bool = False, *, rtol: An
         return any_of(array != 0).astype(np.int64)
     values = absolute(eigvalsh(array)) if hermitian else svdvals(array)
     if not values.shape[-1]:
-        return zeros(values.shape[:-1], dtype=np.int64)
+        return zeros(values.shape[:-1], dtype=np.int64, device=array.device)
     if tol is None:
         relative = max(array.shape[-2:]) * np.finfo(values.dtype).eps if rtol is None else rtol
         if isinstance(relative, Array):
