@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 import mpmath
-import numpy as np
 import pytest
 
+import numpy as np
 import vkdispatch.numpy as vnp
 
 inf, nan, pi = math.inf, math.nan, math.pi

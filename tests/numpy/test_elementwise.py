@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pytest
 
+import numpy as np
 import vkdispatch.numpy as vnp
 from vkdispatch.base.context import get_context
 

@@ -26,3 +26,11 @@ def test_masks_of_fewer_elements_or_axes(shape: tuple[int, ...], mask: tuple[int
     for axis in (None, *range(-len(shape), 0)):
         expected = np.sum(values, axis=axis, where=keep)
         np.testing.assert_array_equal(vd.sum(x, axis=axis, where=where).read(0), expected)
+
+
+def test_columns_of_wide_loads_whose_mask_has_too_few_bytes() -> None:
+    values = np.arange(4 * 5 * 6, dtype=np.float32).reshape(4, 5, 6)
+    keep = values % 3 != 1
+    x, where = vd.asbuffer(values), vd.asbuffer(keep)
+    for axis in (0, 1):
+        np.testing.assert_array_equal(vd.sum(x, axis=axis, where=where).read(0), values.sum(axis, where=keep))

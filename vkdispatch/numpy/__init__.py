@@ -43,7 +43,9 @@ e, inf, nan, pi = math.e, math.inf, math.nan, math.pi
 
 
 _SUBMODULES = ("fft", "linalg", "random")
-_OF_LINALG = ("matmul", "dot", "inner", "vdot", "outer", "vecdot", "tensordot", "cross", "trace", "kron")
+_OF_LINALG = (
+    *("matmul", "dot", "inner", "vdot", "outer", "vecdot", "tensordot", "cross", "kron", "matvec", "vecmat"),
+)
 
 
 def __getattr__(name: str) -> Any:

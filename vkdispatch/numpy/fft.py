@@ -1,20 +1,23 @@
 """Fourier transforms: `vkdispatch.numpy.fft`."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 import vkdispatch.fft as transforms
-from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.numpy.core.array import Array, array_of, parse_operand, value_of
-from vkdispatch.numpy.core.dtypes import Kind, default_complex, default_real
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.numpy.core.application import assign, make_operation
+from vkdispatch.numpy.core.array import Array, array_of, parse_index, parse_operand, store, value_of
+from vkdispatch.numpy.core.dtypes import Kind, default_complex, default_real, kernel_type
 from vkdispatch.numpy.core.expressions import evaluate
-from vkdispatch.numpy.core.kernels import as_buffer, gather
-from vkdispatch.numpy.creation import arange, asarray, zeros
-from vkdispatch.numpy.elementwise import conjugate, real
-from vkdispatch.numpy.manipulation import concatenate, flip, parse_axes, parse_axis, roll
+from vkdispatch.numpy.core.kernels import as_buffer, new_view
+from vkdispatch.numpy.core.memory import Storage, View
+from vkdispatch.numpy.core.operations import COPY
+from vkdispatch.numpy.creation import arange, asarray
+from vkdispatch.numpy.elementwise import conjugate
+from vkdispatch.numpy.manipulation import moveaxis, parse_axes, parse_axis, roll
 
 _NORMS = ("backward", "ortho", "forward")
 
@@ -39,202 +42,252 @@ def _complex_kind(kind: Kind) -> Kind:
     return default_complex()
 
 
-def _resize(x: Array, length: int, axis: int) -> Array:
-    """Return the array cut, or filled up with zeros, to a length along an axis."""
-    own = x.shape[axis]
-    if length < 1:
-        raise ArgumentValueError(f"n: expected at least 1 element, got {length}")
-    if own == length:
-        return x
-    if own > length:
-        return x[(*(slice(None),) * axis, slice(0, length))]
-    rest = (*x.shape[:axis], length - own, *x.shape[axis + 1 :])
-    return concatenate([x, zeros(rest, x.dtype)], axis=axis)
+def _check_length(length: Any) -> int:
+    count = parse_index(length, "n")
+    if count < 1:
+        raise ArgumentValueError(f"n: a transform needs at least 1 element, got {count}")
+    return count
 
 
-def _transform(x: Array, n: int | None, axis: int, norm: Any, inverse: bool) -> Array:
-    """Transform a complex copy of an array along an axis."""
-    scale = _check_norm(norm)
-    place = parse_axis(axis, x.ndim)
-    line = _resize(x, x.shape[place] if n is None else n, place).astype(_complex_kind(x.dtype))
-    length = line.shape[place]
-    if line.size == 0:
-        return line
-    view = evaluate(value_of(line))
-    if not view.is_whole:
-        view = gather(view)
-    shape = (math.prod(line.shape[:place]), length, math.prod(line.shape[place + 1 :]))
-    data = as_buffer(view, shape)
-    if inverse:
-        transforms.ifft(data, axis=1, normalize=False)
-    else:
-        transforms.fft(data, axis=1)
-    result = array_of(view)
-    divisor = {
-        "backward": length if inverse else 1,
-        "ortho": math.sqrt(length),
-        "forward": 1 if inverse else length,
-    }
-    by = divisor[scale]
-    return result if by == 1 else result * (1 / by)
+def _of_one(n: Any) -> tuple[int] | None:
+    """Return the length along one axis as the functions of several axes take it."""
+    return None if n is None else (_check_length(n),)
 
 
-def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
-    """Return the discrete Fourier transform along an axis. See `numpy.fft.fft`."""
-    return _transform(_array(x), n, axis, norm, False)
+def _copy(x: Array, lengths: dict[int, int], kind: Kind) -> View:
+    """Return new memory with the elements, cut or filled up with zeros to lengths along axes."""
+    cut: tuple[Any, ...] = tuple(slice(0, lengths.get(axis, n)) for axis, n in enumerate(x.shape))
+    if any(lengths[axis] < x.shape[axis] for axis in lengths):
+        x = x[cut]
+    shape = tuple(lengths.get(axis, n) for axis, n in enumerate(x.shape))
+    if shape == x.shape:
+        return evaluate(make_operation(COPY, (value_of(x),), (kind,), shape, kind))
+    made = new_view(shape, kind, x.device.context)
+    if made.size:
+        assign(made, 0)
+        assign(View(made.storage, x.shape, kind, 0, made.strides), value_of(x))
+    return made
 
 
-def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
-    """Return the inverse transform along an axis. See `numpy.fft.ifft`."""
-    return _transform(_array(x), n, axis, norm, True)
+def _several(x: Array, s: Any, axes: Any, halved: bool = False) -> tuple[tuple[int, ...], list[int]]:
+    """Return the axes, which may repeat, and the length of the transform along each of them.
 
-
-def _several(x: Array, s: Sequence[int] | None, axes: Any) -> list[tuple[int, int | None]]:
+    `halved` says that the last one is that of half a spectrum.
+    """
     if axes is None:
         axes = range(x.ndim) if s is None else range(x.ndim - len(s), x.ndim)
-    places = parse_axes(tuple(axes), x.ndim, "axes")
-    lengths: Sequence[int | None] = [None] * len(places) if s is None else s
-    if len(lengths) != len(places):
-        raise ArgumentValueError(f"s, axes: expected as many lengths as axes, got {s} and {axes}")
-    return list(zip(places, lengths, strict=True))
+    places = tuple(parse_axis(axis, x.ndim, "axes") for axis in axes)
+    own = [x.shape[axis] for axis in places]
+    if s is None:
+        lengths = [*own[:-1], 2 * (own[-1] - 1)] if halved and own else own
+    else:
+        s = [parse_index(n, "s") for n in s]
+        if len(s) != len(places):
+            raise ArgumentValueError(f"s, axes: expected as many lengths as axes, got {s} and {axes}")
+        lengths = [length if n == -1 else n for n, length in zip(s, own, strict=True)]
+    return places, [_check_length(n) for n in lengths]
 
 
-def fftn(
-    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
-) -> Array:
+def _transform_axes(view: View, axes: Sequence[int], inverse: bool, norm: str) -> None:
+    """Transform complex numbers that lie one behind the other along axes, in place."""
+    if view.size and axes:
+        data = as_buffer(view, (view.size,))
+        function = transforms.ifftn if inverse else transforms.fftn
+        function(data, axes=tuple(axes), norm=norm, buffer_shape=view.shape)  # type: ignore[arg-type]
+
+
+def _complex_transform(x: Any, s: Any, axes: Any, norm: Any, inverse: bool, out: Any) -> Array:
+    array, scale = _array(x), _check_norm(norm)
+    places, lengths = _several(array, s, axes)
+    if len(set(places)) < len(places):
+        for place, n in zip(reversed(places), reversed(lengths), strict=True):
+            array = _complex_transform(array, (n,), (place,), norm, inverse, None)
+        return _into(out, array)
+    view = _copy(array, dict(zip(places, lengths, strict=True)), _complex_kind(array.dtype))
+    _transform_axes(view, places, inverse, scale)
+    return _into(out, array_of(view))
+
+
+def _into(out: Any, result: Array) -> Array:
+    if out is None:
+        return result
+    if not isinstance(out, Array):
+        raise ArgumentTypeError(f"out: expected an Array, got {type(out).__name__}")
+    store(out, value_of(result), "out")
+    return out
+
+
+def fft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = "backward", out: Any = None) -> Array:
+    """Return the discrete Fourier transform along an axis. See `numpy.fft.fft`."""
+    return _complex_transform(x, _of_one(n), (axis,), norm, False, out)
+
+
+def ifft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = "backward", out: Any = None) -> Array:
+    """Return the inverse transform along an axis. See `numpy.fft.ifft`."""
+    return _complex_transform(x, _of_one(n), (axis,), norm, True, out)
+
+
+def fftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = "backward", out: Any = None) -> Array:
     """Return the transform along several axes. See `numpy.fft.fftn`."""
-    array = _array(x)
-    for axis, length in _several(array, s, axes):
-        array = fft(array, n=length, axis=axis, norm=norm)
-    return array
+    return _complex_transform(x, s, axes, norm, False, out)
 
 
-def ifftn(
-    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
-) -> Array:
+def ifftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = "backward", out: Any = None) -> Array:
     """Return the inverse transform along several axes. See `numpy.fft.ifftn`."""
-    array = _array(x)
-    for axis, length in _several(array, s, axes):
-        array = ifft(array, n=length, axis=axis, norm=norm)
-    return array
+    return _complex_transform(x, s, axes, norm, True, out)
 
 
-def fft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> Array:
+def fft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward", out: Any = None) -> Array:
     """Return the transform along two axes. See `numpy.fft.fft2`."""
-    return fftn(x, s=s, axes=axes, norm=norm)
+    return fftn(x, s, axes, norm, out)
 
 
-def ifft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> Array:
+def ifft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward", out: Any = None) -> Array:
     """Return the inverse transform along two axes. See `numpy.fft.ifft2`."""
-    return ifftn(x, s=s, axes=axes, norm=norm)
+    return ifftn(x, s, axes, norm, out)
 
 
-def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
-    """Return the first half of the transform of real numbers. See `numpy.fft.rfft`."""
-    array = _array(x)
+# ---- real numbers --------------------------------------------------------------------------------
+
+
+def _real_rows(spectrum: View, length: int) -> View:
+    """Return the view of the real numbers of which, or to which, spectra are transformed in their memory."""
+    memory = spectrum.storage.buffer
+    kind = np.dtype(f"f{spectrum.dtype.itemsize // 2}")
+    reals = Buffer.of_memory(memory.context, memory._native, (2 * memory.size,), kernel_type(kind))
+    strides = (*(2 * each for each in spectrum.strides[:-1]), 1)
+    return View(Storage(reals), (*spectrum.shape[:-1], length), kind, 0, strides)
+
+
+def _transform_rows(spectrum: View, length: int, inverse: bool, norm: str) -> None:
+    rows = spectrum.size // spectrum.shape[-1]
+    data = as_buffer(spectrum, (rows, spectrum.shape[-1]))
+    transforms.fft(data, buffer_shape=(rows, length), r2c=True, inverse=inverse, norm=norm)  # type: ignore[arg-type]
+
+
+def _forward_real(x: Any, s: Any, axes: Any, norm: Any, out: Any) -> Array:
+    array, scale = _array(x), _check_norm(norm)
     if array.dtype.kind == "c":
-        raise ArgumentValueError(f"x: expected real numbers, got {array.dtype}")
-    place = parse_axis(axis, array.ndim)
-    whole = fft(array, n=n, axis=place, norm=norm)
-    half = whole.shape[place] // 2 + 1
-    return whole[(*(slice(None),) * place, slice(0, half))]
+        raise ArgumentTypeError(f"x: expected real numbers, got {array.dtype}")
+    places, lengths = _several(array, s, axes)
+    if not places:
+        raise ArgumentValueError("axes: expected at least one axis")
+    last, length = places[-1], lengths[-1]
+    moved = moveaxis(array, last, -1)
+    count = min(length, moved.shape[-1])
+    halves = (*moved.shape[:-1], length // 2 + 1)
+    spectrum = new_view(halves, _complex_kind(array.dtype), array.device.context)
+    if spectrum.size:
+        rows = _real_rows(spectrum, length)
+        if count < length:
+            assign(rows, 0)
+            rows = View(rows.storage, (*rows.shape[:-1], count), rows.dtype, 0, rows.strides)
+        assign(rows, value_of(moved[..., :count] if count < moved.shape[-1] else moved))
+        _transform_rows(spectrum, length, False, scale)
+    if len(set(places)) < len(places):
+        half = moveaxis(array_of(spectrum), -1, last)
+        return _complex_transform(half, lengths[:-1], places[:-1], norm, False, out)
+    others = {axis - (axis > last): n for axis, n in zip(places[:-1], lengths[:-1], strict=True)}
+    if any(spectrum.shape[axis] != n for axis, n in others.items()):
+        spectrum = _copy(array_of(spectrum), others, spectrum.dtype)
+    _transform_axes(spectrum, tuple(others), False, scale)
+    return _into(out, _in_order(moveaxis(array_of(spectrum), -1, last)))
 
 
-def _full_spectrum(x: Array, length: int, axis: int) -> Array:
-    """Return the whole spectrum of real numbers from its first half."""
-    half = _resize(x.astype(_complex_kind(x.dtype)), length // 2 + 1, axis)
-    before = (slice(None),) * axis
-    rest = half[(*before, slice(1, (length + 1) // 2))]
-    whole = concatenate([half, conjugate(flip(rest, axis=axis))], axis=axis)
-    # what C's inverse of real numbers ignores
-    edges = [0] if length % 2 else [0, length // 2]
-    for edge in edges:
-        at = (*before, slice(edge, edge + 1))
-        whole[at] = real(whole[at]).astype(whole.dtype)
-    return whole
+def _in_order(x: Array) -> Array:
+    """Return the array, or an expression that copies it where its elements do not lie in order."""
+    view = evaluate(value_of(x))
+    return (
+        x if view.is_contiguous else array_of(make_operation(COPY, (view,), (view.dtype,), x.shape, x.dtype))
+    )
 
 
-def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+def _backward_real(x: Any, s: Any, axes: Any, norm: Any, out: Any) -> Array:
+    array, scale = _array(x), _check_norm(norm)
+    places, lengths = _several(array, s, axes, halved=True)
+    if not places:
+        raise ArgumentValueError("axes: expected at least one axis")
+    last, length, end = places[-1], lengths[-1], array.ndim - 1
+    if len(set(places)) < len(places):
+        for place, n in zip(places[:-1], lengths[:-1], strict=True):
+            array = _complex_transform(array, (n,), (place,), norm, True, None)
+        places, lengths = places[-1:], lengths[-1:]
+    others = {axis - (axis > last): n for axis, n in zip(places[:-1], lengths[:-1], strict=True)}
+    sides = {**others, end: length // 2 + 1}
+    spectrum = _copy(moveaxis(array, last, -1), sides, _complex_kind(array.dtype))
+    _transform_axes(spectrum, tuple(others), True, scale)
+    if spectrum.size:
+        _transform_rows(spectrum, length, True, scale)
+    rows = _real_rows(spectrum, length)
+    return _into(out, _in_order(moveaxis(array_of(rows), -1, last)))
+
+
+def rfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = "backward", out: Any = None) -> Array:
+    """Return the first half of the transform of real numbers. See `numpy.fft.rfft`."""
+    return _forward_real(x, _of_one(n), (axis,), norm, out)
+
+
+def irfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = "backward", out: Any = None) -> Array:
     """Return the real numbers of which `rfft` makes `x`. See `numpy.fft.irfft`."""
-    array = _array(x)
-    place = parse_axis(axis, array.ndim)
-    length = 2 * (array.shape[place] - 1) if n is None else n
-    if length < 1:
-        raise ArgumentValueError(f"n: expected at least 1 element, got {length}")
-    return real(ifft(_full_spectrum(array, length, place), axis=place, norm=norm)).copy()
+    return _backward_real(x, _of_one(n), (axis,), norm, out)
 
 
-def rfftn(
-    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
-) -> Array:
+def rfftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = "backward", out: Any = None) -> Array:
     """Return half of the transform of real numbers along several axes. See `numpy.fft.rfftn`."""
-    array = _array(x)
-    pairs = _several(array, s, axes)
-    if not pairs:
-        raise ArgumentValueError("axes: expected at least one axis")
-    array = rfft(array, n=pairs[-1][1], axis=pairs[-1][0], norm=norm)
-    for axis, length in pairs[:-1]:
-        array = fft(array, n=length, axis=axis, norm=norm)
-    return array
+    return _forward_real(x, s, axes, norm, out)
 
 
-def irfftn(
-    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
-) -> Array:
+def irfftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = "backward", out: Any = None) -> Array:
     """Return the real numbers of which `rfftn` makes `x`. See `numpy.fft.irfftn`."""
-    array = _array(x)
-    pairs = _several(array, s, axes)
-    if not pairs:
-        raise ArgumentValueError("axes: expected at least one axis")
-    for axis, length in pairs[:-1]:
-        array = ifft(array, n=length, axis=axis, norm=norm)
-    return irfft(array, n=pairs[-1][1], axis=pairs[-1][0], norm=norm)
+    return _backward_real(x, s, axes, norm, out)
 
 
-def rfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> Array:
+def rfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward", out: Any = None) -> Array:
     """Return half of the transform of real numbers along two axes. See `numpy.fft.rfft2`."""
-    return rfftn(x, s=s, axes=axes, norm=norm)
+    return rfftn(x, s, axes, norm, out)
 
 
-def irfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> Array:
+def irfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward", out: Any = None) -> Array:
     """Return the real numbers of which `rfft2` makes `x`. See `numpy.fft.irfft2`."""
-    return irfftn(x, s=s, axes=axes, norm=norm)
+    return irfftn(x, s, axes, norm, out)
 
 
 _SWAPPED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
-def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+def hfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = "backward", out: Any = None) -> Array:
     """Return the transform of a signal with Hermitian symmetry. See `numpy.fft.hfft`."""
-    return irfft(conjugate(_array(x)), n=n, axis=axis, norm=_SWAPPED[_check_norm(norm)])
+    return irfft(conjugate(_array(x)), n, axis, _SWAPPED[_check_norm(norm)], out)
 
 
-def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+def ihfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = "backward", out: Any = None) -> Array:
     """Return the inverse transform to a signal with Hermitian symmetry. See `numpy.fft.ihfft`."""
-    return conjugate(rfft(x, n=n, axis=axis, norm=_SWAPPED[_check_norm(norm)]))  # type: ignore[no-any-return]
+    return _into(out, conjugate(rfft(x, n, axis, _SWAPPED[_check_norm(norm)])))
 
 
-def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Array:
+def fftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: Any = None) -> Array:
     """Return the frequencies of a transform of n elements. See `numpy.fft.fftfreq`."""
+    n = _check_length(n)
     places = (arange(n, device=device) + n // 2) % n - n // 2
     return (places / (n * d)).astype(default_real() if dtype is None else dtype, copy=False)
 
 
-def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Array:
+def rfftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: Any = None) -> Array:
     """Return the frequencies of a transform of n real elements. See `numpy.fft.rfftfreq`."""
+    n = _check_length(n)
     return (arange(n // 2 + 1, device=device) / (n * d)).astype(
         default_real() if dtype is None else dtype, copy=False
     )
 
 
-def fftshift(x: Any, /, *, axes: Any = None) -> Array:
+def fftshift(x: Any, /, axes: Any = None) -> Array:
     """Return the array with frequency zero in the middle. See `numpy.fft.fftshift`."""
     array = _array(x)
     places = parse_axes(axes, array.ndim, "axes")
     return roll(array, tuple(array.shape[i] // 2 for i in places), axis=places) if places else array.copy()
 
 
-def ifftshift(x: Any, /, *, axes: Any = None) -> Array:
+def ifftshift(x: Any, /, axes: Any = None) -> Array:
     """Return the array with frequency zero at the front. See `numpy.fft.ifftshift`."""
     array = _array(x)
     places = parse_axes(axes, array.ndim, "axes")

@@ -1,26 +1,30 @@
 """Linear algebra: `vkdispatch.numpy.linalg`.
 
-Products run on the device. Factorisations that have no kernel run by LAPACK on the host, and warn once.
+Products, triangular factors and what they solve run on the device. What `HOST_FUNCTIONS` names runs by
+LAPACK on the host, and warns once.
 """
 
 import math
 import operator
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.matrices.product import matmul as multiply_matrices
-from vkdispatch.numpy.core.application import broadcast_shapes
-from vkdispatch.numpy.core.array import Array, array_of, parse_operand, value_of
-from vkdispatch.numpy.core.dtypes import kernel_type
+from vkdispatch.numpy.core.application import apply_ufunc, broadcast_shapes, cast, make_operation
+from vkdispatch.numpy.core.array import Array, array_of, parse_operand, store, value_of
+from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, kernel_type, parse_dtype
 from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.kernels import as_buffer, gather
 from vkdispatch.numpy.core.memory import Shape, Storage, View
-from vkdispatch.numpy.creation import asarray, eye, from_numpy, zeros
-from vkdispatch.numpy.elementwise import absolute, conjugate, multiply, sqrt
+from vkdispatch.numpy.core.operations import COPY
+from vkdispatch.numpy.creation import arange, asarray, eye, from_numpy, tril, zeros
+from vkdispatch.numpy.elementwise import absolute, conjugate, log, multiply, sign, sqrt
+from vkdispatch.numpy.elementwise import exp as exponential
+from vkdispatch.numpy.factors import any_flag, factor_cholesky, factor_lu, solve_lu
 from vkdispatch.numpy.manipulation import (
     broadcast_to,
     expand_dims,
@@ -33,15 +37,59 @@ from vkdispatch.numpy.manipulation import (
     stack,
 )
 from vkdispatch.numpy.manipulation import diagonal as diagonal_of
+from vkdispatch.numpy.reductions import any as any_of
 from vkdispatch.numpy.reductions import count_nonzero
 from vkdispatch.numpy.reductions import max as greatest
 from vkdispatch.numpy.reductions import min as least
+from vkdispatch.numpy.reductions import prod as product_of
 from vkdispatch.numpy.reductions import sum as total
+
+__all__ = [
+    "LinAlgError",
+    "PerformanceWarning",
+    "cholesky",
+    "cond",
+    "cross",
+    "det",
+    "diagonal",
+    "dot",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "inner",
+    "inv",
+    "kron",
+    "lstsq",
+    "matmul",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "matrix_transpose",
+    "matvec",
+    "multi_dot",
+    "norm",
+    "outer",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "svd",
+    "svdvals",
+    "tensordot",
+    "tensorinv",
+    "tensorsolve",
+    "trace",
+    "vdot",
+    "vecdot",
+    "vecmat",
+    "vector_norm",
+]
 
 LinAlgError = np.linalg.LinAlgError
 
-
-_numpy_qr: Any = np.linalg.qr
+# What runs by LAPACK on the host; the norms of matrices "nuc", 2 and -2, and matrix_rank, by way of svdvals.
+HOST_FUNCTIONS = ("cond", "eig", "eigh", "eigvals", "eigvalsh", "lstsq", "pinv", "qr", "svd", "svdvals")
 
 
 class PerformanceWarning(UserWarning):
@@ -86,6 +134,15 @@ def _matrices(x: Array, shape: Shape) -> tuple[Any, bool]:
     return as_buffer(gather(view), own), False
 
 
+def _into(out: Any, result: Array) -> Array:
+    if out is None:
+        return result
+    if not isinstance(out, Array):
+        raise ArgumentTypeError(f"out: expected an Array, got {type(out).__name__}")
+    store(out, value_of(result), "out")
+    return out
+
+
 def matmul(x1: Any, x2: Any, /, out: Any = None, *, dtype: Any = None) -> Array:
     """Return products of matrices. See `numpy.matmul`.
 
@@ -93,76 +150,118 @@ def matmul(x1: Any, x2: Any, /, out: Any = None, *, dtype: Any = None) -> Array:
     ------
     ValueError
         An operand has no axes, or the shapes do not fit.
+    TypeError
+        The product does not go into `dtype`, or into that of `out`, by a "same_kind" cast.
     """
     a, b = _array(x1, "x1"), _array(x2, "x2")
     if not (a.ndim and b.ndim):
         raise ArgumentValueError(f"matmul: operands need at least one axis, got {a.shape} and {b.shape}")
+    kind = a.dtype if a.dtype == b.dtype else result_type(a, b)
+    if dtype is not None:
+        wanted = parse_dtype(dtype)
+        if not np.can_cast(kind, wanted, "same_kind"):
+            raise ArgumentTypeError(f"dtype: products of {a.dtype} and {b.dtype} do not fit into {wanted}")
+        kind = wanted
     first = expand_dims(a, 0) if a.ndim == 1 else a
     second = expand_dims(b, 1) if b.ndim == 1 else b
     if first.shape[-1] != second.shape[-2]:
         raise ArgumentValueError(
-            f"matmul: the last axis of {a.shape} and the first of the matrices {b.shape} must agree"
+            f"matmul: the last axis of x1 of the shape {a.shape} has {first.shape[-1]} elements, and the "
+            f"{'only' if b.ndim == 1 else 'second last'} one of x2 of the shape {b.shape} {second.shape[-2]}"
         )
-    kind = result_type(a, b) if dtype is None else np.dtype(dtype)
-    batch = broadcast_shapes([first.shape[:-2], second.shape[:-2]], "matmul")
-    rows, columns = first.shape[-2], second.shape[-1]
-    final = (*batch, rows, columns)
-    if 0 in final or first.shape[-1] == 0:
-        result = zeros(final, kind)
-    else:
-        first, second = first.astype(kind, copy=False), second.astype(kind, copy=False)
-        if batch and math.prod(batch) > 1:
-            one = math.prod(second.shape[:-2]) == 1
-            first = broadcast_to(first, (*batch, *first.shape[-2:]))
-            second = (
-                reshape(second, second.shape[-2:])
-                if one
-                else broadcast_to(second, (*batch, *second.shape[-2:]))
-            )
-        elif batch:
-            first, second = reshape(first, first.shape[-2:]), reshape(second, second.shape[-2:])
-        left, left_turned = _matrices(first, first.shape)
-        right, right_turned = _matrices(second, second.shape)
-        made = multiply_matrices(
-            left, right, transpose_a=left_turned, transpose_b=right_turned, dtype=kernel_type(kind)
-        )
-        result = array_of(View(Storage(made), final, kind))
+    result = _multiply(first, second, kind)
+    shape = result.shape
     if b.ndim == 1:
-        result = reshape(result, result.shape[:-1])
+        shape = shape[:-1]
     if a.ndim == 1:
-        result = reshape(result, (*batch, *result.shape[len(batch) + 1 :]) if b.ndim > 1 else batch)
-    if out is not None:
-        out[...] = result
-        return out  # type: ignore[no-any-return]
-    return result
+        shape = (*shape[:-2], shape[-1]) if b.ndim > 1 else shape[:-1]
+    return _into(out, result if shape == result.shape else reshape(result, shape))
 
 
-def dot(x1: Any, x2: Any, /) -> Array:
+def _multiply(first: Array, second: Array, kind: Kind) -> Array:
+    """Multiply arrays of matrices whose shapes fit."""
+    rows, length, columns = first.shape[-2], first.shape[-1], second.shape[-1]
+    is_batched = first.ndim > 2 or second.ndim > 2
+    batch = broadcast_shapes([first.shape[:-2], second.shape[:-2]], "matmul") if is_batched else ()
+    final = (*batch, rows, columns)
+    if 0 in final or length == 0:
+        return zeros(final, dtype=kind, device=first.device)
+    if first.dtype != kind:
+        first = first.astype(kind)
+    if second.dtype != kind:
+        second = second.astype(kind)
+    if is_batched:
+        first, second = _fit_batches(first, second, batch)
+    left, left_turned = _matrices(first, first.shape)
+    right, right_turned = _matrices(second, second.shape)
+    made = multiply_matrices(
+        left, right, transpose_a=left_turned, transpose_b=right_turned, dtype=kernel_type(kind)
+    )
+    return array_of(View(Storage(made), final, kind))
+
+
+def _fit_batches(first: Array, second: Array, batch: Shape) -> tuple[Array, Array]:
+    """Return arrays of matrices of which each has one or as many as the product."""
+    count = math.prod(batch)
+    sides = []
+    for each in (first, second):
+        own = math.prod(each.shape[:-2])
+        if own == 1:
+            sides.append(reshape(each, each.shape[-2:]))
+        elif own == count:
+            sides.append(each)
+        else:
+            sides.append(broadcast_to(each, (*batch, *each.shape[-2:])))
+    first, second = sides
+    if second.ndim == 2 and first.ndim > 2 and evaluate(value_of(first)).is_contiguous:
+        first = reshape(first, (-1, first.shape[-1]))  # one tall matrix
+    return first, second
+
+
+def matvec(x1: Any, x2: Any, /) -> Array:
+    """Return products of matrices and vectors. See `numpy.matvec`."""
+    a, b = _array(x1, "x1"), _array(x2, "x2")
+    if a.ndim < 2 or b.ndim < 1:
+        raise ArgumentValueError(f"matvec: expected matrices and vectors, got {a.shape} and {b.shape}")
+    return matmul(a, expand_dims(b, -1))[..., 0]
+
+
+def vecmat(x1: Any, x2: Any, /) -> Array:
+    """Return products of vectors, which are conjugated, and matrices. See `numpy.vecmat`."""
+    a, b = _array(x1, "x1"), _array(x2, "x2")
+    if a.ndim < 1 or b.ndim < 2:
+        raise ArgumentValueError(f"vecmat: expected vectors and matrices, got {a.shape} and {b.shape}")
+    left: Array = conjugate(a) if a.dtype.kind == "c" else a
+    return matmul(expand_dims(left, -2), b)[..., 0, :]
+
+
+def dot(x1: Any, x2: Any, /, out: Any = None) -> Array:
     """Return the dot product. See `numpy.dot`."""
     a, b = _array(x1, "x1"), _array(x2, "x2")
     if a.ndim == 0 or b.ndim == 0:
-        return multiply(a, b)  # type: ignore[no-any-return]
+        return _into(out, multiply(a, b))
     if b.ndim <= 2:
-        return matmul(a, b)
-    return tensordot(a, b, axes=((-1,), (-2,)))
+        return matmul(a, b, out)
+    return _into(out, tensordot(a, b, axes=((-1,), (-2,))))
 
 
 def inner(x1: Any, x2: Any, /) -> Array:
     """Return the inner product over the last axes. See `numpy.inner`."""
     a, b = _array(x1, "x1"), _array(x2, "x2")
     if a.ndim == 0 or b.ndim == 0:
-        return multiply(a, b)  # type: ignore[no-any-return]
+        scaled: Array = multiply(a, b)
+        return scaled
     return tensordot(a, b, axes=((-1,), (-1,)))
 
 
 def vdot(x1: Any, x2: Any, /) -> Array:
     """Return the dot product of flattened arrays, the first one conjugated. See `numpy.vdot`."""
-    return vecdot(reshape(x1, -1), reshape(x2, -1))
+    return vecdot(reshape(_array(x1, "x1"), -1), reshape(_array(x2, "x2"), -1))
 
 
-def outer(x1: Any, x2: Any, /) -> Array:
+def outer(x1: Any, x2: Any, /, out: Any = None) -> Array:
     """Return products of all pairs of elements. See `numpy.outer`."""
-    return multiply(reshape(x1, (-1, 1)), reshape(x2, (1, -1)))  # type: ignore[no-any-return]
+    return _into(out, multiply(reshape(_array(x1, "x1"), (-1, 1)), reshape(_array(x2, "x2"), (1, -1))))
 
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
@@ -170,20 +269,17 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
     a, b = _array(x1, "x1"), _array(x2, "x2")
     if not (a.ndim and b.ndim):
         raise ArgumentValueError("vecdot: operands need at least one axis")
-    a, b = moveaxis(a, axis, -1), moveaxis(b, axis, -1)
+    if axis != -1:
+        a, b = moveaxis(a, axis, -1), moveaxis(b, axis, -1)
     if a.shape[-1] != b.shape[-1]:
         raise ArgumentValueError(f"vecdot: the axis has {a.shape[-1]} elements in x1, {b.shape[-1]} in x2")
     kind = result_type(a, b)
-    left = (conjugate(a) if a.dtype.kind == "c" else a).astype(kind, copy=False)
-    product = left * b.astype(kind, copy=False)
-    if kind.kind == "b":
-        from vkdispatch.numpy.reductions import any as any_of
-
-        return any_of(product, axis=-1)
-    return total(product, axis=-1, dtype=kind)
+    left: Array = conjugate(a) if a.dtype.kind == "c" else a
+    product = left.astype(kind, copy=False) * b.astype(kind, copy=False)
+    return any_of(product, axis=-1) if kind.kind == "b" else total(product, axis=-1, dtype=kind)
 
 
-def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Array:
+def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Array:
     """Return sums of products over axes. See `numpy.tensordot`."""
     a, b = _array(x1, "x1"), _array(x2, "x2")
     if isinstance(axes, (int, np.integer)):
@@ -206,17 +302,21 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Array:
     return reshape(matmul(left, right), (*rows, *columns))
 
 
-def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
+def cross(
+    x1: Any, x2: Any, /, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Array:
     """Return cross products of vectors of three elements. See `numpy.cross`. Raises ValueError for others."""
     a, b = _array(x1, "x1"), _array(x2, "x2")
-    a, b = moveaxis(a, axis, -1), moveaxis(b, axis, -1)
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    a, b = moveaxis(a, axisa, -1), moveaxis(b, axisb, -1)
     if a.shape[-1] != 3 or b.shape[-1] != 3:
         raise ArgumentValueError(
             f"axis: expected vectors of three elements, got {a.shape[-1]} and {b.shape[-1]}"
         )
     u, v, w = (a[..., i] for i in range(3))
     x, y, z = (b[..., i] for i in range(3))
-    return moveaxis(stack([v * z - w * y, w * x - u * z, u * y - v * x], axis=-1), -1, axis)
+    return moveaxis(stack([v * z - w * y, w * x - u * z, u * y - v * x], axis=-1), -1, axisc)
 
 
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Array:
@@ -256,7 +356,7 @@ def matrix_power(x: Any, n: int, /) -> Array:
         if power:
             array = matmul(array, array)
     if result is None:
-        unit = eye(array.shape[-1], dtype=array.dtype)
+        unit = eye(array.shape[-1], dtype=array.dtype, device=array.device)
         return broadcast_to(unit, array.shape).copy()
     return result
 
@@ -264,30 +364,41 @@ def matrix_power(x: Any, n: int, /) -> Array:
 # ---- norms ---------------------------------------------------------------------------------------
 
 
-def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Array:
-    """Return norms of vectors. See `numpy.linalg.vector_norm`."""
-    array = _array(x)
-    size = absolute(array) if array.dtype.kind != "b" else array
-    real = np.dtype(f"f{array.dtype.itemsize // 2}") if array.dtype.kind == "c" else array.dtype
+def _with_fractions(x: Array) -> Array:
+    """Return an array whose numbers are real or complex."""
+    return x if x.dtype.kind in "fc" else x.astype(default_real())
+
+
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Array:
+    """Return norms of vectors. See `numpy.linalg.vector_norm`. Raises ValueError for an `ord` of matrices."""
+    if isinstance(ord, str):
+        raise ArgumentValueError(f"ord: expected a number for vectors, got {ord!r}")
+    array = _with_fractions(_array(x))
+    size: Array = absolute(array)
     if ord == math.inf:
         return greatest(size, axis=axis, keepdims=keepdims)
     if ord == -math.inf:
         return least(size, axis=axis, keepdims=keepdims)
     if ord == 0:
-        return count_nonzero(array, axis=axis, keepdims=keepdims).astype(real)
+        return count_nonzero(array, axis=axis, keepdims=keepdims).astype(size.dtype)
     if ord == 1:
-        return total(size, axis=axis, keepdims=keepdims, dtype=real)
+        return total(size, axis=axis, keepdims=keepdims)
     if ord == 2:
-        return sqrt(total(size * size, axis=axis, keepdims=keepdims, dtype=real))  # type: ignore[no-any-return]
-    return total(size**ord, axis=axis, keepdims=keepdims, dtype=real) ** (1 / ord)
+        squares = size * size
+        if array.dtype.kind == "c":
+            squares = array.real * array.real + array.imag * array.imag
+        length: Array = sqrt(total(squares, axis=axis, keepdims=keepdims))
+        return length
+    sums: Array = total(size**ord, axis=axis, keepdims=keepdims)
+    return array_of(apply_ufunc("power", (value_of(sums), 1 / ord)))
 
 
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
     """Return norms of matrices, the last two axes. See `numpy.linalg.matrix_norm`."""
-    array = _array(x)
+    array = _with_fractions(_array(x))
     if array.ndim < 2:
         raise ArgumentValueError(f"x: expected at least two axes, got the shape {array.shape}")
-    if ord == "fro":
+    if ord is None or ord in ("fro", "f"):
         return vector_norm(array, axis=(-2, -1), keepdims=keepdims)
     if ord in (1, -1, math.inf, -math.inf):
         along = -2 if abs(ord) == 1 else -1
@@ -305,15 +416,15 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Array
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
     """Return the norm of a vector or matrix. See `numpy.linalg.norm`."""
     array = _array(x)
-    if axis is None and (ord is None or array.ndim == 1):
-        flat = vector_norm(reshape(array, -1), ord=2 if ord is None else ord)
+    if axis is None and ord is None:
+        flat = vector_norm(array)
         return reshape(flat, (1,) * array.ndim) if keepdims else flat
     axes = parse_axes(axis, array.ndim)
     if len(axes) == 1:
         return vector_norm(array, axis=axes[0], keepdims=keepdims, ord=2 if ord is None else ord)
     if len(axes) != 2:
-        raise ArgumentValueError(f"axis: expected one or two axes, got {axis}")
-    found = matrix_norm(moveaxis(array, axes, (-2, -1)), ord="fro" if ord is None else ord)
+        raise ArgumentValueError(f"axis: expected one or two axes, got {len(axes)}")
+    found = matrix_norm(moveaxis(array, axes, (-2, -1)), ord=ord)
     return expand_dims(found, tuple(sorted(axes))) if keepdims else found
 
 
@@ -333,6 +444,13 @@ class SVDResult(NamedTuple):
     U: Array
     S: Array
     Vh: Array
+
+
+class EigResult(NamedTuple):
+    """What `eig` returns."""
+
+    eigenvalues: Array
+    eigenvectors: Array
 
 
 class EighResult(NamedTuple):
@@ -358,78 +476,318 @@ def _square(x: Any, name: str) -> Array:
     return array
 
 
-def _host(name: str, function: Callable[..., Any], *arrays: Array) -> Any:
+def _take_host(name: str, arrays: Sequence[Array]) -> "list[np.ndarray[Any, Any]]":
     _warn_host(name)
-    found = function(*(each.numpy() for each in arrays))
+    return [each.numpy() for each in arrays]
+
+
+def _give_back(value: Any, arrays: Sequence[Array]) -> Array:
+    """Return a result of the host, in single precision where integers become that here."""
+    found = np.asarray(value)
+    if default_real() != float64 and all(
+        each.dtype.itemsize < 8 or each.dtype.kind in "biu" for each in arrays
+    ):
+        narrow = {"f": np.float32, "c": np.complex64}.get(found.dtype.kind)
+        found = found if narrow is None else found.astype(narrow)
+    return from_numpy(found, arrays[0].device)
+
+
+def _host(name: str, function: Callable[..., Any], *arrays: Array) -> Any:
+    found = function(*_take_host(name, arrays))
     if isinstance(found, tuple):
-        return tuple(from_numpy(np.asarray(each)) for each in found)
-    return from_numpy(np.asarray(found))
+        return tuple(_give_back(each, arrays) for each in found)
+    return _give_back(found, arrays)
+
+
+def _factor_kind(name: str, *arrays: Array) -> Kind:
+    """Return the dtype with which matrices are factored. Raises TypeError for float16, as NumPy."""
+    if any(each.dtype == np.float16 for each in arrays):
+        raise ArgumentTypeError(f"{name}: float16 is not supported; use astype")
+    return result_type(*(each.dtype if each.dtype.kind in "fc" else default_real() for each in arrays))
+
+
+def _stack(x: Array, kind: Kind, shape: Shape) -> View:
+    """Return a copy of matrices, one behind the other; they are repeated to a shape."""
+    value = cast(value_of(x), kind)
+    if x.shape != shape:
+        value = value_of(broadcast_to(array_of(value), shape))
+    copied = evaluate(make_operation(COPY, (value,), (kind,), shape, kind))
+    return View(copied.storage, (math.prod(shape[:-2]), *shape[-2:]), kind)
+
+
+def _shaped(view: View, shape: Shape) -> Array:
+    return array_of(View(view.storage, shape, view.dtype))
 
 
 def cholesky(x: Any, /, *, upper: bool = False) -> Array:
     """Return Cholesky factors. See `numpy.linalg.cholesky`. Raises LinAlgError for indefinite matrices."""
-    found = _host("cholesky", np.linalg.cholesky, _square(x, "cholesky"))
-    return conjugate(matrix_transpose(found)) if upper else found  # type: ignore[no-any-return]
+    array = _square(x, "cholesky")
+    kind = _factor_kind("cholesky", array)
+    if upper:
+        array = conjugate(matrix_transpose(array))
+    factors = _stack(array, kind, array.shape)
+    if any_flag(factor_cholesky(factors)):
+        raise LinAlgError("cholesky: the matrix is not positive definite")
+    found = tril(_shaped(factors, array.shape))
+    if upper:
+        found = conjugate(matrix_transpose(found))
+    return found
 
 
-def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
-    """Return QR factors. See `numpy.linalg.qr`."""
-    if mode not in ("reduced", "complete"):
-        raise ArgumentValueError(f"mode: expected 'reduced' or 'complete', got {mode!r}")
-    return QRResult(*_host("qr", lambda a: tuple(_numpy_qr(a, mode)), _array(x)))
-
-
-def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
-    """Return singular value decompositions. See `numpy.linalg.svd`."""
-    return SVDResult(*_host("svd", lambda a: tuple(np.linalg.svd(a, full_matrices)), _array(x)))
-
-
-def svdvals(x: Any, /) -> Array:
-    """Return singular values. See `numpy.linalg.svdvals`."""
-    return _host("svdvals", lambda a: np.linalg.svd(a, compute_uv=False), _array(x))  # type: ignore[no-any-return]
-
-
-def eigh(x: Any, /) -> EighResult:
-    """Return eigenvalues and eigenvectors of Hermitian matrices. See `numpy.linalg.eigh`."""
-    return EighResult(*_host("eigh", lambda a: tuple(np.linalg.eigh(a)), _square(x, "eigh")))
-
-
-def eigvalsh(x: Any, /) -> Array:
-    """Return eigenvalues of Hermitian matrices. See `numpy.linalg.eigvalsh`."""
-    return _host("eigvalsh", np.linalg.eigvalsh, _square(x, "eigvalsh"))  # type: ignore[no-any-return]
-
-
-def det(x: Any, /) -> Array:
-    """Return determinants. See `numpy.linalg.det`."""
-    return _host("det", np.linalg.det, _square(x, "det"))  # type: ignore[no-any-return]
+def _factor(x: Any, name: str) -> tuple[Array, Array, Array]:
+    """Return the factors L and U of matrices in one array, their pivots, and where they are singular."""
+    array = _square(x, name)
+    factors = _stack(array, _factor_kind(name, array), array.shape)
+    pivots, singular = factor_lu(factors)
+    shape = array.shape
+    return _shaped(factors, shape), _shaped(pivots, shape[:-1]), _shaped(singular, shape[:-2])
 
 
 def slogdet(x: Any, /) -> SlogdetResult:
     """Return signs and logarithms of determinants. See `numpy.linalg.slogdet`."""
-    return SlogdetResult(*_host("slogdet", lambda a: tuple(np.linalg.slogdet(a)), _square(x, "slogdet")))
+    factors, pivots, _ = _factor(x, "slogdet")
+    entries = diagonal(factors)
+    swaps = total(
+        pivots != arange(pivots.shape[-1], dtype=np.uint32, device=pivots.device), axis=-1, dtype=np.int32
+    )
+    turned = (1 - 2 * (swaps % 2)).astype(factors.dtype)
+    return SlogdetResult(product_of(sign(entries), axis=-1) * turned, total(log(absolute(entries)), axis=-1))
+
+
+def det(x: Any, /) -> Array:
+    """Return determinants. See `numpy.linalg.det`."""
+    signs, logarithms = slogdet(x)
+    found: Array = multiply(signs, exponential(logarithms))
+    return found
+
+
+def _solve(name: str, x: Array, right: View, shape: Shape, kind: Kind) -> None:
+    """Replace right sides, matrices of the shape `(count, n, columns)`, by solutions for matrices `shape`."""
+    factors = _stack(x, kind, shape)
+    pivots, singular = factor_lu(factors)
+    if any_flag(singular):
+        raise LinAlgError(f"{name}: the matrix is singular")
+    solve_lu(factors, pivots, right)
 
 
 def inv(x: Any, /) -> Array:
-    """Return inverse matrices. See `numpy.linalg.inv`."""
-    return _host("inv", np.linalg.inv, _square(x, "inv"))  # type: ignore[no-any-return]
-
-
-def pinv(x: Any, /, *, rtol: Any = None) -> Array:
-    """Return pseudo-inverses. See `numpy.linalg.pinv`."""
-    limit = rtol.numpy() if isinstance(rtol, Array) else rtol
-    return _host("pinv", lambda a: np.linalg.pinv(a, rtol=limit), _array(x))  # type: ignore[no-any-return]
+    """Return inverse matrices. See `numpy.linalg.inv`. Raises LinAlgError for singular ones."""
+    array = _square(x, "inv")
+    kind = _factor_kind("inv", array)
+    unit = _stack(eye(array.shape[-1], dtype=kind, device=array.device), kind, array.shape)
+    _solve("inv", array, unit, array.shape, kind)
+    return _shaped(unit, array.shape)
 
 
 def solve(x1: Any, x2: Any, /) -> Array:
-    """Return solutions of linear equations. See `numpy.linalg.solve`."""
-    return _host("solve", np.linalg.solve, _square(x1, "solve"), _array(x2))  # type: ignore[no-any-return]
+    """Return solutions of linear equations. See `numpy.linalg.solve`.
+
+    Raises
+    ------
+    LinAlgError
+        A matrix of `x1` is singular, or not square.
+    ValueError
+        The shapes do not fit.
+    """
+    a, b = _square(x1, "solve"), _array(x2, "x2")
+    if not b.ndim:
+        raise ArgumentValueError("x2: expected at least one axis")
+    is_vector = b.ndim == 1
+    right = expand_dims(b, -1) if is_vector else b
+    n, columns = right.shape[-2:]
+    if a.shape[-1] != n:
+        raise ArgumentValueError(f"x2: expected {a.shape[-1]} rows for x1 of the shape {a.shape}, got {n}")
+    kind = _factor_kind("solve", a, b)
+    batch = broadcast_shapes([a.shape[:-2], right.shape[:-2]], "solve")
+    shape = (*batch, n, columns)
+    if math.prod(a.shape[:-2]) == 1 and math.prod(batch) > 1:
+        # one matrix, whose right sides are side by side
+        wide = reshape(moveaxis(broadcast_to(right, shape), -2, 0), (n, math.prod(batch) * columns))
+        solutions = _stack(wide, kind, (1, *wide.shape))
+        _solve("solve", reshape(a, (1, n, n)), solutions, (1, n, n), kind)
+        found = moveaxis(_shaped(solutions, (n, *batch, columns)), 0, -2)
+    else:
+        solutions = _stack(right, kind, shape)
+        _solve("solve", a, solutions, (*batch, n, n), kind)
+        found = _shaped(solutions, shape)
+    return found[..., 0] if is_vector else found
 
 
-def matrix_rank(x: Any, /, *, rtol: Any = None) -> Array:
+def tensorsolve(a: Any, b: Any, axes: Any = None) -> Array:
+    """Return the x for which `tensordot(a, x, x.ndim)` is b. See `numpy.linalg.tensorsolve`."""
+    left, right = _array(a, "a"), _array(b, "b")
+    if axes is not None:
+        moved = parse_axes(tuple(axes), left.ndim, "axes")
+        left = permute_dims(left, (*(i for i in range(left.ndim) if i not in moved), *moved))
+    shape = left.shape[right.ndim :]
+    length = math.prod(shape)
+    if left.size != length * length or right.size != length:
+        raise LinAlgError(
+            f"tensorsolve: the axes of b of the shape {right.shape} and the others of a of the shape "
+            f"{left.shape} must have as many elements"
+        )
+    return reshape(solve(reshape(left, (length, length)), reshape(right, -1)), shape)
+
+
+def tensorinv(a: Any, ind: int = 2) -> Array:
+    """Return the inverse for `tensordot`. See `numpy.linalg.tensorinv`."""
+    array = _array(a, "a")
+    if operator.index(ind) < 1:
+        raise ArgumentValueError(f"ind: expected a positive int, got {ind}")
+    first, rest = array.shape[:ind], array.shape[ind:]
+    if math.prod(first) != math.prod(rest):
+        raise LinAlgError(f"tensorinv: the axes {first} and {rest} must have as many elements")
+    return reshape(inv(reshape(array, (math.prod(first), -1))), (*rest, *first))
+
+
+def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> Array:
+    """Return the product of several matrices, in the cheapest order. See `numpy.linalg.multi_dot`.
+
+    Raises
+    ------
+    ValueError
+        There are fewer than two, or the shapes do not fit.
+    LinAlgError
+        Others than the first and the last one have no two axes.
+    """
+    given = [_array(each, f"arrays[{i}]") for i, each in enumerate(arrays)]
+    if len(given) < 2:
+        raise ArgumentValueError(f"arrays: expected at least two arrays, got {len(given)}")
+    matrices = list(given)
+    if given[0].ndim == 1:
+        matrices[0] = expand_dims(given[0], 0)
+    if given[-1].ndim == 1:
+        matrices[-1] = expand_dims(given[-1], 1)
+    if any(each.ndim != 2 for each in matrices):
+        raise LinAlgError("multi_dot: expected matrices, and vectors as the first and the last array only")
+    sides = [matrices[0].shape[0], *(each.shape[1] for each in matrices)]
+    result = _multiply_chain(matrices, _split_chain(sides), 0, len(matrices) - 1)
+    shape = result.shape[given[0].ndim == 1 : 2 - (given[-1].ndim == 1)]
+    return _into(out, reshape(result, shape))
+
+
+def _split_chain(sides: Sequence[int]) -> dict[tuple[int, int], int]:
+    """Return where to split each part of a chain of matrices, so that the products cost least."""
+    count = len(sides) - 1
+    costs = {(i, i): 0 for i in range(count)}
+    splits: dict[tuple[int, int], int] = {}
+    for length in range(1, count):
+        for first in range(count - length):
+            last = first + length
+            costs[first, last], splits[first, last] = min(
+                (
+                    costs[first, k] + costs[k + 1, last] + sides[first] * sides[k + 1] * sides[last + 1],
+                    k,
+                )
+                for k in range(first, last)
+            )
+    return splits
+
+
+def _multiply_chain(
+    matrices: Sequence[Array], splits: dict[tuple[int, int], int], first: int, last: int
+) -> Array:
+    if first == last:
+        return matrices[first]
+    at = splits[first, last]
+    return matmul(
+        _multiply_chain(matrices, splits, first, at), _multiply_chain(matrices, splits, at + 1, last)
+    )
+
+
+# ---- by the host ---------------------------------------------------------------------------------
+
+
+_numpy_linalg: Any = np.linalg
+
+
+def qr(x: Any, /, mode: str = "reduced") -> Any:
+    """Return QR factors; of the mode "r" R alone. See `numpy.linalg.qr`."""
+    if mode not in ("reduced", "complete", "r"):
+        raise ArgumentValueError(f"mode: expected 'reduced', 'complete' or 'r', got {mode!r}")
+    found = _host("qr", lambda a: _numpy_linalg.qr(a, mode), _array(x))
+    return found if mode == "r" else QRResult(*found)
+
+
+def svd(x: Any, /, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+    """Return singular value decompositions. See `numpy.linalg.svd`."""
+    found = _host("svd", lambda a: _numpy_linalg.svd(a, full_matrices, compute_uv, hermitian), _array(x))
+    return SVDResult(*found) if compute_uv else found
+
+
+def svdvals(x: Any, /) -> Array:
+    """Return singular values. See `numpy.linalg.svdvals`."""
+    found: Array = _host("svdvals", lambda a: _numpy_linalg.svd(a, compute_uv=False), _array(x))
+    return found
+
+
+def _check_triangle(name: str) -> str:
+    if name not in ("L", "U", "l", "u"):
+        raise ArgumentValueError(f"UPLO: expected 'L' or 'U', got {name!r}")
+    return name
+
+
+def eigh(x: Any, /, UPLO: str = "L") -> EighResult:  # noqa: N803  NumPy's name
+    """Return eigenvalues and eigenvectors of Hermitian matrices. See `numpy.linalg.eigh`."""
+    part = _check_triangle(UPLO)
+    return EighResult(*_host("eigh", lambda a: tuple(_numpy_linalg.eigh(a, part)), _square(x, "eigh")))
+
+
+def eigvalsh(x: Any, /, UPLO: str = "L") -> Array:  # noqa: N803  NumPy's name
+    """Return eigenvalues of Hermitian matrices. See `numpy.linalg.eigvalsh`."""
+    part = _check_triangle(UPLO)
+    found: Array = _host("eigvalsh", lambda a: _numpy_linalg.eigvalsh(a, part), _square(x, "eigvalsh"))
+    return found
+
+
+def eig(x: Any, /) -> EigResult:
+    """Return eigenvalues and eigenvectors of square matrices. See `numpy.linalg.eig`."""
+    return EigResult(*_host("eig", lambda a: tuple(_numpy_linalg.eig(a)), _square(x, "eig")))
+
+
+def eigvals(x: Any, /) -> Array:
+    """Return eigenvalues of square matrices. See `numpy.linalg.eigvals`."""
+    found: Array = _host("eigvals", _numpy_linalg.eigvals, _square(x, "eigvals"))
+    return found
+
+
+def _number(value: Any) -> Any:
+    return value.numpy() if isinstance(value, Array) else value
+
+
+def pinv(x: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Array:
+    """Return pseudo-inverses. See `numpy.linalg.pinv`. `rcond` and `rtol` are names of one number."""
+    limit = _number(rcond if rtol is None else rtol)
+    found: Array = _host("pinv", lambda a: _numpy_linalg.pinv(a, limit, hermitian), _array(x))
+    return found
+
+
+def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Array, Array, int, Array]:
+    """Return least-squares solutions, residuals, the rank and singular values. See `numpy.linalg.lstsq`."""
+    arrays = _array(a, "a"), _array(b, "b")
+    found, residuals, rank, values = _numpy_linalg.lstsq(*_take_host("lstsq", arrays), rcond=rcond)
+    return _give_back(found, arrays), _give_back(residuals, arrays), int(rank), _give_back(values, arrays)
+
+
+def cond(x: Any, p: Any = None) -> Array:
+    """Return condition numbers. See `numpy.linalg.cond`."""
+    found: Array = _host("cond", lambda a: _numpy_linalg.cond(a, p), _array(x))
+    return found
+
+
+def matrix_rank(x: Any, /, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Array:
     """Return ranks of matrices. See `numpy.linalg.matrix_rank`."""
     array = _array(x)
-    values = svdvals(array)
-    limit = max(array.shape[-2:]) * np.finfo(values.dtype).eps if rtol is None else rtol
-    if isinstance(limit, Array):
-        limit = expand_dims(limit, -1)
-    return count_nonzero(values > greatest(values, axis=-1, keepdims=True) * limit, axis=-1)
+    if array.ndim < 2:
+        return any_of(array != 0).astype(np.int64)
+    values = absolute(eigvalsh(array)) if hermitian else svdvals(array)
+    if not values.shape[-1]:
+        return zeros(values.shape[:-1], dtype=np.int64, device=array.device)
+    if tol is None:
+        relative = max(array.shape[-2:]) * np.finfo(values.dtype).eps if rtol is None else rtol
+        if isinstance(relative, Array):
+            relative = expand_dims(relative, -1)
+        tol = greatest(values, axis=-1, keepdims=True) * relative
+    elif isinstance(tol, Array):
+        tol = expand_dims(tol, -1)
+    return count_nonzero(values > tol, axis=-1)

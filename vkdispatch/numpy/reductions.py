@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from vkdispatch import reduce as _package  # noqa: F401  its functions below
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
@@ -11,9 +13,9 @@ from vkdispatch.numpy.core.array import Array, array_of, store, value_of
 from vkdispatch.numpy.core.dtypes import Kind, default_real, kernel_type, numpy_type, parse_dtype
 from vkdispatch.numpy.core.kernels import as_operand
 from vkdispatch.numpy.core.memory import Storage, View
-from vkdispatch.numpy.lines import final_shape, parse_value
+from vkdispatch.numpy.lines import final_shape, parse_value, reducible
 from vkdispatch.numpy.lines import lines as lines_of
-from vkdispatch.numpy.manipulation import parse_axes, parse_axis, reshape
+from vkdispatch.numpy.manipulation import diagonal, parse_axes, parse_axis, reshape
 from vkdispatch.reduce import functions as reduce
 from vkdispatch.scans import functions as scans
 
@@ -30,11 +32,13 @@ def _reduce(
     """Reduce an array of any number of axes with a function on buffers of up to three."""
     value = parse_value(x)
     axes = parse_axes(axis, len(value.shape))
-    lines, shape, along = lines_of(value, axes)
+    operand, along = reducible(value, axes)
     if where is not None and where is not True:
-        mask = broadcast_view(parse_value(where), value.shape)
-        options["where"] = as_operand(lines_of(mask, axes)[0], shape)
-    buffer = function(as_operand(lines, shape), axis=along, **options)
+        mask = parse_value(where)
+        if mask.shape != value.shape:
+            mask = broadcast_view(mask, value.shape)
+        options["where"] = reducible(mask, axes)[0]
+    buffer = function(operand, axis=along, **options)
     final = final_shape(value.shape, axes, keepdims)
     result = array_of(View(Storage(buffer), final, numpy_type(buffer.var_type)))
     return _into(out, result)
@@ -58,6 +62,33 @@ def _narrow(kind: Kind) -> Kind:
     return kind
 
 
+def _wider(dtype: Any, out: Any, own: Kind) -> Any:
+    """Return the dtype to compute with: the given one, or that of `out` where it holds more."""
+    if dtype is None and isinstance(out, Array) and out.dtype != own and np.can_cast(own, out.dtype):
+        return out.dtype
+    return dtype
+
+
+def _total(
+    function: Callable[..., Any],
+    x: Any,
+    axis: Any,
+    dtype: Any,
+    out: Any,
+    keepdims: bool,
+    initial: Any,
+    where: Any,
+) -> Array:
+    options: dict[str, Any] = {} if initial is None else {"initial": initial}
+    value = parse_value(x)
+    dtype = _wider(dtype, out, value.dtype)
+    if dtype is not None:
+        kind = parse_dtype(dtype)
+        value = cast(value, kind)
+        options["dtype"] = kernel_type(kind)
+    return _reduce(function, array_of(value), axis, keepdims, out, where, **options)
+
+
 def sum(
     x: Any,
     /,
@@ -70,12 +101,7 @@ def sum(
     where: Any = None,
 ) -> Array:
     """Return sums of elements along axes. See `numpy.sum`."""
-    options: dict[str, Any] = {} if initial is None else {"initial": initial}
-    if dtype is not None:
-        kind = parse_dtype(dtype)
-        x = array_of(cast(parse_value(x), kind)) if kind.kind in "biufc" else x
-        options["dtype"] = kernel_type(kind)
-    return _reduce(reduce.sum, x, axis, keepdims, out, where, **options)
+    return _total(reduce.sum, x, axis, dtype, out, keepdims, initial, where)
 
 
 def prod(
@@ -90,12 +116,7 @@ def prod(
     where: Any = None,
 ) -> Array:
     """Return products of elements along axes. See `numpy.prod`."""
-    options: dict[str, Any] = {} if initial is None else {"initial": initial}
-    if dtype is not None:
-        kind = parse_dtype(dtype)
-        x = array_of(cast(parse_value(x), kind))
-        options["dtype"] = kernel_type(kind)
-    return _reduce(reduce.prod, x, axis, keepdims, out, where, **options)
+    return _total(reduce.prod, x, axis, dtype, out, keepdims, initial, where)
 
 
 def mean(
@@ -109,7 +130,9 @@ def mean(
     where: Any = None,
 ) -> Array:
     """Return means along axes. See `numpy.mean`."""
-    kind = _narrow(parse_value(x).dtype) if dtype is None else parse_dtype(dtype)
+    own = parse_value(x).dtype
+    dtype = _wider(dtype, out, _narrow(own))
+    kind = _narrow(own) if dtype is None else parse_dtype(dtype)
     return _reduce(reduce.mean, x, axis, keepdims, out, where, dtype=kernel_type(kind))
 
 
@@ -223,6 +246,13 @@ def argmin(x: Any, /, axis: Any = None, out: Any = None, *, keepdims: bool = Fal
 def argmax(x: Any, /, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Array:
     """Return the indices of the largest elements along an axis. See `numpy.argmax`."""
     return _extreme_place(reduce.argmax, x, axis, out, keepdims)
+
+
+def trace(
+    x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
+) -> Array:
+    """Return sums along diagonals. See `numpy.trace`; `linalg.trace` takes the last two axes."""
+    return sum(diagonal(x, offset, axis1, axis2), -1, dtype, out)
 
 
 # ---- running sums --------------------------------------------------------------------------------

@@ -137,7 +137,7 @@ class VectorizedFunction:
                 result = prepare_function(function)(*operands)
                 value = result[at] if is_tuple else result
                 if hasattr(value, "var_type"):
-                    value = convert(value, numpy_type(value.var_type), kind)
+                    value = convert(value, numpy_type(value.var_type), kind, None)
                 register[:] = value
             return register
 

@@ -58,7 +58,7 @@ def make_stage_kernel(
     own = len(arguments)
     views: tuple[tuple[int, DType], ...] = ()
     if not form.is_partial:
-        source = _limit_loads(source, form.together)
+        source = limit_loads(source, form.together)
         views = source.views
         arguments += zip(source.names, source.mapping.buffer_types, strict=True)
         arguments += [
@@ -87,7 +87,7 @@ def make_stage_kernel(
     )
 
 
-def _limit_loads(source: Source, together: int) -> Source:
+def limit_loads(source: Source, together: int) -> Source:
     """Return the source with loads of `together` elements, which are no more than its own."""
     if together == 1:
         return source.elementwise()

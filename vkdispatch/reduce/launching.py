@@ -24,7 +24,7 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.reduce import planning
 from vkdispatch.reduce.accumulators.accumulator import Accumulator
 from vkdispatch.reduce.cpu_planning import make_planner
-from vkdispatch.reduce.kernels import make_stage_kernel
+from vkdispatch.reduce.kernels import limit_loads, make_stage_kernel
 from vkdispatch.reduce.layouts import KernelForm, Pass, Shape, find_shape
 from vkdispatch.reduce.planning import Planner
 from vkdispatch.shader.map import MappingFunction, OutputMap
@@ -58,6 +58,8 @@ class Launches:
         The launches; see `layouts.Plan`.
     form
         The form of the first kernel.
+    views
+        Positions of the arguments that the first kernel loads several elements at a time.
     count
         Number of results.
     partials, kinds
@@ -69,6 +71,7 @@ class Launches:
     first: _Launch
     second: _Launch | None
     form: KernelForm
+    views: tuple[int, ...]
     count: int
     partials: int
     kinds: tuple[DType, ...]
@@ -213,7 +216,10 @@ def plan_launches(
 
     first, second = make_launch(plan.first), None if plan.second is None else make_launch(plan.second)
     counters = plan.first.params.blocks if plan.first.form.is_finishing else 0
-    return Launches(first, second, plan.first.form, plan.count, plan.partials, accumulator.kinds, counters)
+    form = plan.first.form
+    # wide loads may be too short for some arguments, such as two booleans
+    views = tuple(position for position, _ in limit_loads(source, form.together).views)
+    return Launches(first, second, form, views, plan.count, plan.partials, accumulator.kinds, counters)
 
 
 def launch(
@@ -237,7 +243,7 @@ def launch(
     results = [buffer, *partials] if form.has_results else partials
     if launches.counters:
         results.append(_state_of(x.context).counters.zeros(launches.counters))
-    views = x.views if form.is_vector else ()
+    views = [x.arguments[position] for position in launches.views]
     last = arguments if form.has_results else ()
     first.kernel(*results, *x.arguments, *views, *first.numbers, *last, graph=graph)
     if second is not None:

@@ -1,7 +1,7 @@
 """Expressions: element-wise operations that wait until something needs their values."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from os.path import dirname, join
 from sys import getrefcount
 from threading import RLock
@@ -11,7 +11,7 @@ from weakref import ref
 from vkdispatch.base.errors import describe_place
 from vkdispatch.base.native_module import native
 from vkdispatch.numpy.core.dtypes import Kind, kernel_type
-from vkdispatch.numpy.core.memory import Shape, Storage, View, require_writable
+from vkdispatch.numpy.core.memory import Shape, Storage, View, broadcast_strides, require_writable
 
 _PACKAGE = join(dirname(dirname(dirname(__file__))), "")
 # Larger expressions are computed in parts: kernels have bounded size, and bind a bounded number of buffers.
@@ -185,6 +185,15 @@ class Program:
         self.size = root.size
         self.places: dict[int, int] = {}
         self._add(root)
+
+    def permute(self, order: Sequence[int]) -> None:
+        """Give the result its axes in another order. No step may use the flat index."""
+        whole = self.shape
+        self.shape = tuple(whole[axis] for axis in order)
+        for slot, view in enumerate(self.views):
+            own = broadcast_strides(whole, view)
+            strides = tuple(own[axis] for axis in order)
+            self.views[slot] = View(view.storage, self.shape, view.dtype, view.offset, strides)
 
     def _add(self, value: Value) -> int:
         """Add the steps of an expression; return the position of the last one."""

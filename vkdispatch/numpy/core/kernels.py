@@ -68,7 +68,13 @@ class _Plan:
                     break
             else:
                 self.values: list[int] = []
-                self.key: tuple[Any, ...] = (tuple(program.steps), kinds, ("whole",) * len(kinds), 0, False)
+                self.key: tuple[Any, ...] = (
+                    tuple(program.steps),
+                    kinds,
+                    ("whole",) * len(kinds),
+                    0,
+                    program.size < _MOST_FAST,
+                )
                 return
         else:
             views = [*views, target]
@@ -83,12 +89,12 @@ class _Plan:
                 values.append(view.offset)
                 values += own
         values += axes
-        divides_fast = len(axes) > 1 and program.size < _MOST_FAST
-        if divides_fast:
+        is_narrow = program.size < _MOST_FAST
+        if is_narrow:
             for length in axes[1:]:
                 values += _find_multiplier(length)
         self.values = values
-        self.key = (tuple(program.steps), kinds, layouts, len(axes), divides_fast)
+        self.key = (tuple(program.steps), kinds, layouts, len(axes), is_narrow)
 
 
 @lru_cache(4096)
@@ -170,7 +176,7 @@ def _product(shape: Sequence[int]) -> int:
 def convert(value: Any, source: Kind, target: Kind, index: Any) -> Any:
     """Convert a value in a kernel from one dtype of arrays to another, as NumPy's `astype` does.
 
-    `index` is that of the element.
+    `index` is that of the element if it is below 2**31, or None.
     """
     if source == target:
         return value
@@ -179,7 +185,7 @@ def convert(value: Any, source: Kind, target: Kind, index: Any) -> Any:
     if target.kind == "c" and source.kind != "c":
         part = np.dtype(f"f{target.itemsize // 2}")
         # a zero that no compiler knows: drivers take 0 + x for x and 0 * x for 0, also of -0.0 and NaN
-        zero = vc.to_dtype(kernel_type(part), index >> 31)
+        zero = vc.to_dtype(kernel_type(part), 0 if index is None else index >> 31)
         return vc.to_complex(convert(value, source, part, index), zero)
     if source.kind == "c":
         if target.kind == "c":
@@ -199,10 +205,10 @@ def convert(value: Any, source: Kind, target: Kind, index: Any) -> Any:
     return wrap_integer(vc.to_dtype(computed, value), kind)
 
 
-def _compute(
-    steps: Sequence[tuple[Any, ...]], reads: list[Any], numbers: list[Any], kinds: Any, index: Any
-) -> Any:
+def _compute(key: Any, reads: list[Any], numbers: list[Any], index: Any) -> Any:
     """Record the steps of a program, and return the value of the last one."""
+    steps, kinds, _, _, is_narrow = key
+    narrow_index = index if is_narrow else None
     values: list[tuple[Any, Kind]] = []
     remaining = iter(numbers)
     for step in steps:
@@ -217,7 +223,7 @@ def _compute(
         else:
             kind = what.dtype
             pairs = [(*values[at], to) for at, to in zip(step[1:], what.kinds, strict=True)]
-            operands = [convert(value, own, to, index) for value, own, to in pairs]
+            operands = [convert(value, own, to, narrow_index) for value, own, to in pairs]
             result = what.operation.compute(*operands, kind)
             if kind.kind in "fc" and result.var_type is not dt.bool_:
                 result = vc.precise(result)
@@ -269,14 +275,18 @@ def _coordinates(index: Any, sizes: Sequence[Any], multipliers: Sequence[Any]) -
     return result[::-1]
 
 
-def _constant_types(layouts: Sequence[Layout], count: int, divides_fast: bool) -> list[Any]:
+def _constant_types(layouts: Sequence[Layout], count: int, is_narrow: bool) -> list[Any]:
     types: list[Any] = []
     for layout in layouts:
         if layout != "whole":
             types.append(dt.int32)
         if layout not in ("whole", "run", "single"):
             types += [dt.int32] * layout.count("s")
-    return types + [dt.uint32] * (count + (2 * (count - 1) if divides_fast else 0))
+    return types + [dt.uint32] * (count + _count_multipliers(count, is_narrow))
+
+
+def _count_multipliers(count: int, is_narrow: bool) -> int:
+    return 2 * (count - 1) if is_narrow and count else 0
 
 
 def _number_types(steps: Sequence[tuple[Any, ...]]) -> list[Any]:
@@ -285,9 +295,9 @@ def _number_types(steps: Sequence[tuple[Any, ...]]) -> list[Any]:
 
 def _body(key: Any) -> tuple[list[Any], Callable[[Any, Sequence[Any]], tuple[Any, Any]]]:
     """Return the annotations of a program's arguments, and what records the value and the target's place."""
-    steps, kinds, layouts, count, divides_fast = key
-    constants = _constant_types(layouts, count, divides_fast)
-    first_size = len(constants) - count - (2 * (count - 1) if divides_fast else 0)
+    steps, kinds, layouts, count, is_narrow = key
+    constants = _constant_types(layouts, count, is_narrow)
+    first_size = len(constants) - count - _count_multipliers(count, is_narrow)
     numbers = _number_types(steps)
     annotations = [buffer[kernel_type(_OF_NUM[kind])] for kind in kinds]
     annotations += [constant[each] for each in (*constants, *numbers)]
@@ -299,7 +309,7 @@ def _body(key: Any) -> tuple[list[Any], Callable[[Any, Sequence[Any]], tuple[Any
         sizes, multipliers = own[first_size : first_size + count], own[first_size + count :]
         places = reader.places(layouts, sizes, multipliers, index)
         reads = [array[place] for array, place in zip(arrays, places, strict=False)]
-        value = _compute(steps, reads, list(variables[len(kinds) + len(constants) :]), kinds, index)
+        value = _compute(key, reads, list(variables[len(kinds) + len(constants) :]), index)
         return value, places[-1] if places else index
 
     return annotations, record
@@ -319,7 +329,7 @@ def _store_kernel(key: Any, num: int, has_target: bool) -> ShaderFunction:
         result[place if has_target else index] = value
 
     names = [f"x{i}" for i in range(len(annotations))]
-    behind = len(_number_types(key[0])) + (2 * (count - 1) if key[4] else 0)
+    behind = len(_number_types(key[0])) + _count_multipliers(count, key[4])
     sizes = names[len(names) - count - behind :][:count]
     arguments = [("result", buffer[kernel_type(dtype)]), *zip(names, annotations, strict=True)]
     extent = " * ".join(sizes) if has_target else "result.size"
@@ -403,10 +413,11 @@ def _is_aligned(view: View, target: View) -> bool:
 compute_with(_compute_program)
 
 
-def as_operand(value: Any, shape: Shape) -> Buffer[Any] | MappedArray:
+def as_operand(value: Any, shape: Shape, order: Sequence[int] | None = None) -> Buffer[Any] | MappedArray:
     """Return an expression or view as functions on buffers take it, with another shape of its size.
 
-    Memory that lies as it should is passed as it is; all else is computed where it is read.
+    Memory that lies as it should is passed as it is; all else is computed where it is read. With an `order`,
+    the axes are permuted before.
 
     Raises
     ------
@@ -420,11 +431,18 @@ def as_operand(value: Any, shape: Shape) -> Buffer[Any] | MappedArray:
         )
     with lock:  # another thread may compute it meanwhile
         view = value if type(value) is View else value.result
-        if view is not None and view.is_whole:
+        if view is not None and view.is_whole and order is None:
             return as_buffer(view, shape)
         program = Program(value)
     if not program.views:
-        return as_buffer(evaluate(value), shape)
+        value = evaluate(value)
+        if order is None:
+            return as_buffer(value, shape)
+        program = Program(value)
+    if order is not None:
+        if any(step[0] is PLACE for step in program.steps):
+            program = Program(evaluate(value))
+        program.permute(order)
     plan = _Plan(program, None)
     mapped = MappedArray.__new__(MappedArray)
     mapped.mapping = _mapping(plan.key, value.dtype.num)

@@ -1,0 +1,480 @@
+"""Factors of matrices on the device: LU with partial pivoting, Cholesky, and solutions by triangles.
+
+All work on matrices that lie one behind the other, block column by block column: one workgroup for each
+matrix factors a panel, an invocation for each column or row solves with its triangle, and `vd.matmul` does
+the rest.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.facts import device_facts
+from vkdispatch.arrays.kernels import trace_kernel
+from vkdispatch.arrays.memoize import memoize
+from vkdispatch.arrays.values.annotations import buffer, constant
+from vkdispatch.base import dtype as dt
+from vkdispatch.base.context import Context
+from vkdispatch.base.dtype import DType, component_type, is_complex
+from vkdispatch.matrices.product import matmul
+from vkdispatch.numpy.core.application import apply_ufunc, assign
+from vkdispatch.numpy.core.array import read_view
+from vkdispatch.numpy.core.complex_operations import divide as divide_complex
+from vkdispatch.numpy.core.dtypes import kernel_type
+from vkdispatch.numpy.core.expressions import evaluate, evaluate_into
+from vkdispatch.numpy.core.kernels import as_buffer, gather, new_view
+from vkdispatch.numpy.core.memory import Storage, View
+from vkdispatch.shader.shader_function import ShaderFunction
+
+# Matrices of so few rows are factored in shared memory, by one invocation for each row.
+_SMALL = 32
+# The columns of a panel.
+_PANEL = 32
+_GROUP = 256
+_LARGE_GROUP = 1024
+_MOST_GROUPS = 32768
+
+_UINT32 = np.dtype(np.uint32)
+_NUMBERS = ("n", "first", "end", "start", "columns", "blocks")
+
+
+def _magnitude(x: Any) -> Any:
+    """Return what pivots are compared by, as LAPACK has it."""
+    return vc.abs(x.real) + vc.abs(x.imag) if is_complex(x.var_type) else vc.abs(x)
+
+
+def _divide(x: Any, y: Any) -> Any:
+    return divide_complex(x, y) if is_complex(x.var_type) else x / y
+
+
+def _conjugate(x: Any) -> Any:
+    return vc.to_complex(x.real, -x.imag) if is_complex(x.var_type) else x
+
+
+def _real_part(x: Any) -> Any:
+    return x.real if is_complex(x.var_type) else x
+
+
+def _from_real(kind: DType, x: Any) -> Any:
+    return vc.to_complex(x, vc.to_dtype(x.var_type, 0)) if is_complex(kind) else x
+
+
+def _trace(
+    name: str, body: Callable[..., None], buffers: list[tuple[str, DType]], group: int
+) -> ShaderFunction:
+    arguments: list[tuple[str, Any]] = [(each, buffer[kind]) for each, kind in buffers]
+    arguments += [(each, constant[dt.uint32]) for each in (*_NUMBERS, "groups")]
+    return trace_kernel(name, body, arguments, group, "groups")
+
+
+def _launch(
+    kernel: ShaderFunction, views: list[View], sizes: dict[str, int], count: int, across: int
+) -> None:
+    """Launch a kernel for `count` matrices, each with workgroups for `across` invocations."""
+    blocks = max(1, -(-across // _GROUP))
+    step = max(1, _MOST_GROUPS // blocks)
+    buffers = [view.storage.buffer for view in views]
+    for start in range(0, count, step):
+        numbers = {**sizes, "start": start, "blocks": blocks}
+        groups = min(step, count - start) * blocks
+        kernel(*buffers, *(numbers.get(name, 0) for name in _NUMBERS), groups)
+
+
+# ---- kernels -------------------------------------------------------------------------------------
+
+
+@memoize
+def _lu_kernel(kind: DType, group: int) -> ShaderFunction:
+    """Return the kernel that factors matrices, or panels of them.
+
+    A panel has the columns `first` to `end` from row `first` on, and lies transposed, so that invocations,
+    which have a row each, load neighbours.
+    """
+    small = group == _SMALL
+    together = 1 if small else 4
+    real = component_type(kind)
+
+    def lu(  # noqa: PLR0913  the arguments of a kernel
+        a: Any,
+        pivots: Any,
+        singular: Any,
+        n: Any,
+        first: Any,
+        end: Any,
+        start: Any,
+        columns: Any,
+        blocks: Any,
+        groups: Any,
+    ) -> None:
+        t = vc.local_invocation_index().to_register()
+        matrix = (vc.workgroup_id().x + start).to_register()
+        rows, width = (n - first).to_register(), (end - first).to_register()
+        base = (matrix * rows * width).to_register()
+        sizes = vc.shared_buffer(real, group)
+        places = vc.shared_buffer(dt.uint32, group)
+        if small:
+            held = vc.shared_buffer(kind, _SMALL * _SMALL)
+            with vc.for_block(t, n * n, group) as at:
+                held[at] = a[base + at]
+            vc.memory_barrier_shared()
+            vc.barrier()
+        else:
+            held = a
+
+        def place_of(row: Any, column: Any) -> Any:
+            return row * width + column if small else base + column * rows + row
+
+        with vc.for_block(width) as j:
+            best = vc.to_dtype(real, -1).to_register()
+            place = j.to_register()
+            with vc.for_block(j + t, rows, group) as row:
+                size = _magnitude(held[place_of(row, j)].to_register()).to_register()
+                with vc.if_block(size > best):
+                    best[:] = size
+                    place[:] = row
+            sizes[t] = best
+            places[t] = place
+            vc.memory_barrier_shared()
+            vc.barrier()
+            step = group // 2
+            while step:
+                with vc.if_block(t < step):
+                    own, other = sizes[t].to_register(), sizes[t + step].to_register()
+                    here, there = places[t].to_register(), places[t + step].to_register()
+                    # the first one of equal ones
+                    with vc.if_block(vc.logical_or(other > own, vc.logical_and(other == own, there < here))):
+                        sizes[t] = other
+                        places[t] = there
+                vc.memory_barrier_shared()
+                vc.barrier()
+                step //= 2
+            chosen = places[0].to_register()
+            largest = sizes[0].to_register()
+            with vc.if_block(t == 0):
+                pivots[matrix * n + first + j] = first + chosen
+                with vc.if_block(largest == 0):
+                    singular[matrix] = 1
+            with vc.if_block(chosen != j), vc.for_block(t, width, group) as column:
+                upper = held[place_of(j, column)].to_register()
+                held[place_of(j, column)] = held[place_of(chosen, column)].to_register()
+                held[place_of(chosen, column)] = upper
+            vc.memory_barrier()
+            vc.barrier()
+            with vc.if_block(largest != 0):
+                pivot = held[place_of(j, j)].to_register()
+                with vc.for_block(j + 1 + t, rows, group) as below:
+                    factor = _divide(held[place_of(below, j)].to_register(), pivot).to_register()
+                    held[place_of(below, j)] = factor
+                    with vc.for_block(j + 1, width, together) as along:
+                        # several loads under way at a time
+                        beside = [vc.min(along + i, width - 1).to_register() for i in range(together)]
+                        values = [held[place_of(below, each)].to_register() for each in beside]
+                        top = [held[place_of(j, each)].to_register() for each in beside]
+                        for i in range(together):
+                            with vc.if_block(along + i < width):
+                                held[place_of(below, along + i)] = values[i] - factor * top[i]
+            vc.memory_barrier()
+            vc.barrier()
+        if small:
+            with vc.for_block(t, n * n, group) as back:
+                a[base + back] = held[back]
+
+    buffers: list[tuple[str, DType]] = [("a", kind), ("pivots", dt.uint32), ("singular", dt.uint32)]
+    return _trace("lu_small" if small else "lu_panel", lu, buffers, group)
+
+
+@memoize
+def _columns_kernel(kind: DType) -> ShaderFunction:
+    """Return the kernel that swaps rows beside a panel, and solves right of it with its unit triangle."""
+
+    def lu_columns(  # noqa: PLR0913  the arguments of a kernel
+        a: Any,
+        pivots: Any,
+        n: Any,
+        first: Any,
+        end: Any,
+        start: Any,
+        columns: Any,
+        blocks: Any,
+        groups: Any,
+    ) -> None:
+        number = vc.workgroup_id().x
+        matrix = (number // blocks + start).to_register()
+        base = (matrix * n * n).to_register()
+        column = (number % blocks * _GROUP + vc.local_invocation_index()).to_register()
+        with vc.if_block(vc.logical_and(column < n, vc.logical_or(column < first, column >= end))):
+            with vc.for_block(first, end) as j:
+                chosen = pivots[matrix * n + j].to_register()
+                with vc.if_block(chosen != j):
+                    upper = a[base + j * n + column].to_register()
+                    a[base + j * n + column] = a[base + chosen * n + column].to_register()
+                    a[base + chosen * n + column] = upper
+            with vc.if_block(column >= end), vc.for_block((first + 1), end) as row:
+                value = a[base + row * n + column].to_register()
+                with vc.for_block(first, row) as k:
+                    value -= a[base + row * n + k] * a[base + k * n + column]
+                a[base + row * n + column] = value
+
+    return _trace("lu_columns", lu_columns, [("a", kind), ("pivots", dt.uint32)], _GROUP)
+
+
+@memoize
+def _swap_kernel(kind: DType) -> ShaderFunction:
+    """Return the kernel that swaps the rows of right sides as those of their matrices."""
+
+    def swap_rows(  # noqa: PLR0913  the arguments of a kernel
+        b: Any,
+        pivots: Any,
+        n: Any,
+        first: Any,
+        end: Any,
+        start: Any,
+        columns: Any,
+        blocks: Any,
+        groups: Any,
+    ) -> None:
+        number = vc.workgroup_id().x
+        matrix = (number // blocks + start).to_register()
+        base = (matrix * n * columns).to_register()
+        column = (number % blocks * _GROUP + vc.local_invocation_index()).to_register()
+        with vc.if_block(column < columns), vc.for_block(first, end) as j:
+            chosen = pivots[matrix * n + j].to_register()
+            with vc.if_block(chosen != j):
+                upper = b[base + j * columns + column].to_register()
+                b[base + j * columns + column] = b[base + chosen * columns + column].to_register()
+                b[base + chosen * columns + column] = upper
+
+    return _trace("swap_rows", swap_rows, [("b", kind), ("pivots", dt.uint32)], _GROUP)
+
+
+@memoize
+def _triangle_kernel(kind: DType, lower: bool) -> ShaderFunction:
+    """Return the kernel that solves with rows `first` to `end`, of the unit lower or the upper triangle."""
+
+    def solve_triangle(  # noqa: PLR0913  the arguments of a kernel
+        b: Any,
+        a: Any,
+        n: Any,
+        first: Any,
+        end: Any,
+        start: Any,
+        columns: Any,
+        blocks: Any,
+        groups: Any,
+    ) -> None:
+        number = vc.workgroup_id().x
+        matrix = (number // blocks + start).to_register()
+        base, own = (matrix * n * n).to_register(), (matrix * n * columns).to_register()
+        column = (number % blocks * _GROUP + vc.local_invocation_index()).to_register()
+        with vc.if_block(column < columns), vc.for_block((first - first), end - first) as done:
+            row = (first + done if lower else end - 1 - done).to_register()
+            value = b[own + row * columns + column].to_register()
+            last = (row if lower else end).to_register()
+            with vc.for_block((first if lower else row + 1), last) as k:
+                value -= a[base + row * n + k] * b[own + k * columns + column]
+            if not lower:
+                value = _divide(value, a[base + row * n + row].to_register())
+            b[own + row * columns + column] = value
+
+    name = "solve_lower" if lower else "solve_upper"
+    return _trace(name, solve_triangle, [("b", kind), ("a", kind)], _GROUP)
+
+
+@memoize
+def _cholesky_kernel(kind: DType) -> ShaderFunction:
+    """Return the kernel that factors the square from `first` to `end`."""
+    group = _PANEL
+    real = component_type(kind)
+
+    def cholesky_block(  # noqa: PLR0913  the arguments of a kernel
+        a: Any,
+        indefinite: Any,
+        n: Any,
+        first: Any,
+        end: Any,
+        start: Any,
+        columns: Any,
+        blocks: Any,
+        groups: Any,
+    ) -> None:
+        t = vc.local_invocation_index().to_register()
+        matrix = (vc.workgroup_id().x + start).to_register()
+        base = (matrix * n * n).to_register()
+        memory = vc.shared_buffer(kind, _PANEL * _PANEL)
+        width = (end - first).to_register()
+        with vc.for_block(t, width * width, group) as at:
+            memory[at] = a[base + (first + at // width) * n + first + at % width]
+        vc.memory_barrier_shared()
+        vc.barrier()
+        with vc.for_block((first - first), width) as j:
+            left = _real_part(memory[j * width + j].to_register()).to_register()
+            vc.barrier()
+            with vc.if_block(t == 0):
+                with vc.if_block(~(left > 0)):
+                    indefinite[matrix] = 1
+                memory[j * width + j] = _from_real(kind, vc.sqrt(left))
+            root = vc.sqrt(left).to_register()
+            with vc.for_block((j + 1 + t), width, group) as row:
+                memory[row * width + j] = memory[row * width + j] * _from_real(
+                    kind, (vc.to_dtype(real, 1) / root).to_register()
+                )
+            vc.memory_barrier_shared()
+            vc.barrier()
+            with vc.for_block((j + 1 + t), width, group) as below:
+                factor = memory[below * width + j].to_register()
+                with vc.for_block((j + 1), below + 1) as k:
+                    other = _conjugate(memory[k * width + j].to_register())
+                    memory[below * width + k] = memory[below * width + k] - factor * other
+            vc.memory_barrier_shared()
+            vc.barrier()
+        with vc.for_block(t, width * width, group) as back:
+            a[base + (first + back // width) * n + first + back % width] = memory[back]
+
+    return _trace("cholesky_block", cholesky_block, [("a", kind), ("indefinite", dt.uint32)], group)
+
+
+@memoize
+def _rows_kernel(kind: DType) -> ShaderFunction:
+    """Return the kernel that solves the rows below a factored square with it."""
+
+    def cholesky_rows(
+        a: Any, n: Any, first: Any, end: Any, start: Any, columns: Any, blocks: Any, groups: Any
+    ) -> None:
+        number = vc.workgroup_id().x
+        base = ((number // blocks + start) * n * n).to_register()
+        row = (end + number % blocks * _GROUP + vc.local_invocation_index()).to_register()
+        with vc.if_block(row < n):
+            line = (base + row * n).to_register()
+            with vc.for_block(first, end) as j:
+                value = a[line + j].to_register()
+                with vc.for_block(first, j) as k:
+                    value -= a[line + k] * _conjugate(a[base + j * n + k].to_register())
+                a[line + j] = _divide(value, a[base + j * n + j].to_register())
+
+    return _trace("cholesky_rows", cholesky_rows, [("a", kind)], _GROUP)
+
+
+# ---- on views ------------------------------------------------------------------------------------
+
+
+def _block(a: View, rows: tuple[int, int], columns: tuple[int, int]) -> View:
+    """Return the view of a block of each matrix."""
+    offset = rows[0] * a.strides[1] + columns[0] * a.strides[2]
+    shape = (a.shape[0], rows[1] - rows[0], columns[1] - columns[0])
+    return View(a.storage, shape, a.dtype, offset, a.strides)
+
+
+def _turn(a: View) -> View:
+    """Return the view of transposed matrices."""
+    count, rows, columns = a.shape
+    strides = (a.strides[0], a.strides[2], a.strides[1])
+    return View(a.storage, (count, columns, rows), a.dtype, a.offset, strides)
+
+
+def _subtract_product(target: View, left: View, right: View, *, adjoint: bool = False) -> None:
+    """Subtract products from matrices; with `adjoint`, of the conjugate transpose of the second ones."""
+    if not target.size:
+        return
+    if adjoint and right.dtype.kind == "c":
+        second = evaluate(apply_ufunc("conjugate", (right,)))
+    else:
+        second = gather(right)
+    first = gather(left)
+    product = matmul(as_buffer(first, first.shape), as_buffer(second, second.shape), transpose_b=adjoint)
+    whole = View(Storage(product), target.shape, target.dtype)
+    evaluate_into(apply_ufunc("subtract", (target, whole)), target)
+
+
+def _flags(count: int, context: Context) -> View:
+    flags = new_view((count,), _UINT32, context)
+    assign(flags, 0)
+    return flags
+
+
+def any_flag(flags: View) -> bool:
+    """Whether a flag is not 0: waits for the device."""
+    return bool(read_view(flags).any())
+
+
+def _choose_group(rows: int, a: View) -> int:
+    """Return how many invocations factor a panel: few rows each, for the panel has one workgroup only."""
+    if rows <= 4 * _GROUP:
+        return _GROUP
+    most = min(_LARGE_GROUP, device_facts(a.storage.buffer.context).max_group)
+    return _LARGE_GROUP if most == _LARGE_GROUP else _GROUP
+
+
+def factor_lu(a: View) -> tuple[View, View]:
+    """Factor square matrices in place: `(count, n, n)` become L, whose diagonal is 1, below, and U.
+
+    Returns
+    -------
+    pivots
+        uint32 of the shape (count, n): the row with which each row was swapped, one after the other.
+    singular
+        uint32 of the shape (count,): 1 where a pivot is 0.
+    """
+    count, n, _ = a.shape
+    kind = kernel_type(a.dtype)
+    context = a.storage.buffer.context
+    pivots, singular = new_view((count, n), _UINT32, context), _flags(count, context)
+    if n <= _SMALL:
+        if n:
+            _launch(_lu_kernel(kind, _SMALL), [a, pivots, singular], {"n": n, "end": n}, count, 0)
+        return pivots, singular
+    for first in range(0, n, _PANEL):
+        end = min(first + _PANEL, n)
+        sizes = {"n": n, "first": first, "end": end}
+        block = _block(a, (first, n), (first, end))
+        panel = gather(_turn(block))
+        group = _choose_group(n - first, a)
+        _launch(_lu_kernel(kind, group), [panel, pivots, singular], sizes, count, 0)
+        assign(block, _turn(panel))
+        _launch(_columns_kernel(kind), [a, pivots], sizes, count, n)
+        rest, own = (end, n), (first, end)
+        _subtract_product(_block(a, rest, rest), _block(a, rest, own), _block(a, own, rest))
+    return pivots, singular
+
+
+def solve_lu(a: View, pivots: View, b: View) -> None:
+    """Solve with factored matrices in place: `b` of the shape (count, n, columns) becomes the solutions."""
+    count, n, columns = b.shape
+    if not b.size:
+        return
+    kind = kernel_type(a.dtype)
+    sizes = {"n": n, "columns": columns}
+    _launch(_swap_kernel(kind), [b, pivots], {**sizes, "end": n}, count, columns)
+    panels = [(first, min(first + _PANEL, n)) for first in range(0, n, _PANEL)]
+    whole = (0, columns)
+    for first, end in panels:
+        part = {**sizes, "first": first, "end": end}
+        _launch(_triangle_kernel(kind, True), [b, a], part, count, columns)
+        left = _block(a, (end, n), (first, end))
+        _subtract_product(_block(b, (end, n), whole), left, _block(b, (first, end), whole))
+    for first, end in reversed(panels):
+        part = {**sizes, "first": first, "end": end}
+        _launch(_triangle_kernel(kind, False), [b, a], part, count, columns)
+        left = _block(a, (0, first), (first, end))
+        _subtract_product(_block(b, (0, first), whole), left, _block(b, (first, end), whole))
+
+
+def factor_cholesky(a: View) -> View:
+    """Factor Hermitian matrices in place: the lower triangles of `(count, n, n)` become L.
+
+    What is above the diagonal is neither read nor defined afterwards. Returns uint32 of the shape (count,): 1
+    where a matrix is not positive definite.
+    """
+    count, n, _ = a.shape
+    kind = kernel_type(a.dtype)
+    indefinite = _flags(count, a.storage.buffer.context)
+    for first in range(0, n, _PANEL):
+        end = min(first + _PANEL, n)
+        sizes = {"n": n, "first": first, "end": end}
+        _launch(_cholesky_kernel(kind), [a, indefinite], sizes, count, 0)
+        if end < n:
+            _launch(_rows_kernel(kind), [a], sizes, count, n - end)
+            left = _block(a, (end, n), (first, end))
+            _subtract_product(_block(a, (end, n), (end, n)), left, left, adjoint=True)
+    return indefinite
