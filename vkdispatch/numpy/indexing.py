@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
-from vkdispatch.numpy.core.application import assign, broadcast_to, cast, make_operation
+from vkdispatch.numpy.core.application import assign, broadcast_to, cast, make_operation, refuse_read_only
 from vkdispatch.numpy.core.array import Array, array_of, describe, parse_operand, value_of, view_of
 from vkdispatch.numpy.core.conversion import asarray, read_nested
 from vkdispatch.numpy.core.expressions import Node
@@ -60,6 +60,7 @@ def set_items(x: Array, index: Any, value: Any) -> None:
                 x._value = make_operation(COPY, (source,), (x.dtype,), x.shape, x.dtype)
                 return
     view = view_of(x)
+    refuse_read_only(view)
     found = _basic_view(view, index)
     if isinstance(found, View):
         assign(found, source)
@@ -80,9 +81,8 @@ def _parse_value(value: Any, x: Array) -> Any:
     if isinstance(value, np.ndarray):
         return value_of(asarray(value))
     if isinstance(value, np.generic):
-        with np.errstate(all="ignore"):
-            return np.asarray(value).astype(x.dtype).item()  # as NumPy casts arrays
-    if isinstance(value, complex) and x.dtype.kind != "c":
+        value = value.item()
+    if isinstance(value, complex) and x.dtype.kind not in "cb":
         raise ArgumentTypeError(f"value: a complex number does not go into an array of {x.dtype}")
     return parse_operand(value, "value")
 
