@@ -9,6 +9,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import use_context
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
 from vkdispatch.numpy.core.application import cast, make_operation
 from vkdispatch.numpy.core.array import Array, array_of, parse_index, parse_operand, value_of, view_of
 from vkdispatch.numpy.core.conversion import (
@@ -335,6 +336,8 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:  
 
 def _part(x: Any, k: int, name: str, lower: bool) -> Array:
     value = parse_operand(x, name)
+    if len(value.shape) == 1:
+        value = broadcast_view(value, (value.size, value.size))
     if len(value.shape) < 2:
         raise ArgumentValueError(f"{name}: expected at least two axes, got the shape {value.shape}")
     mask = _place_mask(_LOWER, value.shape, parse_index(k, "k") - (0 if lower else 1))
@@ -343,11 +346,11 @@ def _part(x: Any, k: int, name: str, lower: bool) -> Array:
     return array_of(make_operation(WHERE, operands, kinds, value.shape, value.dtype))
 
 
-def tril(x: Any, /, *, k: int = 0) -> Array:
+def tril(x: Any, /, k: int = 0) -> Array:
     """Return the lower triangles of matrices, zeros elsewhere. See `numpy.tril`."""
     return _part(x, k, "x", True)
 
 
-def triu(x: Any, /, *, k: int = 0) -> Array:
+def triu(x: Any, /, k: int = 0) -> Array:
     """Return the upper triangles of matrices, zeros elsewhere. See `numpy.triu`."""
     return _part(x, k, "x", False)

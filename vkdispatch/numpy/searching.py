@@ -15,7 +15,7 @@ from vkdispatch.numpy.elementwise import choose
 from vkdispatch.numpy.gathering import array_from, nonzero, whole_view
 from vkdispatch.numpy.lines import lines as lines_of
 from vkdispatch.numpy.lines import parse_value
-from vkdispatch.numpy.manipulation import parse_axis, reshape, result_type
+from vkdispatch.numpy.manipulation import concatenate, parse_axis, reshape, result_type, stack
 from vkdispatch.selection.searchsorted import searchsorted as search
 from vkdispatch.sorting import functions as sorting
 
@@ -23,8 +23,11 @@ from vkdispatch.sorting import functions as sorting
 def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     """Return `x` where a condition holds, and `y` elsewhere. See `numpy.where`.
 
-    Without `x` and `y`: the indices of elements that are true, as from `nonzero`.
+    Without `x` and `y`: the indices of elements that are true, as from `nonzero`. Raises ValueError if only
+    one of them is given.
     """
+    if (x is None) != (y is None):
+        raise ArgumentValueError("x, y: expected both or neither")
     return nonzero(condition) if x is None and y is None else choose(condition, x, y)
 
 
@@ -33,10 +36,10 @@ def flatnonzero(x: Any) -> Array:
     return nonzero(reshape(x, -1))[0]
 
 
-def argchoose(x: Any) -> Array:
+def argwhere(x: Any) -> Array:
     """Return the indices of elements that are not zero, a row for each element. See `numpy.argwhere`."""
-    from vkdispatch.numpy.manipulation import stack
-
+    if not x.ndim:
+        return zeros((int(bool(x)), 0), int64)
     return stack(nonzero(x), axis=1)
 
 
@@ -51,7 +54,7 @@ def _sorted_lines(x: Any, axis: Any) -> tuple[Any, Shape, int, Shape]:
 
 
 def sort(
-    x: Any, /, *, axis: Any = -1, descending: bool = False, stable: bool = True, kind: Any = None
+    x: Any, /, axis: Any = -1, *, descending: bool = False, stable: bool = True, kind: Any = None
 ) -> Array:
     """Return a sorted copy. See `numpy.sort`."""
     lines, shape, along, own = _sorted_lines(x, axis)
@@ -62,7 +65,7 @@ def sort(
 
 
 def argsort(
-    x: Any, /, *, axis: Any = -1, descending: bool = False, stable: bool = True, kind: Any = None
+    x: Any, /, axis: Any = -1, *, descending: bool = False, stable: bool = True, kind: Any = None
 ) -> Array:
     """Return the indices that would sort the array. See `numpy.argsort`."""
     lines, shape, along, own = _sorted_lines(x, axis)
@@ -72,7 +75,7 @@ def argsort(
     return array_of(View(Storage(buffer), own, numpy_type(buffer.var_type))).astype(int64, copy=False)
 
 
-def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Array:
+def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) -> Array:
     """Return where elements of `x2` go in the sorted array `x1`. See `numpy.searchsorted`."""
     first = x1 if isinstance(x1, Array) else asarray(x1)
     second = x2 if isinstance(x2, Array) else asarray(x2)
@@ -89,7 +92,7 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
     return array_from(found, second.shape).astype(int64, copy=False)
 
 
-def take(x: Any, indices: Any, /, *, axis: Any = None, out: Any = None, mode: str = "raise") -> Array:
+def take(x: Any, indices: Any, /, axis: Any = None, out: Any = None, mode: str = "raise") -> Array:
     """Return elements, or parts along an axis, at indices. See `numpy.take`.
 
     Parameters
@@ -117,7 +120,7 @@ def take(x: Any, indices: Any, /, *, axis: Any = None, out: Any = None, mode: st
     return found
 
 
-def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Array:
+def take_along_axis(x: Any, indices: Any, /, axis: int | None = -1) -> Array:
     """Return one element of each line along an axis for each of its indices. See `numpy.take_along_axis`."""
     from vkdispatch.numpy.creation import arange
 
@@ -162,7 +165,6 @@ def unique_all(x: Any, /) -> UniqueAll:
 
     Each NaN is different from all others.
     """
-    from vkdispatch.numpy.manipulation import concatenate
     from vkdispatch.numpy.reductions import cumsum
 
     array = x if isinstance(x, Array) else asarray(x)
