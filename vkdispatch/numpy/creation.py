@@ -244,7 +244,8 @@ def arange(
     if stop is None:
         start, stop = 0, start
     start, stop, step = (
-        _real_number(value, name) for value, name in ((start or 0, "start"), (stop, "stop"), (step, "step"))
+        _real_number(value, name)
+        for value, name in ((0 if start is None else start, "start"), (stop, "stop"), (step, "step"))
     )
     if step == 0:
         raise ArgumentValueError("step: expected a number other than zero, got 0")

@@ -87,6 +87,9 @@ class Node:
         The view that holds the values, or None while nothing has needed them.
     count, reads
         Upper bounds of the nodes of the expression and of its reads of memory.
+    users
+        Weak references to the expressions that have it as an operand: once it is computed they wait to read
+        its result.
     line
         The file and the line of the program that made it.
     """
@@ -102,6 +105,7 @@ class Node:
         "result",
         "shape",
         "size",
+        "users",
     )
 
     operands: tuple[Any, ...]
@@ -114,6 +118,7 @@ class Node:
         self.dtype = loop.dtype
         self.size = size
         self.result = None
+        self.users: list[ref[Node]] = []
         frame = sys._getframe(3)
         while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
             frame = frame.f_back
@@ -239,6 +244,8 @@ def make_node(loop: Loop, operands: tuple[Any, ...], shape: Shape, size: int) ->
                 evaluate(each)
         node = Node(loop, operands, shape, size)
     for each in operands:
+        if type(each) is Node:
+            (each.users if each.result is None else each.result.storage.readers).append(ref(node))
         if type(each) is View and each.storage.is_shared:
             evaluate(node)
             break
@@ -255,6 +262,8 @@ def evaluate(value: Value) -> View:
             value.result = _computing[0](Program(value), value.dtype, None, value.line)
             value.operands = ()
             value.count, value.reads = 1, 1
+            value.result.storage.readers += value.users
+            value.users = []
         return value.result
 
 
