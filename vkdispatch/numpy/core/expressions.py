@@ -245,7 +245,10 @@ def make_node(loop: Loop, operands: tuple[Any, ...], shape: Shape, size: int) ->
         node = Node(loop, operands, shape, size)
     for each in operands:
         if type(each) is Node:
-            (each.users if each.result is None else each.result.storage.readers).append(ref(node))
+            waiting = each.users if each.result is None else each.result.storage.readers
+            if len(waiting) > 32:
+                waiting[:] = [r for r in waiting if (n := r()) is not None and n.result is None]
+            waiting.append(ref(node))
         if type(each) is View and each.storage.is_shared:
             evaluate(node)
             break
