@@ -15,7 +15,7 @@ from vkdispatch.numpy.core.application import cast, make_operation
 from vkdispatch.numpy.core.array import Array, array_of, value_of
 from vkdispatch.numpy.core.devices import parse_device
 from vkdispatch.numpy.core.dtypes import Kind, default_complex, default_real, numpy_type, parse_dtype
-from vkdispatch.numpy.core.kernels import new_view
+from vkdispatch.numpy.core.kernels import gather, new_view
 from vkdispatch.numpy.core.memory import Shape, Storage, View
 from vkdispatch.numpy.core.operations import COPY
 from vkdispatch.shader.map import MappedArray
@@ -192,4 +192,6 @@ def is_of_python(obj: Any) -> bool:
 def copy_array(a: Array) -> Array:
     """Return a copy of an array, with memory of its own."""
     value = value_of(a)
+    if type(value) is View and not value.is_contiguous:
+        return array_of(gather(value))
     return array_of(make_operation(COPY, (value,), (value.dtype,), value.shape, value.dtype))

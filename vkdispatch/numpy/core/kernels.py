@@ -25,6 +25,7 @@ from vkdispatch.numpy.core.memory import (
     c_strides,
     overlaps,
 )
+from vkdispatch.numpy.core.turning import turn
 from vkdispatch.shader.map import MappedArray, MappingFunction, mapped_index
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -341,4 +342,5 @@ def strides_in_bytes(view: View) -> Shape:
 
 def gather(view: View) -> View:
     """Return a copy of the elements of a view, one behind the other."""
-    return _compute_program(Program(view), view.dtype, None, ("", 0))
+    turned = None if view.is_contiguous else turn(view)
+    return _compute_program(Program(view), view.dtype, None, ("", 0)) if turned is None else turned
