@@ -13,7 +13,7 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.clearing import clear_buffer
-from vkdispatch.arrays.deferred_errors import raise_if_checked
+from vkdispatch.arrays.deferred_errors import note_error, raise_if_checked
 from vkdispatch.arrays.kernels import trace_kernel
 from vkdispatch.arrays.maps.operand import Operand, parse_operand
 from vkdispatch.arrays.maps.source import Source
@@ -33,7 +33,6 @@ from vkdispatch.rearrange.indices import (
     find_out_of_bounds,
     is_long,
     note_bad_index,
-    note_bad_places,
     prepare_notes,
 )
 from vkdispatch.rearrange.moves import find_largest_word
@@ -199,7 +198,7 @@ class _Places:
             else:
                 found, wrong = find_out_of_bounds(index, length.to_dtype, long=long)
                 wrong = wrong.to_register()
-                bad.append((found, wrong, length, long))
+                bad.append((found, wrong))
                 narrow = found.to_dtype(dtype.uint32).to_register()
                 if found.var_type in (dtype.int32, dtype.int64):
                     narrow = vc.select(found < 0, narrow + length, narrow)
@@ -210,8 +209,9 @@ class _Places:
 
     def note(self, at: Any, bad: list[Any]) -> None:
         """Note indices that are out of bounds."""
-        for (found, _, length, long), ticket in zip(bad, self.rest[1:], strict=True):
-            note_bad_places(self.rest[0], ticket, [(at, found)], length.to_dtype, long=long)
+        for (found, wrong), ticket in zip(bad, self.rest[1:], strict=True):
+            with vc.if_block(wrong):
+                note_error(self.rest[0], ticket, at, [found])
 
 
 def _join(axes: Sequence[Axis]) -> list[Axis]:
@@ -399,7 +399,8 @@ def _slot(places: _Places, at: Any) -> tuple[Any, list[Any]]:
 
 
 def _is_good(bad: list[Any]) -> Any:
-    return ~vc.any(*(wrong for _, wrong, _, _ in bad)) if len(bad) > 1 else ~bad[0][1]
+    # registers hold truth values as 0 and 1
+    return vc.all(*(wrong == 0 for _, wrong in bad))
 
 
 @memoize

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vkdispatch.base.errors import ArgumentIndexError, ArgumentValueError
+from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.core.application import broadcast_shapes
-from vkdispatch.numpy.core.array import Array, array_of, value_of
+from vkdispatch.numpy.core.array import Array, array_of, store, value_of
 from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.dtypes import int64, numpy_type
 from vkdispatch.numpy.core.kernels import as_buffer, as_operand
@@ -142,20 +142,30 @@ def take(x: Any, indices: Any, /, axis: Any = None, out: Any = None, mode: str =
         "wrap" or "clip".
     """
     array = x if isinstance(x, Array) else asarray(x)
-    index = indices if isinstance(indices, Array) else asarray(np.asarray(indices))
+    index = indices if isinstance(indices, Array) else np.asarray(indices)
+    if not index.size and index.dtype.kind == "f":
+        index = index.astype(np.int64)
+    if index.dtype.kind not in "iu":
+        raise ArgumentTypeError(f"indices: expected integers, got {index.dtype}")
+    if mode not in ("raise", "wrap", "clip"):
+        raise ArgumentValueError(f"mode: expected 'raise', 'wrap' or 'clip', got {mode!r}")
     if axis is None:
         array, axis = reshape(array, -1), 0
     place = parse_axis(axis, array.ndim)
     length = array.shape[place]
+    if index.size and not length:
+        raise ArgumentIndexError(f"indices: axis {place} has no elements")
+    if mode != "raise" and index.dtype.itemsize < 8:  # which may not hold the length
+        index = index.astype(np.int64)
     if mode == "wrap":
         index = index % length
-    elif mode == "clip":
+    elif mode == "clip" and isinstance(index, Array):
         index = choose(index < 0, 0, choose(index >= length, length - 1, index))
-    elif mode != "raise":
-        raise ArgumentValueError(f"mode: expected 'raise', 'wrap' or 'clip', got {mode!r}")
+    elif mode == "clip":
+        index = np.clip(index, 0, length - 1)
     found = array[(*(slice(None),) * place, index)]
     if out is not None:
-        out[...] = found
+        store(out, value_of(found), "take")
         return out  # type: ignore[no-any-return]
     return found
 
