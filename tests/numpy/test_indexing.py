@@ -304,3 +304,28 @@ def test_take() -> None:
         np.arange(24, dtype=np.float32).reshape(2, 3, 4),
         np.arange(6, dtype=np.int16).reshape(2, 3),
     )
+
+
+def test_arrays_of_another_context() -> None:
+    own = vd.get_context()
+    other = vd.Context(own.device_ids, own.queue_families[:1])
+    with vd.use_context(other):
+        x = vnp.asarray(np.arange(12.0).reshape(3, 4))
+        index = vnp.asarray([2, 0])
+    x[[0, 0]] = [[1.0, 2, 3, 4]]
+    x[index] += 1
+    x[x > 10] = 0
+    for found in (
+        x[index],
+        x[[1]],
+        x[x > 3],
+        vnp.unique(x),
+        vnp.zeros_like(x),
+        vnp.full((3, 4), x),
+        x.T.copy(),
+    ):
+        assert found.device == x.device
+        found.numpy()
+    with pytest.raises(RuntimeError, match="another context"):
+        x[vnp.asarray([1])]
+    other.close()

@@ -137,7 +137,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = None, *, d
         The dtype does not hold the integer.
     """
     lengths = parse_shape(shape)
-    place = parse_device(device)
+    place = parse_device(fill_value.device if device is None and isinstance(fill_value, Array) else device)
     if not isinstance(fill_value, (Array, int, float, complex, np.generic)):
         fill_value = asarray(fill_value, device=device)
     if isinstance(fill_value, Array):
@@ -173,12 +173,13 @@ def ones(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None
     )
 
 
-def _like(x: Any, dtype: Any, shape: Any) -> tuple[Shape, Kind]:
+def _like(x: Any, dtype: Any, device: Any, shape: Any) -> tuple[Shape, Kind, Any]:
     if not isinstance(x, Array):
         x = asarray(x)
     return (
         x.shape if shape is None else parse_shape(shape),
         x.dtype if dtype is None else parse_dtype(dtype),
+        x.device if device is None else device,
     )
 
 
@@ -186,7 +187,7 @@ def empty_like(
     x: Any, /, dtype: Any = None, order: Any = None, *, device: Any = None, shape: Any = None
 ) -> Array:
     """Return an array like another one, with undefined values. See `numpy.empty_like`."""
-    lengths, kind = _like(x, dtype, shape)
+    lengths, kind, device = _like(x, dtype, device, shape)
     return empty(lengths, kind, device=device)
 
 
@@ -194,7 +195,7 @@ def zeros_like(
     x: Any, /, dtype: Any = None, order: Any = None, *, device: Any = None, shape: Any = None
 ) -> Array:
     """Return an array like another one, of zeros. See `numpy.zeros_like`."""
-    lengths, kind = _like(x, dtype, shape)
+    lengths, kind, device = _like(x, dtype, device, shape)
     return zeros(lengths, kind, device=device)
 
 
@@ -202,7 +203,7 @@ def ones_like(
     x: Any, /, dtype: Any = None, order: Any = None, *, device: Any = None, shape: Any = None
 ) -> Array:
     """Return an array like another one, of ones. See `numpy.ones_like`."""
-    lengths, kind = _like(x, dtype, shape)
+    lengths, kind, device = _like(x, dtype, device, shape)
     return ones(lengths, kind, device=device)
 
 
@@ -210,7 +211,7 @@ def full_like(
     x: Any, /, fill_value: Any, dtype: Any = None, order: Any = None, *, device: Any = None, shape: Any = None
 ) -> Array:
     """Return an array like another one, with one value everywhere. See `numpy.full_like`."""
-    lengths, kind = _like(x, dtype, shape)
+    lengths, kind, device = _like(x, dtype, device, shape)
     return full(lengths, fill_value, kind, device=device)
 
 

@@ -11,6 +11,7 @@ from vkdispatch.numpy.core.application import assign, broadcast_shapes, cast, nu
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
 from vkdispatch.numpy.core.array import Array, array_of, value_of
 from vkdispatch.numpy.core.conversion import asarray, from_numpy
+from vkdispatch.numpy.core.devices import device_of
 from vkdispatch.numpy.core.dtypes import int64, numpy_type
 from vkdispatch.numpy.core.expressions import Node, evaluate, lock, settle_readers
 from vkdispatch.numpy.core.kernels import as_buffer, as_operand, gather, new_view
@@ -51,7 +52,7 @@ def nonzero(x: Any, /) -> tuple[Array, ...]:
     if not value.shape:
         raise ArgumentValueError("x: nonzero of an array without axes; use reshape(x, 1)")
     if value.size == 0:
-        return tuple(empty((0,), int64) for _ in value.shape)
+        return tuple(empty((0,), int64, device=device_of(value)) for _ in value.shape)
     if len(value.shape) <= 3:
         return tuple(array_from(each) for each in find_nonzero(as_operand(value, value.shape)))
     flat = _flat_nonzero(value)
@@ -60,7 +61,7 @@ def nonzero(x: Any, /) -> tuple[Array, ...]:
 
 def _flat_nonzero(value: Any) -> Array:
     if value.size == 0:
-        return empty((0,), int64)
+        return empty((0,), int64, device=device_of(value))
     (places,) = find_nonzero(as_operand(value, (value.size,)))
     return array_from(places)
 

@@ -72,14 +72,14 @@ def _parse_value(value: Any, x: Array) -> Any:
     """Return an expression or view, or a number that the dtype holds."""
     if isinstance(value, (list, tuple)):
         try:
-            return value_of(asarray(np.asarray(read_nested(value), x.dtype)))
+            return value_of(asarray(np.asarray(read_nested(value), x.dtype), device=x.device))
         except (TypeError, ValueError) as error:
             if isinstance(error, OverflowError):
                 raise
             kind = ArgumentTypeError if isinstance(error, TypeError) else ArgumentValueError
             raise kind(f"value: {error}") from None
     if isinstance(value, np.ndarray):
-        return value_of(asarray(value))
+        return value_of(asarray(value, device=x.device))
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, complex) and x.dtype.kind not in "cb":

@@ -8,7 +8,8 @@ import numpy as np
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.core.application import broadcast_shapes
 from vkdispatch.numpy.core.array import Array, array_of, store, value_of
-from vkdispatch.numpy.core.conversion import asarray
+from vkdispatch.numpy.core.conversion import asarray, from_numpy
+from vkdispatch.numpy.core.devices import device_of
 from vkdispatch.numpy.core.dtypes import int64, numpy_type
 from vkdispatch.numpy.core.kernels import as_buffer, as_operand
 from vkdispatch.numpy.core.memory import Shape, Storage, View
@@ -81,10 +82,10 @@ def argsort(
     """Return the indices that would sort the array; those of equal elements ascend. See `numpy.argsort`."""
     value = parse_value(x)
     if not value.shape and axis in (-1, 0):
-        return zeros((1,), int64)
+        return zeros((1,), int64, device=device_of(value))
     lines, shape, along, own = _sorted_lines(x, axis)
     if lines.size == 0:
-        return zeros(own, int64)
+        return zeros(own, int64, device=device_of(lines))
     buffer = sorting.argsort(as_operand(lines, shape), axis=along, descending=descending)
     return array_of(View(Storage(buffer), own, numpy_type(buffer.var_type))).astype(int64, copy=False)
 
@@ -108,7 +109,7 @@ def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) ->
     kind = result_type(first, second)
     first, second = first.astype(kind, copy=False), second.astype(kind, copy=False)
     if second.size == 0 or first.size == 0:
-        return zeros(second.shape, int64)
+        return zeros(second.shape, int64, device=second.device)
     if kind.kind == "c":
         return _search_by_sort(first, second, side)
     sorted_ = as_buffer(whole_view(value_of(first)), (first.size,))
@@ -127,7 +128,7 @@ def _search_by_sort(first: Array, second: Array, side: str) -> Array:
     else:
         is_value, places = order >= first.size, order - first.size
     before = cumsum((~is_value).astype(int64))
-    found = zeros(values.shape, int64)
+    found = zeros(values.shape, int64, device=values.device)
     found[places[is_value]] = before[is_value]
     return reshape(found, second.shape)
 
@@ -181,7 +182,7 @@ def take_along_axis(x: Any, indices: Any, /, axis: int | None = -1) -> Array:
         The indices are no integers, or out of bounds: of those in an Array, with the next wait or read.
     """
     array = x if isinstance(x, Array) else asarray(x)
-    index = indices if isinstance(indices, Array) else asarray(np.asarray(indices))
+    index = indices if isinstance(indices, Array) else from_numpy(np.asarray(indices), array.device)
     if axis is None:
         array, axis = reshape(array, -1), 0
     place = parse_axis(axis, array.ndim)
@@ -198,7 +199,7 @@ def take_along_axis(x: Any, indices: Any, /, axis: int | None = -1) -> Array:
     values = array if array.shape == lines else broadcast_to(array, lines)
     wanted = index if index.shape == shape else broadcast_to(index, shape)
     if not wanted.size:
-        return zeros(shape, array.dtype)
+        return zeros(shape, array.dtype, device=array.device)
     if len(shape) <= 3:  # so that messages name the axis
         found = take_lines(as_operand(value_of(values), lines), as_operand(value_of(wanted), shape), place)
     else:
@@ -307,7 +308,7 @@ def _unique_along(array: Array, axis: int) -> UniqueAll:
     parts = moveaxis(array, axis, 0)
     count = parts.shape[0]
     rows = reshape(parts, (count, array.size // count if count else 0))
-    order = arange(count)
+    order = arange(count, device=array.device)
     for column in reversed(range(rows.shape[1])):
         order = order[argsort(rows[order, column])]
     found = _first_of_runs(rows[order], order, (count,))
@@ -322,15 +323,15 @@ def _first_of_runs(ordered: Array, order: Array, shape: Shape) -> UniqueAll:
 
     size = ordered.shape[0]
     if size == 0:
-        nothing = zeros((0,), int64)
-        return UniqueAll(ordered, nothing, zeros(shape, int64), nothing)
+        nothing = zeros((0,), int64, device=ordered.device)
+        return UniqueAll(ordered, nothing, zeros(shape, int64, device=ordered.device), nothing)
     steps = ordered[1:] != ordered[:-1]
     if ordered.ndim > 1:
         steps = any_of(steps, axis=1)
-    differs = concatenate([asarray(np.ones(1, bool)), steps])
+    differs = concatenate([from_numpy(np.ones(1, bool), ordered.device), steps])
     starts = nonzero(differs)[0]
-    ends = concatenate([starts[1:], asarray(np.asarray([size]))])
-    inverse = zeros((size,), int64)
+    ends = concatenate([starts[1:], from_numpy(np.asarray([size]), ordered.device)])
+    inverse = zeros((size,), int64, device=ordered.device)
     inverse[order] = cumsum(differs.astype(int64)) - 1
     return UniqueAll(ordered[starts], order[starts], reshape(inverse, shape), ends - starts)
 
@@ -342,7 +343,7 @@ def isin(
     first = x1 if isinstance(x1, Array) else asarray(x1)
     second = reshape(x2 if isinstance(x2, Array) else asarray(x2), -1)
     if second.size == 0 or first.size == 0:
-        found = zeros(first.shape, bool)
+        found = zeros(first.shape, bool, device=first.device)
     else:
         ordered = sort(second)
         place = searchsorted(ordered, first)
