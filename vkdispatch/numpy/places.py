@@ -113,16 +113,20 @@ class _Form:
         Of the indices; for each, whether it is valid, and whether it is compared in 64 bits.
     before, after
         How many axes there are; 0 after the indices if there is one element.
+    is_noting
+        Whether the kernel that reads or writes notes indices out of bounds: if it reads each index once.
+        Else another kernel has done so.
     """
 
     sources: tuple[tuple[Source, bool, bool], ...]
     before: int
     after: int
+    is_noting: bool
 
     @property
     def checked(self) -> int:
-        """How many indices are checked."""
-        return sum(not valid for _, valid, _ in self.sources)
+        """How many indices the kernel that reads or writes checks."""
+        return sum(not valid for _, valid, _ in self.sources) if self.is_noting else 0
 
     def arguments(self, *, notes: bool) -> list[tuple[str, Any]]:
         """Return the parameters of kernels: those of the indices, numbers, and tickets of notes."""
@@ -209,6 +213,8 @@ class _Places:
 
     def note(self, at: Any, bad: list[Any]) -> None:
         """Note indices that are out of bounds."""
+        if not self.form.is_noting:
+            return
         for (found, wrong), ticket in zip(bad, self.rest[1:], strict=True):
             with vc.if_block(wrong):
                 note_error(self.rest[0], ticket, at, [found])
@@ -263,7 +269,7 @@ class _Plan:
             (operand.source, each.is_valid, is_long(operand, each.length))
             for operand, each in zip(self.operands, selection.indices, strict=True)
         )
-        self.form = _Form(sources, len(before), len(after))
+        self.form = _Form(sources, len(before), len(after), self.total == self.count)
         self.arguments: list[Any] = []
         for operand in self.operands:
             self.arguments += operand.arguments
@@ -276,8 +282,11 @@ class _Plan:
             self.arguments.append(self.count)
 
     def notes(self) -> list[Any]:
-        """Return the arguments for notes of indices out of bounds."""
+        """Return the arguments for notes of indices out of bounds, which another kernel may take now."""
         found: list[Any] = []
+        if not self.form.is_noting:
+            note_indices(self.selection)
+            return found
         for operand, each in zip(self.operands, self.selection.indices, strict=True):
             if not each.is_valid:
                 what = f"axis {each.axis}"
