@@ -329,3 +329,15 @@ def test_arrays_of_another_context() -> None:
     with pytest.raises(RuntimeError, match="another context"):
         x[vnp.asarray([1])]
     other.close()
+
+
+def test_views_of_other_dtypes_overlap() -> None:
+    buffer = vd.asbuffer(np.arange(64, dtype=np.int32))
+    narrow, wide = vnp.asarray(buffer), vnp.asarray(buffer.view(vd.int64))
+    host = np.arange(64, dtype=np.int32)
+    host[32:] = host.view(np.int64).copy()
+    narrow[32:] = wide
+    compare(narrow.numpy(), host)
+    host.view(np.int64)[:] = host[:32].copy()
+    wide[...] = narrow[:32]
+    compare(narrow.numpy(), host)

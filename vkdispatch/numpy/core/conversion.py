@@ -2,6 +2,7 @@
 
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from vkdispatch.base.buffer import asbuffer as upload
 from vkdispatch.base.context import use_context
 from vkdispatch.base.dtype import component_count, component_type, is_complex
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.numpy.core.application import cast, make_operation
+from vkdispatch.numpy.core.application import assign, cast, make_operation
 from vkdispatch.numpy.core.array import Array, array_of, value_of
 from vkdispatch.numpy.core.devices import parse_device
 from vkdispatch.numpy.core.dtypes import Kind, default_complex, default_real, numpy_type, parse_dtype
@@ -112,7 +113,23 @@ def asarray(
         return copy_array(obj) if copy else obj
     if copy is False:
         raise ArgumentValueError("copy: False was given, but data of the host are copied to the device")
+    if (
+        isinstance(obj, (list, tuple))
+        and obj
+        and all(isinstance(each, Array) and each.shape == obj[0].shape for each in obj)
+    ):
+        return asarray(_stack(obj), kind, device=device)
     return from_numpy(host_data(obj, kind), device)
+
+
+def _stack(arrays: Sequence[Array]) -> Array:
+    """Return arrays of one shape as the rows of a new one."""
+    shape = arrays[0].shape
+    kind: Kind = np.result_type(*(each.dtype for each in arrays))
+    made = new_view((len(arrays), *shape), kind, arrays[0].device.context)
+    for number, each in enumerate(arrays):
+        assign(View(made.storage, shape, kind, number * each.size), value_of(each))
+    return array_of(made)
 
 
 def host_data(obj: Any, kind: Kind | None = None) -> "np.ndarray[Any, Any]":

@@ -300,7 +300,12 @@ def _compute_program(program: Program, dtype: Kind, target: View | None, line: t
 
 def _is_aligned(view: View, target: View) -> bool:
     """Whether each element is read where it is written."""
-    return view.shape == target.shape and view.offset == target.offset and view.strides == target.strides
+    return (
+        view.shape == target.shape
+        and view.offset == target.offset
+        and view.strides == target.strides
+        and view.dtype.itemsize == target.dtype.itemsize
+    )
 
 
 compute_with(_compute_program)
