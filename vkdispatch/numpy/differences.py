@@ -43,7 +43,7 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
     return array
 
 
-def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Array:
+def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Array:
     """Return each element several times. See `numpy.repeat`."""
     array = _array(x)
     if axis is None:
@@ -61,5 +61,5 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Array:
         return reshape(broadcast_to(apart, wide), final, copy=True)
     if counts.shape != (length,) or (counts < 0).any():
         raise ArgumentValueError(f"repeats: expected {length} counts of at least 0, got {counts}")
-    index = asarray(np.repeat(np.arange(length), counts))
+    index = np.repeat(np.arange(length), counts)
     return array[(*(slice(None),) * place, index)]

@@ -9,12 +9,20 @@ import numpy as np
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, AxisError
 from vkdispatch.numpy.core.application import assign, broadcast_shapes, cast
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
-from vkdispatch.numpy.core.array import Array, array_of, parse_index, parse_operand, value_of, view_of
+from vkdispatch.numpy.core.array import (
+    Array,
+    array_of,
+    describe,
+    parse_index,
+    parse_operand,
+    value_of,
+    view_of,
+)
 from vkdispatch.numpy.core.conversion import asarray, parse_shape
 from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, parse_dtype
 from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.kernels import gather, new_view
-from vkdispatch.numpy.core.memory import Shape, View, reshape_strides
+from vkdispatch.numpy.core.memory import Shape, View, is_c_order, reshape_strides
 
 
 def parse_axis(axis: Any, ndim: int, name: str = "axis") -> int:
@@ -48,25 +56,30 @@ def _array(x: Any, name: str = "x") -> Array:
     return x if isinstance(x, Array) else asarray(x)
 
 
-def reshape(x: Any, /, shape: Any, *, order: str = "C", copy: bool | None = None) -> Array:
+def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> Array:
     """Return the elements with another shape. See `numpy.reshape`.
 
     Parameters
     ----------
     shape
         Lengths of which one may be -1: it follows from the others.
+    order
+        In which order elements are taken and placed: "C", the last axis first; "F", the first axis first;
+        "A", "F" if the elements lie so in memory.
     copy
         True always copies; False raises ValueError where a copy is needed; None returns a view if possible.
 
     Raises
     ------
     ValueError
-        The number of elements differs, or see `copy`.
+        The number of elements differs, there is no such order, or see `copy`.
     """
     array = _array(x)
-    if order == "F":
+    if order not in ("C", "F", "A", "K"):
+        raise ArgumentValueError(f"order: expected 'C', 'F', 'A' or 'K', got {order!r}")
+    if order == "F" or (order != "C" and _is_in_f_order(view_of(array))):
         axes = tuple(reversed(range(array.ndim)))
-        wanted = (int(shape),) if isinstance(shape, int) else tuple(shape)
+        wanted = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(shape)
         turned = reshape(permute_dims(array, axes), tuple(reversed(wanted)), copy=copy)
         return permute_dims(turned, tuple(reversed(range(turned.ndim))))
     lengths = _complete(array.shape, array.size, shape)
@@ -98,9 +111,13 @@ def _complete(own: Shape, size: int, shape: Any) -> Shape:
     return tuple(int(n) for n in wanted)
 
 
-def ravel(x: Any) -> Array:
+def _is_in_f_order(view: View) -> bool:
+    return not view.is_contiguous and is_c_order(view.shape[::-1], view.strides[::-1])
+
+
+def ravel(x: Any, order: str = "C") -> Array:
     """Return the elements along one axis: a view where that is possible. See `numpy.ravel`."""
-    return reshape(x, -1)
+    return reshape(x, -1, order)
 
 
 def permute_dims(x: Any, /, axes: Any) -> Array:
@@ -223,7 +240,7 @@ def meshgrid(*arrays: Any, indexing: str = "xy", copy: bool = True, sparse: bool
     return found
 
 
-def flip(x: Any, /, *, axis: Any = None) -> Array:
+def flip(x: Any, /, axis: Any = None) -> Array:
     """Return the array with its elements reversed along axes: a view. See `numpy.flip`."""
     array = _array(x)
     axes = parse_axes(axis, array.ndim)
@@ -237,7 +254,9 @@ def flip(x: Any, /, *, axis: Any = None) -> Array:
 
 
 def fliplr(x: Any) -> Array:
-    """Return the array reversed along its second axis: a view."""
+    """Return the array reversed along its second axis: a view. Raises ValueError for fewer axes."""
+    if _array(x).ndim < 2:
+        raise ArgumentValueError(f"x: expected at least two axes, got the shape {x.shape}")
     return flip(x, axis=1)
 
 
@@ -249,6 +268,9 @@ def flipud(x: Any) -> Array:
 def rot90(x: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """Return the array turned by 90 degrees in a plane: a view. See `numpy.rot90`."""
     turns = k % 4
+    ndim = _array(x).ndim
+    if ndim < 2 or parse_axis(axes[0], ndim, "axes") == parse_axis(axes[1], ndim, "axes"):
+        raise ArgumentValueError(f"axes: expected two different axes, got {axes} for an array of {ndim}")
     if turns == 0:
         return array_of(view_of(_array(x)))
     if turns == 2:
@@ -258,7 +280,7 @@ def rot90(x: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     return flip(swapaxes(x, *axes), axis=axes[1])
 
 
-def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Array:
+def roll(x: Any, /, shift: Any, axis: Any = None) -> Array:
     """Return the array with its elements moved round along axes. See `numpy.roll`."""
     array = _array(x)
     if axis is None:
@@ -308,14 +330,22 @@ def result_type(*arrays_and_dtypes: Any) -> Kind:
 
 
 def concatenate(
-    arrays: Sequence[Any], /, axis: int | None = 0, *, out: Any = None, dtype: Any = None
+    arrays: Sequence[Any],
+    /,
+    axis: int | None = 0,
+    out: Any = None,
+    *,
+    dtype: Any = None,
+    casting: str = "same_kind",
 ) -> Array:
     """Return arrays one after the other along an axis; None: flattened. See `numpy.concatenate`.
 
     Raises
     ------
     ValueError
-        There are no arrays, or their other axes differ.
+        There are no arrays, their other axes differ, or `out` has another shape.
+    TypeError
+        `out` and `dtype` are both given, or the result's dtype does not hold the values by such a cast.
     """
     parts = [_array(each, f"arrays[{i}]") for i, each in enumerate(arrays)]
     if not parts:
@@ -333,12 +363,19 @@ def concatenate(
                 f"arrays: all axes but the joined one must agree; arrays[0] has the shape {parts[0].shape}, "
                 f"arrays[{i}] {each.shape}"
             )
-    kind = result_type(*parts) if dtype is None else parse_dtype(dtype)
+    if out is not None and dtype is not None:
+        raise ArgumentTypeError("out, dtype: expected one of both")
+    common = result_type(*parts)
+    kind = common if dtype is None else parse_dtype(dtype)
+    if isinstance(out, Array):
+        kind = out.dtype
+    if not np.can_cast(common, kind, casting):  # type: ignore[arg-type]
+        raise ArgumentTypeError(f"concatenate: cannot cast {common} to {kind} by the rule {casting!r}")
     lengths = [each.shape[place] for each in parts]
     shape = (*parts[0].shape[:place], sum(lengths), *parts[0].shape[place + 1 :])
     if out is not None:
         if not isinstance(out, Array) or out.shape != shape:
-            raise ArgumentValueError(f"out: expected an Array of shape {shape}")
+            raise ArgumentValueError(f"out: expected an Array of shape {shape}, got {describe(out)}")
         target = view_of(out)
     else:
         target = new_view(shape, kind, view_of(parts[0]).storage.buffer.context)
@@ -356,7 +393,9 @@ def concatenate(
 concat = concatenate
 
 
-def stack(arrays: Sequence[Any], /, *, axis: int = 0, out: Any = None, dtype: Any = None) -> Array:
+def stack(
+    arrays: Sequence[Any], /, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
+) -> Array:
     """Return arrays joined along a new axis. See `numpy.stack`. Raises ValueError for different shapes."""
     parts = [_array(each, f"arrays[{i}]") for i, each in enumerate(arrays)]
     if not parts:
@@ -364,7 +403,9 @@ def stack(arrays: Sequence[Any], /, *, axis: int = 0, out: Any = None, dtype: An
     if any(each.shape != parts[0].shape for each in parts):
         raise ArgumentValueError(f"arrays: all must have one shape, got {[each.shape for each in parts]}")
     place = parse_axis(axis, parts[0].ndim + 1)
-    return concatenate([expand_dims(each, place) for each in parts], axis=place, out=out, dtype=dtype)
+    return concatenate(
+        [expand_dims(each, place) for each in parts], axis=place, out=out, dtype=dtype, casting=casting
+    )
 
 
 def atleast_1d(*arrays: Any) -> Any:
@@ -444,6 +485,11 @@ def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     starts = [0, *ends]
     before = (slice(None),) * place
     return [array[(*before, slice(a, b))] for a, b in zip(starts, [*ends, None], strict=True)]
+
+
+def dsplit(x: Any, indices_or_sections: Any) -> list[Array]:
+    """Return parts of an array along its third axis: views."""
+    return split(x, indices_or_sections, 2)
 
 
 def hsplit(x: Any, indices_or_sections: Any) -> list[Array]:

@@ -221,6 +221,13 @@ def broadcast_to(value: Value, shape: Shape) -> View:
     return View(view.storage, shape, view.dtype, view.offset, broadcast_strides(shape, view))
 
 
+def refuse_read_only(target: View) -> None:
+    """Raise ValueError for a view that shows an element several times, as of `broadcast_to`."""
+    for length, stride in zip(target.shape, target.strides, strict=True):
+        if stride == 0 and length > 1 and target.size:
+            raise ArgumentValueError("assignment destination is read-only: a broadcast view; copy it first")
+
+
 def assign(target: View, value: Any, name: str = "value") -> None:
     """Write a value, which may broadcast, or a number, to the elements of a view.
 
@@ -232,6 +239,7 @@ def assign(target: View, value: Any, name: str = "value") -> None:
         The storage is read-only.
     """
     kind = target.dtype
+    refuse_read_only(target)
     if type(value) is not Node and type(value) is not View:
         number = value if kind.kind in "fc" else number_as(value, kind, name)
         source: Value = make_operation(COPY, (number,), (kind,), target.shape, kind)

@@ -269,26 +269,26 @@ class Array:
         """Return the array with another dtype. See `numpy.ndarray.astype`."""
         return namespace().astype(self, dtype, copy=copy, device=device)
 
-    def copy(self) -> "Array":
-        """Return an array with memory of its own."""
+    def copy(self, order: str = "C") -> "Array":
+        """Return an array with memory of its own. Copies are in C order, whatever `order` says."""
         return namespace().copy(self)
 
     def fill(self, value: Any) -> None:
         """Set all elements to a number."""
         self[...] = value
 
-    def reshape(self, *shape: Any, copy: bool | None = None) -> "Array":
+    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> "Array":
         """Return the elements with another shape: a view where that is possible."""
         wanted = shape[0] if len(shape) == 1 else shape
-        return namespace().reshape(self, wanted, copy=copy)
+        return namespace().reshape(self, wanted, order=order, copy=copy)
 
-    def ravel(self) -> "Array":
+    def ravel(self, order: str = "C") -> "Array":
         """Return the elements along one axis: a view where that is possible."""
-        return self.reshape(-1)
+        return namespace().ravel(self, order)
 
-    def flatten(self) -> "Array":
+    def flatten(self, order: str = "C") -> "Array":
         """Return a copy of the elements along one axis."""
-        return self.reshape(-1).copy()
+        return self.reshape(-1, order=order, copy=True)
 
     def transpose(self, *axes: Any) -> "Array":
         """Return the array with its axes in another order: a view."""

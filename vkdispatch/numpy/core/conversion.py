@@ -2,6 +2,7 @@
 
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,11 @@ from vkdispatch.base.buffer import asbuffer as upload
 from vkdispatch.base.context import use_context
 from vkdispatch.base.dtype import component_count, component_type, is_complex
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.numpy.core.application import cast, make_operation
+from vkdispatch.numpy.core.application import assign, cast, make_operation
 from vkdispatch.numpy.core.array import Array, array_of, value_of
 from vkdispatch.numpy.core.devices import parse_device
 from vkdispatch.numpy.core.dtypes import Kind, default_complex, default_real, numpy_type, parse_dtype
-from vkdispatch.numpy.core.kernels import new_view
+from vkdispatch.numpy.core.kernels import gather, new_view
 from vkdispatch.numpy.core.memory import Shape, Storage, View
 from vkdispatch.numpy.core.operations import COPY
 from vkdispatch.shader.map import MappedArray
@@ -101,8 +102,10 @@ def asarray(
         made = obj.__vkdispatch_buffer__(None)
         obj = array_of(View(Storage(made), made.shape, numpy_type(made.var_type)))
     if isinstance(obj, Array):
-        if device is not None:
-            obj = obj.to_device(device)
+        if device is not None and obj.device != parse_device(device):
+            if copy is False:
+                raise ArgumentValueError("copy: False was given, but another device needs a copy")
+            obj, copy = obj.to_device(device), None
         if kind is not None and kind != obj.dtype:
             if copy is False:
                 raise ArgumentValueError(f"copy: False was given, but {obj.dtype} to {kind} needs a copy")
@@ -110,14 +113,62 @@ def asarray(
         return copy_array(obj) if copy else obj
     if copy is False:
         raise ArgumentValueError("copy: False was given, but data of the host are copied to the device")
-    data = obj if isinstance(obj, (np.ndarray, np.generic)) else np.asarray(read_nested(obj))
-    if kind is None:
-        kind = default_kind(obj, data)
-    if data.dtype.kind in "OUSmMV" and data.size:
+    if (
+        isinstance(obj, (list, tuple))
+        and obj
+        and all(isinstance(each, Array) and each.shape == obj[0].shape for each in obj)
+    ):
+        return asarray(_stack(obj), kind, device=device)
+    return from_numpy(host_data(obj, kind), device)
+
+
+def _stack(arrays: Sequence[Array]) -> Array:
+    """Return arrays of one shape as the rows of a new one."""
+    shape = arrays[0].shape
+    kind: Kind = np.result_type(*(each.dtype for each in arrays))
+    made = new_view((len(arrays), *shape), kind, arrays[0].device.context)
+    for number, each in enumerate(arrays):
+        assign(View(made.storage, shape, kind, number * each.size), value_of(each))
+    return array_of(made)
+
+
+def host_data(obj: Any, kind: Kind | None = None) -> "np.ndarray[Any, Any]":
+    """Return data of the host as a NumPy array of a dtype that arrays have; see `asarray` for `kind`.
+
+    Raises
+    ------
+    TypeError
+        Arrays cannot have such elements.
+    ValueError
+        Sequences in it have different lengths, or a number is not finite where integers are wanted.
+    OverflowError
+        A Python integer does not fit the dtype, or any dtype of integers.
+    """
+    if isinstance(obj, (np.ndarray, np.generic)):
+        data = np.asarray(obj)
+    else:
+        nested = read_nested(obj)
+        try:
+            data = np.asarray(nested)
+            if data.dtype.kind == "O" and data.size and _are_numbers(data):
+                if kind is None:
+                    raise OverflowError(f"obj: a Python integer fits no dtype of integers, in {obj!r:.60}")
+                data = np.asarray(nested, kind)
+            elif kind is not None and data.dtype.kind in "iufc" and kind.kind in "iuf":
+                data = np.asarray(nested, kind)  # NumPy refuses Python numbers that do not fit
+        except ValueError as error:
+            raise ArgumentValueError(f"obj: {error}") from None
+        except TypeError as error:
+            raise ArgumentTypeError(f"obj: {error}") from None
+        if kind is None:
+            kind = default_kind(obj, data)
+    if data.dtype.kind not in "biufc" and (data.size or data.dtype.kind != "O"):
         raise ArgumentTypeError(f"obj: expected numbers, got {type(obj).__name__} of dtype {data.dtype}")
-    if kind.kind in "iu" and data.dtype.kind in "iu" and not isinstance(obj, (np.ndarray, np.generic)):
-        data = np.asarray(read_nested(obj), kind)  # NumPy refuses Python integers that do not fit
-    return from_numpy(np.asarray(data).astype(kind, copy=False), device)
+    return data if kind is None else data.astype(kind, copy=False)
+
+
+def _are_numbers(data: "np.ndarray[Any, Any]") -> bool:
+    return all(isinstance(each, (int, float, complex, np.number)) for each in data.flat)
 
 
 def read_nested(obj: Any) -> Any:
@@ -125,22 +176,39 @@ def read_nested(obj: Any) -> Any:
     if isinstance(obj, Array):
         return obj.numpy()
     if isinstance(obj, (list, tuple)):
-        return [read_nested(each) for each in obj]
+        return [read_nested(each) if isinstance(each, _NESTED) else each for each in obj]
+    if hasattr(obj, "__dlpack__") and not hasattr(obj, "__array__"):
+        return np.from_dlpack(obj)
     return obj
 
 
+_NESTED = (Array, list, tuple)
+
+
 def default_kind(obj: Any, data: "np.ndarray[Any, Any] | np.generic") -> Kind:
-    """Return the dtype of an array made of `obj`, which NumPy holds as `data`."""
-    if isinstance(obj, (np.ndarray, np.generic)) or hasattr(obj, "__array__") or hasattr(obj, "dtype"):
+    """Return the dtype of an array made of `obj`, which NumPy holds as `data`.
+
+    It is that of the data, which is never narrowed, but of Python's real and complex numbers the default.
+    """
+    if data.dtype.kind == "f" and data.dtype.itemsize == 8:
+        default = default_real()
+    elif data.dtype.kind == "c" and data.dtype.itemsize == 16:
+        default = default_complex()
+    else:
         return parse_dtype(data.dtype)
-    if data.dtype.kind == "f":
-        return default_real()
-    if data.dtype.kind == "c":
-        return default_complex()
-    return parse_dtype(data.dtype)
+    return default if default == data.dtype or is_of_python(obj) else data.dtype
+
+
+def is_of_python(obj: Any) -> bool:
+    """Whether there are only numbers of Python."""
+    if isinstance(obj, (list, tuple)):
+        return all(is_of_python(each) for each in obj)
+    return type(obj) in (int, float, complex, bool)
 
 
 def copy_array(a: Array) -> Array:
     """Return a copy of an array, with memory of its own."""
     value = value_of(a)
+    if type(value) is View and not value.is_contiguous:
+        return array_of(gather(value))
     return array_of(make_operation(COPY, (value,), (value.dtype,), value.shape, value.dtype))

@@ -61,15 +61,14 @@ def parse_dtype(value: object, name: str = "dtype") -> Kind:
     if isinstance(value, type) and issubclass(value, dt.dtype):
         return numpy_type(value)
     try:
-        kind = np.dtype(cast(Any, value))
+        kind: Kind = np.dtype(cast(Any, value)).newbyteorder("=")
     except TypeError:
         raise ArgumentTypeError(f"{name}: expected a dtype such as float32, got {value!r}") from None
     if value is None or kind not in _KERNEL_TYPES:
         raise ArgumentTypeError(
             f"{name}: arrays hold booleans, integers, real and complex numbers, got {value!r}"
         )
-    native: Kind = kind.newbyteorder("=")
-    return native
+    return kind
 
 
 def has_float64() -> bool:

@@ -37,6 +37,7 @@ from vkdispatch.numpy.core.memory import (
     overlaps,
     stretch,
 )
+from vkdispatch.numpy.core.turning import turn
 from vkdispatch.shader.map import MappedArray, MappingFunction, mapped_index
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -407,7 +408,12 @@ def _note_line(kernel: ShaderFunction, line: Line) -> None:
 
 def _is_aligned(view: View, target: View) -> bool:
     """Whether each element is read where it is written."""
-    return view.shape == target.shape and view.offset == target.offset and view.strides == target.strides
+    return (
+        view.shape == target.shape
+        and view.offset == target.offset
+        and view.strides == target.strides
+        and view.dtype.itemsize == target.dtype.itemsize
+    )
 
 
 compute_with(_compute_program)
@@ -468,4 +474,5 @@ def strides_in_bytes(view: View) -> Shape:
 
 def gather(view: View) -> View:
     """Return a copy of the elements of a view, one behind the other."""
-    return _compute_program(Program(view), view.dtype, None, ("", 0))
+    turned = None if view.is_contiguous else turn(view)
+    return _compute_program(Program(view), view.dtype, None, ("", 0)) if turned is None else turned

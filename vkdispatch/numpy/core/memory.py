@@ -151,7 +151,8 @@ def overlaps(first: View, second: View) -> bool:
     if first.storage.buffer._native is not second.storage.buffer._native or not (first.size and second.size):
         return False
     a, b = bounds(first), bounds(second)
-    return a[0] <= b[1] and b[0] <= a[1]
+    item, other = first.dtype.itemsize, second.dtype.itemsize
+    return a[0] * item < (b[1] + 1) * other and b[0] * other < (a[1] + 1) * item
 
 
 def bounds(view: View) -> tuple[int, int]:

@@ -1,0 +1,147 @@
+"""Shapes and orders of elements against NumPy."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+import numpy as np
+import vkdispatch.numpy as vnp
+from tests.numpy.both import compare, run_texts
+from vkdispatch.numpy.core import kernels, turning
+
+_ARRAYS = (
+    np.arange(24, dtype=np.float32).reshape(2, 3, 4),
+    np.arange(6, dtype=np.int16).reshape(2, 3),
+    np.arange(5.0),
+)
+
+
+def test_shapes() -> None:
+    run_texts(
+        """
+        r = m.reshape(x, (4, -1), order='F')
+        r = m.reshape(x.T, (4, 6), order='A')
+        r = m.reshape(x.T[::-1], -1)
+        r = m.reshape(x, (4, 6), order='X')
+        r = m.reshape(x, (5, 5))
+        r = m.reshape(x, (-1, -1))
+        r = z[:0].reshape(0, 3)
+        r = z[:0].reshape(3, -1)
+        r = x.reshape(4, 6, order='F')
+        r = x.ravel('F')
+        r = x.flatten('F')
+        r = m.transpose(x, (2, 0))
+        r = x.transpose(2, 0, 1)
+        r = m.moveaxis(x, [0, 1], [-1, -2])
+        r = m.rollaxis(x, 0, 3)
+        r = m.expand_dims(x, (0, -1))
+        r = m.squeeze(x, 0)
+        r = m.squeeze(x[:1])
+        r = m.flip(x, (0, 2))
+        r = m.flip(z[:0])
+        r = m.fliplr(z)
+        r = m.rot90(x, 3, (1, 2))
+        r = m.rot90(x, 1, (0, 0))
+        r = m.swapaxes(x, 0, 3)
+        r = m.broadcast_to(z, (2, 5))
+        r = m.broadcast_to(z, (2, 4))
+        r = m.broadcast_arrays(x, y[..., None])
+        r = m.meshgrid(z, y[0], indexing='ij')
+        r = m.diagonal(x, -1, 0, 2)
+        r = m.diagonal(x, 9)
+        r = m.atleast_3d(y)
+        r = m.unstack(x, axis=1)
+        r = m.tril(y, 1)
+        r = m.triu(x, -1)
+        r = m.tril(z)
+        """,
+        *_ARRAYS,
+    )
+
+
+def test_joined_and_repeated() -> None:
+    run_texts(
+        """
+        r = m.concatenate([x, x], -1)
+        r = m.concatenate([x, y], axis=None)
+        r = m.concatenate([x, y])
+        r = m.concatenate([])
+        r = m.concatenate([z[:0], z])
+        r = m.concatenate([y.astype('u8'), y.astype('i8')])
+        r = m.concatenate([y > 2, y])
+        r = m.concatenate((z, z), dtype='i4')
+        r = m.concatenate((z, z), dtype='i4', casting='unsafe')
+        r = m.concatenate((z, z), out=m.zeros(10, 'f4'))
+        r = m.concatenate((z, z), out=m.zeros(9))
+        r = m.concatenate([x.T[::-1], x.T])
+        r = m.stack([z, z], 1)
+        r = m.stack([z, z], 2)
+        r = m.stack([z, z[:2]])
+        r = m.stack([z, z], axis=1, out=m.zeros((5, 2)))
+        r = m.hstack([x, x])
+        r = m.vstack([z, z])
+        r = m.dstack([y, y])
+        r = m.column_stack([z, z])
+        r = m.split(z, [3, 1])
+        r = m.split(x, 2, 1)
+        r = m.array_split(z, 3)
+        r = m.dsplit(x, 2)
+        r = m.roll(x, (1, 2), (0, 2))
+        r = m.roll(x, -30)
+        r = m.roll(x, 1, axis=(1, 1))
+        r = m.roll(z[:0], 3)
+        r = m.tile(z, (2, 3))
+        r = m.tile(x, (2, 1))
+        r = m.tile(z, 0)
+        r = m.tile(z, -1)
+        r = m.repeat(x, 2, 1)
+        r = m.repeat(y, m.asarray([1, 2, 0]), axis=1)
+        r = m.repeat(y, [1, 2], axis=1)
+        r = m.repeat(z, -1)
+        """,
+        *_ARRAYS,
+    )
+
+
+def test_views_are_views() -> None:
+    x = vnp.asarray(np.arange(24).reshape(2, 3, 4))
+    for view in (
+        x.T,
+        x[:, ::-1],
+        vnp.reshape(x, (6, 4)),
+        vnp.moveaxis(x, 0, 2),
+        vnp.flip(x),
+        vnp.diagonal(x),
+        vnp.split(x, 3, 1)[1],
+        x[0, 1, 1:],
+        vnp.squeeze(x[:1, :1]),
+    ):
+        view[...] = -1
+        assert int(vnp.sum(x == -1)) == view.size
+        x[...] = vnp.reshape(vnp.arange(24), (2, 3, 4))
+    with pytest.raises(ValueError, match="copy"):
+        vnp.reshape(x.T, -1, copy=False)
+
+
+def test_copies_of_transposed_views(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turning, "_FEW", 1)
+    monkeypatch.setattr(turning, "_SHORT", 1 << 30)
+    turned = []
+
+    def turn(view: turning.View) -> turning.View | None:
+        turned.append(turning.turn(view) is not None)
+        return turning.turn(view)
+
+    monkeypatch.setattr(kernels, "turn", turn)
+    for shape, kind in (((65, 33), "f4"), ((3, 1, 4, 5), "u1"), ((2, 3, 2, 3), "c16")):
+        host = np.random.default_rng(0).integers(0, 100, shape).astype(kind)
+        x = vnp.asarray(host)
+        for order in itertools.permutations(range(len(shape))):
+            compare(vnp.ascontiguousarray(vnp.transpose(x, order)).numpy(), host.transpose(order))
+            compare(vnp.transpose(x, order)[1:].copy().numpy(), host.transpose(order)[1:])
+    assert sum(turned) > 30 and not all(turned)
+    copied = x.T.copy()
+    copied[...] = 0
+    compare(x.numpy(), host)
