@@ -22,6 +22,8 @@ _MODULES = (
     "inspection",
     "exchange",
     "printing",
+    "protocols",
+    "updates",
     "core.devices",
 )
 

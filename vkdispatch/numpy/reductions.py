@@ -258,6 +258,21 @@ def cumprod(x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None) -> 
     return _running(scans.cumprod, x, axis, dtype, out)
 
 
+_RUNNING = {
+    "add": scans.cumsum,
+    "multiply": scans.cumprod,
+    "maximum": scans.cummax,
+    "minimum": scans.cummin,
+}
+
+
+def accumulate(name: str, x: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Array:
+    """Return what the method `accumulate` of a ufunc gives: of add, multiply, maximum and minimum."""
+    if name in ("maximum", "minimum") and dtype is not None:
+        x, dtype = array_of(cast(parse_value(x), parse_dtype(dtype))), None
+    return _running(_RUNNING[name], x, axis, dtype, out)
+
+
 def _cumulative(
     function: Callable[..., Any], start: int, x: Any, axis: Any, dtype: Any, include_initial: bool
 ) -> Array:
