@@ -143,31 +143,34 @@ class Array:
         """Return the elements as bytes in C order."""
         return self.numpy().tobytes()
 
-    def _only(self, what: str) -> Any:
+    def _number(self) -> Any:
+        if self.shape:
+            raise ArgumentTypeError(
+                "only 0-dimensional arrays can be converted to Python scalars, got the shape "
+                f"{self.shape}; use item() for an array of one element"
+            )
+        return self.numpy()[()].item()
+
+    def __bool__(self) -> bool:
         if self.size != 1:
             raise ArgumentValueError(
                 f"the truth value of an array of {self.size} elements is ambiguous; use any() or all()"
-                if what == "bool"
-                else f"{what}: only an array of one element becomes a number, got the shape {self.shape}"
             )
-        return self.numpy().reshape(())[()]
-
-    def __bool__(self) -> bool:
-        return bool(self._only("bool"))
+        return bool(self.numpy().item())
 
     def __int__(self) -> int:
-        return int(self._only("int"))
+        return int(self._number())
 
     def __float__(self) -> float:
-        return float(self._only("float"))
+        return float(self._number())
 
     def __complex__(self) -> complex:
-        return complex(self._only("complex"))
+        return complex(self._number())
 
     def __index__(self) -> int:
-        if self.dtype.kind not in "iu" or self.ndim:
+        if self.dtype.kind not in "iu" or self.shape:
             raise ArgumentTypeError("only integer scalar arrays can be converted to a scalar index")
-        return int(self._only("index"))
+        return int(self._number())
 
     def __len__(self) -> int:
         if not self.shape:
@@ -189,9 +192,13 @@ class Array:
         return namespace().array_str(self)
 
     def __format__(self, spec: str) -> str:
-        return format(str(self), spec) if self.ndim else format(self.item(), spec)
+        if not self.shape:
+            return format(self.numpy()[()], spec)
+        if spec:
+            raise ArgumentTypeError(f"unsupported format string passed to Array.__format__: {spec!r}")
+        return str(self)
 
-    def _repr_html_(self) -> str | None:
+    def _repr_html_(self) -> str:
         return namespace().array_html(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
