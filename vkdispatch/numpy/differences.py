@@ -10,6 +10,11 @@ from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.elementwise import not_equal
 from vkdispatch.numpy.manipulation import broadcast_to, concatenate, parse_axis, reshape
 
+__all__ = [
+    "diff",
+    "repeat",
+]
+
 
 def _array(x: Any) -> Array:
     return x if isinstance(x, Array) else asarray(x)

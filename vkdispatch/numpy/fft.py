@@ -16,6 +16,27 @@ from vkdispatch.numpy.creation import arange, asarray, zeros
 from vkdispatch.numpy.elementwise import conjugate, real
 from vkdispatch.numpy.manipulation import concatenate, flip, parse_axes, parse_axis, roll
 
+__all__ = [
+    "fft",
+    "fft2",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "ifft",
+    "ifft2",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "irfft",
+    "irfft2",
+    "irfftn",
+    "rfft",
+    "rfft2",
+    "rfftfreq",
+    "rfftn",
+]
+
 _NORMS = ("backward", "ortho", "forward")
 
 
@@ -211,7 +232,7 @@ def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
 
 def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
     """Return the inverse transform to a signal with Hermitian symmetry. See `numpy.fft.ihfft`."""
-    return conjugate(rfft(x, n=n, axis=axis, norm=_SWAPPED[_check_norm(norm)]))  # type: ignore[no-any-return]
+    return conjugate(rfft(x, n=n, axis=axis, norm=_SWAPPED[_check_norm(norm)]))
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Array:

@@ -21,6 +21,10 @@ from vkdispatch.rearrange import put as put_elements
 from vkdispatch.rearrange import take as take_elements
 from vkdispatch.selection.compaction.compact import nonzero as find_nonzero
 
+__all__ = [
+    "nonzero",
+]
+
 
 def whole_view(value: Any) -> View:
     """Return a view of memory that holds these elements and no others."""

@@ -13,6 +13,8 @@ from vkdispatch.numpy.core.dtypes import int64
 from vkdispatch.numpy.core.expressions import Node
 from vkdispatch.numpy.core.memory import Shape, View
 
+__all__: list[str] = []
+
 newaxis = None
 _WHOLE = slice(None)
 

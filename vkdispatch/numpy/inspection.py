@@ -10,6 +10,21 @@ from vkdispatch.numpy.core.devices import Device, parse_device
 from vkdispatch.numpy.core.dtypes import default_complex, default_real, has_float64, int64, parse_dtype
 from vkdispatch.numpy.core.memory import View, bounds, overlaps
 
+__all__ = [
+    "__array_namespace_info__",
+    "can_cast",
+    "common_type",
+    "isdtype",
+    "isscalar",
+    "may_share_memory",
+    "min_scalar_type",
+    "ndim",
+    "promote_types",
+    "shape",
+    "shares_memory",
+    "size",
+]
+
 _KINDS = {
     "bool": ("bool",),
     "signed integer": ("int8", "int16", "int32", "int64"),
@@ -125,7 +140,11 @@ def common_type(*arrays: Any) -> Any:
 
 def min_scalar_type(a: Any, /) -> Any:
     """Return the dtype of an array; of a number the smallest that holds it. See `numpy.min_scalar_type`."""
-    return a.dtype if isinstance(a, Array) and a.ndim else np.min_scalar_type(a.item() if isinstance(a, Array) else a)
+    return (
+        a.dtype
+        if isinstance(a, Array) and a.ndim
+        else np.min_scalar_type(a.item() if isinstance(a, Array) else a)
+    )
 
 
 def promote_types(type1: Any, type2: Any) -> Any:
@@ -148,8 +167,8 @@ def shares_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
     first, second = view_of(a), view_of(b)
     low = min(bounds(first)[0], bounds(second)[0])
     base = np.empty(max(bounds(first)[1], bounds(second)[1]) - low + 1, np.uint8)
-    shown = [
-        np.lib.stride_tricks.as_strided(base[view.offset - low :], view.shape, view.strides)
-        for view in (first, second)
-    ]
-    return np.shares_memory(*shown)
+
+    def show(view: View) -> Any:
+        return np.lib.stride_tricks.as_strided(base[view.offset - low :], view.shape, view.strides)
+
+    return np.shares_memory(show(first), show(second))

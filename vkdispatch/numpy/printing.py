@@ -13,7 +13,7 @@ from vkdispatch.numpy.manipulation import concatenate
 
 __all__ = ["array2string", "array_repr", "array_str"]
 
-# A thumbnail has at most this many pixels along an axis, and at least that many: smaller arrays are read as text.
+# Most pixels of a thumbnail along an axis; and the least, as people read smaller arrays as text.
 _MOST_PIXELS = 256
 _LEAST_PIXELS = 12
 
@@ -86,7 +86,7 @@ def array_repr(
 
 
 def array_html(x: Array) -> str:
-    """Return the array as HTML: a line with its shape and dtype, and its elements, of an image a thumbnail."""
+    """Return the array as HTML: its shape and dtype, and its elements, or a thumbnail of an image."""
     shape = " &times; ".join(str(length) for length in x.shape) or "no axes"
     title = f"Array, {shape}, {x.dtype}, {_count_bytes(x.nbytes)}"
     if _is_image(x):
@@ -119,11 +119,11 @@ def _is_image(x: Array) -> bool:
 def thumbnail(x: Array) -> "np.ndarray[Any, Any]":
     """Return a small image of an array of shape `(h, w)`, `(h, w, 3)` or `(h, w, 4)`, of uint8.
 
-    Rows and columns are left out; of real numbers the interval from the least to the largest becomes 0 to 255,
-    or the one from 0 to 1 if all colours lie there. NaN becomes 0.
+    Rows and columns are left out. Of real numbers the interval from the least to the largest becomes 0 to
+    255, or the one from 0 to 1 if all colours lie there. NaN becomes 0.
     """
     step = max(1, -(-max(x.shape[:2]) // _MOST_PIXELS))
-    values = x[::step, ::step].numpy()
+    values: np.ndarray[Any, Any] = x[::step, ::step].numpy()
     if values.dtype == np.uint8:
         return values
     if values.dtype.kind == "b":
@@ -131,11 +131,12 @@ def thumbnail(x: Array) -> "np.ndarray[Any, Any]":
     wide = values.astype(np.float64)
     finite = wide[np.isfinite(wide)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
-    if 0 <= low and high <= 1 and (wide.ndim == 3 or low == high):
+    if low >= 0 and high <= 1 and (wide.ndim == 3 or low == high):
         low, high = 0.0, 1.0
     span = (high - low) or 1.0
     level = np.clip((np.nan_to_num(wide, nan=low, posinf=high, neginf=low) - low) / span, 0, 1)
-    return np.rint(level * 255).astype(np.uint8)
+    pixels: np.ndarray[Any, Any] = np.rint(level * 255).astype(np.uint8)
+    return pixels
 
 
 _COLOUR_TYPES = {1: 0, 3: 2, 4: 6}

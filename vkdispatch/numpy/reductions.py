@@ -17,6 +17,28 @@ from vkdispatch.numpy.manipulation import parse_axes, parse_axis, reshape
 from vkdispatch.reduce import functions as reduce
 from vkdispatch.scans import functions as scans
 
+__all__ = [
+    "all",
+    "amax",
+    "amin",
+    "any",
+    "argmax",
+    "argmin",
+    "count_nonzero",
+    "cumprod",
+    "cumsum",
+    "cumulative_prod",
+    "cumulative_sum",
+    "max",
+    "mean",
+    "min",
+    "prod",
+    "ptp",
+    "std",
+    "sum",
+    "var",
+]
+
 
 def _reduce(
     function: Callable[..., Any],

@@ -19,6 +19,22 @@ from vkdispatch.numpy.manipulation import parse_axis, reshape, result_type
 from vkdispatch.selection.searchsorted import searchsorted as search
 from vkdispatch.sorting import functions as sorting
 
+__all__ = [
+    "argsort",
+    "flatnonzero",
+    "isin",
+    "searchsorted",
+    "sort",
+    "take",
+    "take_along_axis",
+    "unique",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
+    "where",
+]
+
 
 def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     """Return `x` where a condition holds, and `y` elsewhere. See `numpy.where`.

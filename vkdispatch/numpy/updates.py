@@ -20,8 +20,14 @@ _COMBINING = {
     "subtract": "add",
     "multiply": "multiply",
     "divide": "multiply",
-    **{name: name for name in ("maximum", "minimum", "fmax", "fmin", "bitwise_and", "bitwise_or", "bitwise_xor")},
-    **{name: name for name in ("logical_and", "logical_or", "logical_xor", "gcd", "lcm", "logaddexp", "hypot")},
+    **{
+        name: name
+        for name in ("maximum", "minimum", "fmax", "fmin", "bitwise_and", "bitwise_or", "bitwise_xor")
+    },
+    **{
+        name: name
+        for name in ("logical_and", "logical_or", "logical_xor", "gcd", "lcm", "logaddexp", "hypot")
+    },
 }
 
 
@@ -38,8 +44,7 @@ def update_at(name: str, x: Array, index: Any, values: Any) -> None:
     """
     if name not in _COMBINING:
         raise ArgumentTypeError(
-            f"np.{name}.at: arrays are updated with {', '.join(sorted(_COMBINING))}; compute on the host with "
-            "x.numpy()"
+            f"np.{name}.at: arrays have it for {', '.join(_COMBINING)}; compute on the host with x.numpy()"
         )
     if not x.size:
         return

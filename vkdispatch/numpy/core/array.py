@@ -300,51 +300,51 @@ class Array:
         """Return the array without axes of length one: a view."""
         return namespace().squeeze(self, axis)
 
-    def sum(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    def sum(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> "Array":
         """Return the sum along axes. See `numpy.sum`."""
         return namespace().sum(self, axis=axis, dtype=dtype, out=out, keepdims=keepdims)
 
-    def prod(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    def prod(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> "Array":
         """Return the product along axes. See `numpy.prod`."""
         return namespace().prod(self, axis=axis, dtype=dtype, out=out, keepdims=keepdims)
 
-    def mean(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    def mean(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> "Array":
         """Return the mean along axes. See `numpy.mean`."""
         return namespace().mean(self, axis=axis, dtype=dtype, out=out, keepdims=keepdims)
 
     def var(
         self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False
-    ) -> Any:
+    ) -> "Array":
         """Return the variance along axes. See `numpy.var`."""
         return namespace().var(self, axis=axis, dtype=dtype, out=out, ddof=ddof, keepdims=keepdims)
 
     def std(
         self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False
-    ) -> Any:
+    ) -> "Array":
         """Return the standard deviation along axes. See `numpy.std`."""
         return namespace().std(self, axis=axis, dtype=dtype, out=out, ddof=ddof, keepdims=keepdims)
 
-    def min(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    def min(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> "Array":
         """Return the least elements along axes. See `numpy.min`."""
         return namespace().min(self, axis=axis, out=out, keepdims=keepdims)
 
-    def max(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    def max(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> "Array":
         """Return the largest elements along axes. See `numpy.max`."""
         return namespace().max(self, axis=axis, out=out, keepdims=keepdims)
 
-    def all(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    def all(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> "Array":
         """Return whether all elements along axes are true. See `numpy.all`."""
         return namespace().all(self, axis=axis, out=out, keepdims=keepdims)
 
-    def any(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    def any(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> "Array":
         """Return whether any element along axes is true. See `numpy.any`."""
         return namespace().any(self, axis=axis, out=out, keepdims=keepdims)
 
-    def argmin(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    def argmin(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> "Array":
         """Return the indices of the least elements. See `numpy.argmin`."""
         return namespace().argmin(self, axis=axis, out=out, keepdims=keepdims)
 
-    def argmax(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    def argmax(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> "Array":
         """Return the indices of the largest elements. See `numpy.argmax`."""
         return namespace().argmax(self, axis=axis, out=out, keepdims=keepdims)
 
@@ -402,7 +402,7 @@ class Array:
         """Return a diagonal: a view. See `numpy.diagonal`."""
         return namespace().diagonal(self, offset, axis1, axis2)
 
-    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> "Array":
         """Return the sum of a diagonal. See `numpy.trace`."""
         return namespace().trace(self, offset, axis1, axis2)
 
