@@ -41,7 +41,7 @@ e, inf, nan, pi = math.e, math.inf, math.nan, math.pi
 finfo, iinfo = _numpy.finfo, _numpy.iinfo
 
 
-_SUBMODULES = ("fft", "linalg")
+_SUBMODULES = ("fft", "linalg", "special")
 _OF_LINALG = ("matmul", "dot", "inner", "vdot", "outer", "vecdot", "tensordot", "cross", "trace", "kron")
 # What the class Array asks for, and programs do not.
 _OF_ARRAYS = {

@@ -29,6 +29,7 @@ from numpy import uint64 as uint64
 
 from vkdispatch.numpy import fft as fft
 from vkdispatch.numpy import linalg as linalg
+from vkdispatch.numpy import special as special
 from vkdispatch.numpy.core.array import Array as Array
 from vkdispatch.numpy.core.devices import *
 from vkdispatch.numpy.core.dtypes import set_default_dtype as set_default_dtype

@@ -1,6 +1,7 @@
 """NumPy's protocols: its ufuncs and functions, called with arrays, are those of this namespace."""
 
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -73,10 +74,23 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict
     if compute is None:
         raise ArgumentTypeError(f"np.{name}: arrays do not have this method; {_ON_HOST}")
     if getattr(np, ufunc.__name__, None) is not ufunc:
+        return _call_special(ufunc, method, inputs, kwargs)
+    return compute(ufunc, inputs, kwargs)
+
+
+def _call_special(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Compute a ufunc that is not one of NumPy's: those of `scipy.special` that arrays have."""
+    name = ufunc.__name__
+    scipy = sys.modules.get("scipy.special._ufuncs")
+    special = namespace().special
+    if method != "__call__" or getattr(scipy, name, None) is not ufunc or name not in special.__all__:
         raise ArgumentTypeError(
             f"{name}: arrays do not have this ufunc, which is not one of NumPy's; {_ON_HOST}"
         )
-    return compute(ufunc, inputs, kwargs)
+    options = _options(name, kwargs, ("out",))
+    out = options.get("out")
+    result = getattr(special, name)(*inputs)
+    return result if out is None else finish(value_of(result), out, None, name)
 
 
 _ON_HOST = "compute on the host with x.numpy()"
