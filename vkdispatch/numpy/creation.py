@@ -176,7 +176,7 @@ def _count_from(index: Any, start: Any, step: Any, kind: Kind) -> Any:
 _ARANGE = Operation("arange", _count_from)
 
 
-def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Array:
+def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None) -> Array:
     """Return evenly spaced values of an interval without its end. See `numpy.arange`.
 
     Raises
@@ -242,11 +242,11 @@ def linspace(
     stop: Any,
     /,
     num: int = 50,
-    *,
-    dtype: Any = None,
-    device: Any = None,
     endpoint: bool = True,
     retstep: bool = False,
+    dtype: Any = None,
+    *,
+    device: Any = None,
 ) -> Any:
     """Return `num` evenly spaced numbers from `start` to `stop`. See `numpy.linspace`.
 
@@ -343,11 +343,11 @@ def _part(x: Any, k: int, name: str, lower: bool) -> Array:
     return array_of(make_operation(WHERE, operands, kinds, value.shape, value.dtype))
 
 
-def tril(x: Any, /, *, k: int = 0) -> Array:
+def tril(x: Any, /, k: int = 0) -> Array:
     """Return the lower triangles of matrices, zeros elsewhere. See `numpy.tril`."""
     return _part(x, k, "x", True)
 
 
-def triu(x: Any, /, *, k: int = 0) -> Array:
+def triu(x: Any, /, k: int = 0) -> Array:
     """Return the upper triangles of matrices, zeros elsewhere. See `numpy.triu`."""
     return _part(x, k, "x", False)

@@ -20,7 +20,7 @@ def _array(x: Any) -> Array:
     return x if isinstance(x, Array) else asarray(x)
 
 
-def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Array:
+def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Array:
     """Return differences of neighbours along an axis. See `numpy.diff`."""
     array = _array(x)
     if n < 0:
@@ -48,7 +48,7 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
     return array
 
 
-def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Array:
+def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Array:
     """Return each element several times. See `numpy.repeat`."""
     array = _array(x)
     if axis is None:

@@ -368,7 +368,7 @@ def _common(kinds: list[Any]) -> Kind:
     return found
 
 
-def clip(x: Any, /, min: Any = None, max: Any = None, *, out: Any = None) -> Array:
+def clip(x: Any, /, min: Any = None, max: Any = None, out: Any = None) -> Array:
     """Return the elements limited to an interval; None: no limit. See `numpy.clip`.
 
     The result has the dtype of `x`, as the array API standard asks for, unless a limit is an array of a wider
@@ -466,4 +466,6 @@ def sinc(x: Any) -> Array:
     return choose(y == 0, 1.0, sin(safe) / safe)
 
 
-UFUNCS = {name: function for name in OPERATIONS if (function := globals().get(name)) is not None}
+UFUNCS: dict[str, ElementwiseFunction] = {
+    name: function for name in OPERATIONS if (function := globals().get(name)) is not None
+}

@@ -89,7 +89,7 @@ def _array(x: Any, name: str = "x") -> Array:
     return x if isinstance(x, Array) else asarray(x)
 
 
-def reshape(x: Any, /, shape: Any, *, order: str = "C", copy: bool | None = None) -> Array:
+def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> Array:
     """Return the elements with another shape. See `numpy.reshape`.
 
     Parameters
@@ -264,7 +264,7 @@ def meshgrid(*arrays: Any, indexing: str = "xy", copy: bool = True, sparse: bool
     return found
 
 
-def flip(x: Any, /, *, axis: Any = None) -> Array:
+def flip(x: Any, /, axis: Any = None) -> Array:
     """Return the array with its elements reversed along axes: a view. See `numpy.flip`."""
     array = _array(x)
     axes = parse_axes(axis, array.ndim)
@@ -299,7 +299,7 @@ def rot90(x: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     return flip(swapaxes(x, *axes), axis=axes[1])
 
 
-def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Array:
+def roll(x: Any, /, shift: Any, axis: Any = None) -> Array:
     """Return the array with its elements moved round along axes. See `numpy.roll`."""
     array = _array(x)
     if axis is None:
@@ -397,7 +397,7 @@ def concatenate(
 concat = concatenate
 
 
-def stack(arrays: Sequence[Any], /, *, axis: int = 0, out: Any = None, dtype: Any = None) -> Array:
+def stack(arrays: Sequence[Any], /, axis: int = 0, out: Any = None, *, dtype: Any = None) -> Array:
     """Return arrays joined along a new axis. See `numpy.stack`. Raises ValueError for different shapes."""
     parts = [_array(each, f"arrays[{i}]") for i, each in enumerate(arrays)]
     if not parts:

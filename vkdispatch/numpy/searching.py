@@ -67,7 +67,7 @@ def _sorted_lines(x: Any, axis: Any) -> tuple[Any, Shape, int, Shape]:
 
 
 def sort(
-    x: Any, /, *, axis: Any = -1, descending: bool = False, stable: bool = True, kind: Any = None
+    x: Any, /, axis: Any = -1, kind: Any = None, *, descending: bool = False, stable: bool | None = True
 ) -> Array:
     """Return a sorted copy. See `numpy.sort`."""
     lines, shape, along, own = _sorted_lines(x, axis)
@@ -78,7 +78,7 @@ def sort(
 
 
 def argsort(
-    x: Any, /, *, axis: Any = -1, descending: bool = False, stable: bool = True, kind: Any = None
+    x: Any, /, axis: Any = -1, kind: Any = None, *, descending: bool = False, stable: bool | None = True
 ) -> Array:
     """Return the indices that would sort the array. See `numpy.argsort`."""
     lines, shape, along, own = _sorted_lines(x, axis)
@@ -88,7 +88,7 @@ def argsort(
     return array_of(View(Storage(buffer), own, numpy_type(buffer.var_type))).astype(int64, copy=False)
 
 
-def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Array:
+def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) -> Array:
     """Return where elements of `x2` go in the sorted array `x1`. See `numpy.searchsorted`."""
     first = x1 if isinstance(x1, Array) else asarray(x1)
     second = x2 if isinstance(x2, Array) else asarray(x2)
@@ -105,7 +105,7 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
     return array_from(found, second.shape).astype(int64, copy=False)
 
 
-def take(x: Any, indices: Any, /, *, axis: Any = None, out: Any = None, mode: str = "raise") -> Array:
+def take(x: Any, indices: Any, /, axis: Any = None, out: Any = None, mode: str = "raise") -> Array:
     """Return elements, or parts along an axis, at indices. See `numpy.take`.
 
     Parameters
@@ -133,7 +133,7 @@ def take(x: Any, indices: Any, /, *, axis: Any = None, out: Any = None, mode: st
     return found
 
 
-def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Array:
+def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Array:
     """Return one element of each line along an axis for each of its indices. See `numpy.take_along_axis`."""
     from vkdispatch.numpy.creation import arange
 
@@ -242,7 +242,9 @@ def unique(
     return result[0] if len(result) == 1 else tuple(result)
 
 
-def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
+def isin(
+    x1: Any, x2: Any, /, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
+) -> Array:
     """Return where elements of `x1` occur in `x2`. See `numpy.isin`."""
     first = x1 if isinstance(x1, Array) else asarray(x1)
     second = reshape(x2 if isinstance(x2, Array) else asarray(x2), -1)

@@ -85,8 +85,8 @@ gammaln = _function("gammaln", vc.lgamma, "the logarithm of the gamma function's
 
 def ndtr(x: Any, /) -> Array:
     """Return the cumulative distribution of the standard normal. See `scipy.special.ndtr`."""
-    (x,) = _reals("ndtr", x)
-    return 0.5 * erfc(x * -math.sqrt(0.5))
+    (array,) = _reals("ndtr", x)
+    return erfc(array * -math.sqrt(0.5)) * 0.5
 
 
 def exp10(x: Any, /) -> Array:
@@ -97,8 +97,8 @@ def exp10(x: Any, /) -> Array:
 
 def expit(x: Any, /) -> Array:
     """Return 1 / (1 + exp(-x)). See `scipy.special.expit`."""
-    (x,) = _reals("expit", x)
-    return 1 / (1 + exp(-x))
+    (array,) = _reals("expit", x)
+    return UFUNCS["reciprocal"](1 + exp(-array))
 
 
 def log_expit(x: Any, /) -> Array:
