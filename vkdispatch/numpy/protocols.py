@@ -338,20 +338,22 @@ def bind_arguments(
     positional: list[Any] = []
     # the first arguments have names of their own in both: they go by their places
     for place, parameter in enumerate(leading):
-        if place >= len(names) or names[place] not in given:
+        key = names[place] if place < len(names) else ""
+        if key not in given:
             break
-        if names[place] != parameter.name and names[place] in ours:
+        is_same = key == parameter.name
+        if is_same and parameter.kind is not parameter.POSITIONAL_ONLY:
             break
-        if parameter.kind is parameter.POSITIONAL_ONLY or names[place] not in ours:
-            if names[place] != parameter.name and theirs[names[place]].default is not inspect.Parameter.empty:
-                break
-            positional.append(given.pop(names[place]))
-        else:
+        if not is_same and (key in ours or theirs[key].default is not inspect.Parameter.empty):
             break
+        positional.append(given.pop(key))
     taken = {p.name for p in leading[: len(positional)]}
+    takes_all = any(p.kind is p.VAR_KEYWORD for p in ours.values())
     named = {}
     for key, value in given.items():
-        if key in ours and key not in taken and ours[key].kind is not inspect.Parameter.POSITIONAL_ONLY:
+        if takes_all and key not in ours:
+            named[key] = value
+        elif key in ours and key not in taken and ours[key].kind is not inspect.Parameter.POSITIONAL_ONLY:
             named[key] = value
         elif not _is_default(theirs.get(key), value):
             raise ArgumentTypeError(f"{name}: {key}= is not for arrays; {_ON_HOST}")

@@ -479,11 +479,11 @@ class Array:
 
     def __matmul__(self, other: Any) -> "Array":
         if not isinstance(other, Array):
-            return _refuse(other)
+            return _refuse(other, "matmul")
         return namespace().matmul(self, other)
 
     def __rmatmul__(self, other: Any) -> "Array":
-        return _refuse(other)
+        return _refuse(other, "matmul")
 
     def __imatmul__(self, other: Any) -> "Array":
         self[...] = self @ other
@@ -618,22 +618,22 @@ def describe(value: object) -> str:
     return f"{value!r} ({type(value).__name__})" if len(repr(value)) < 40 else f"a {type(value).__name__}"
 
 
-def _refuse(other: object) -> Any:
+def _refuse(other: object, name: str) -> Any:
     if isinstance(other, (np.ndarray, Buffer)):
-        parse_operand(other, "operand")
+        parse_operand(other, name)
     return NotImplemented
 
 
 def _binary(name: str, x: Any, y: Any) -> Any:
     if not isinstance(x, Array):
         if not isinstance(x, _NUMBERS):
-            return _refuse(x)
+            return _refuse(x, name)
         return array_of(apply_ufunc(name, (x, value_of(y))))
     if isinstance(y, Array):
         return array_of(apply_ufunc(name, (value_of(x), value_of(y))))
     if isinstance(y, _NUMBERS):
         return array_of(apply_ufunc(name, (value_of(x), y)))
-    return _refuse(y)
+    return _refuse(y, name)
 
 
 def _compare(name: str, x: Array, y: Any) -> Any:
