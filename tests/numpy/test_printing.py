@@ -53,7 +53,7 @@ def test_text_follows_the_print_options() -> None:
         assert str(x) == str(data)
     text = np.array2string(x, precision=1, threshold=5, edgeitems=1, separator=";")
     assert text == np.array2string(data, precision=1, threshold=5, edgeitems=1, separator=";")
-    assert np.array_repr(x, precision=2).startswith("Array([0.  , 0.33")
+    assert np.array_repr(x, precision=2).startswith("Array([ 0.  ,  0.33")
 
 
 def read_png(data: bytes) -> np.ndarray[Any, Any]:

@@ -351,9 +351,7 @@ def bind_arguments(
     takes_all = any(p.kind is p.VAR_KEYWORD for p in ours.values())
     named = {}
     for key, value in given.items():
-        if takes_all and key not in ours:
-            named[key] = value
-        elif key in ours and key not in taken and ours[key].kind is not inspect.Parameter.POSITIONAL_ONLY:
+        if (takes_all and key not in ours) or (key in ours and key not in taken and ours[key].kind is not inspect.Parameter.POSITIONAL_ONLY):
             named[key] = value
         elif not _is_default(theirs.get(key), value):
             raise ArgumentTypeError(f"{name}: {key}= is not for arrays; {_ON_HOST}")
