@@ -64,6 +64,10 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict
     TypeError
         An operand is an array of NumPy, or the ufunc or its method is none of those that arrays have.
     """
+    if not kwargs and method == "__call__":
+        function = _FUNCTIONS.get(ufunc)
+        if function is not None and all(isinstance(each, _PLAIN) for each in inputs):
+            return function(*inputs)
     outputs = kwargs.get("out", ())
     for each in (*inputs, *(outputs if isinstance(outputs, tuple) else (outputs,))):
         if _is_foreign(each):
@@ -93,6 +97,8 @@ def _call_special(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: d
     return result if out is None else finish(value_of(result), out, None, name)
 
 
+_FUNCTIONS = {getattr(np, name): function for name, function in UFUNCS.items()}
+_PLAIN = (Array, float, int, complex, np.number, np.bool_)
 _ON_HOST = "compute on the host with x.numpy()"
 
 
@@ -347,11 +353,12 @@ def bind_arguments(
         if not is_same and (key in ours or theirs[key].default is not inspect.Parameter.empty):
             break
         positional.append(given.pop(key))
-    taken = {p.name for p in leading[: len(positional)]}
+    accepted = {p.name for p in ours.values() if p.kind is not p.POSITIONAL_ONLY}
+    accepted -= {p.name for p in leading[: len(positional)]}
     takes_all = any(p.kind is p.VAR_KEYWORD for p in ours.values())
     named = {}
     for key, value in given.items():
-        if (takes_all and key not in ours) or (key in ours and key not in taken and ours[key].kind is not inspect.Parameter.POSITIONAL_ONLY):
+        if key in accepted or takes_all:
             named[key] = value
         elif not _is_default(theirs.get(key), value):
             raise ArgumentTypeError(f"{name}: {key}= is not for arrays; {_ON_HOST}")
