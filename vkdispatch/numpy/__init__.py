@@ -24,6 +24,7 @@ _MODULES = (
     "inspection",
     "exchange",
     "printing",
+    "parts",
     "core.devices",
 )
 

@@ -51,6 +51,7 @@ from vkdispatch.numpy.linalg import trace as trace
 from vkdispatch.numpy.linalg import vdot as vdot
 from vkdispatch.numpy.linalg import vecdot as vecdot
 from vkdispatch.numpy.manipulation import *
+from vkdispatch.numpy.parts import *
 from vkdispatch.numpy.printing import *
 from vkdispatch.numpy.reductions import *
 from vkdispatch.numpy.searching import *

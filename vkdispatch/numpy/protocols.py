@@ -10,6 +10,7 @@ import numpy as np
 
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.numpy import parts
 from vkdispatch.numpy.core.array import Array, describe, namespace, value_of
 from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.elementwise import UFUNCS, finish
@@ -138,13 +139,15 @@ def _options(name: str, kwargs: dict[str, Any], allowed: Sequence[str]) -> dict[
 
 def _call(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     name = ufunc.__name__
-    if name in _SEVERAL:
-        options = _options(name, kwargs, ("out",))
-        results = _SEVERAL[name](*inputs)
-        outputs = options.get("out") or (None,) * len(results)
-        return tuple(
-            finish(value_of(each), out, None, name) for each, out in zip(results, outputs, strict=True)
-        )
+    if name in parts.__all__:
+        outputs = _options(name, kwargs, ("out",)).get("out")
+        found = getattr(parts, name)(*inputs)
+        if outputs is None:
+            return found
+        if isinstance(found, Array):
+            return finish(value_of(found), outputs, None, name)
+        pairs = zip(found, outputs, strict=True)
+        return tuple(each if out is None else finish(value_of(each), out, None, name) for each, out in pairs)
     if name in _BY_OTHERS:
         options = _options(name, kwargs, ("out", "dtype", "axis"))
         return getattr(namespace(), _BY_OTHERS[name])(*inputs, **options)
@@ -152,20 +155,6 @@ def _call(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any
     if function is None:
         raise ArgumentTypeError(f"np.{name}: arrays do not have this function; {_ON_HOST}")
     return function(*inputs, **_options(name, kwargs, ("out", "where", "dtype")))
-
-
-def _divmod(x: Any, y: Any) -> tuple[Array, Array]:
-    return x // y, x % y
-
-
-def _modf(x: Array) -> tuple[Array, Array]:
-    vnp = namespace()
-    x = x if x.dtype.kind == "f" else vnp.divide(x, 1)
-    whole = vnp.trunc(x)
-    return vnp.copysign(vnp.where(vnp.isinf(x), 0.0, x - whole), x), whole
-
-
-_SEVERAL: dict[str, Callable[..., tuple[Array, ...]]] = {"divmod": _divmod, "modf": _modf}
 
 
 def _reduce(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
