@@ -272,10 +272,11 @@ def call_function(func: Any, types: Any, args: Sequence[Any], kwargs: dict[str, 
     own = find_function(func)
     if own is None:
         raise ArgumentTypeError(f"{name}: arrays do not have this function; {_ON_HOST}")
-    _refuse_host_arrays(name, [*args, *kwargs.values()])
-    for each in args:
-        if isinstance(each, (list, tuple)):
-            _refuse_host_arrays(name, each)
+    if own.__name__ not in _ABOUT:
+        _refuse_host_arrays(name, [*args, *kwargs.values()])
+        for each in args:
+            if isinstance(each, (list, tuple)):
+                _refuse_host_arrays(name, each)
     positional, named = bind_arguments(name, func, own, args, kwargs)
     return own(*positional, **named)
 
@@ -301,6 +302,8 @@ def find_function(func: Any) -> Callable[..., Any] | None:
 
 # Functions of which something else has the name in this namespace.
 _UNLIKE = ("choose",)
+# Functions that compute nothing; arrays of NumPy are welcome.
+_ABOUT = ("can_cast", "common_type", "may_share_memory", "result_type", "shares_memory")
 # Parameters that have another name here.
 _RENAMED = {"clip": {"a_min": "min", "a_max": "max"}}
 
