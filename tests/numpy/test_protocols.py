@@ -233,6 +233,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "fft.fftshift": lambda x: np.fft.fftshift(x, 1),
     "split": lambda x: np.split(x, 3),
     "nonzero": lambda x: np.nonzero(x > 5),
+    "unique": lambda x: np.unique(np.where(x > 9, np.nan, x % 4), equal_nan=False, return_counts=True),
     "full_like": lambda x: np.full_like(x, 3, dtype=np.int8),
 }
 

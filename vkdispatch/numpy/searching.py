@@ -215,13 +215,19 @@ def unique_values(x: Any, /) -> Array:
 
 
 def unique(
-    x: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False
+    x: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    *,
+    equal_nan: bool = True,
+    sorted: bool = True,
 ) -> Any:
-    """Return the different elements in order; all NaNs count as one. See `numpy.unique`."""
+    """Return the different elements, in order; with `equal_nan` all NaNs count as one. See `numpy.unique`."""
     array = x if isinstance(x, Array) else asarray(x)
     found = unique_all(array)
     values, indices, inverse, counts = found
-    if array.dtype.kind in "fc" and values.size > 1:
+    if equal_nan and array.dtype.kind in "fc" and values.size > 1:
         from vkdispatch.numpy.elementwise import isnan
         from vkdispatch.numpy.reductions import count_nonzero
 
