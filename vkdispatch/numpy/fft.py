@@ -19,6 +19,27 @@ from vkdispatch.numpy.creation import arange, asarray
 from vkdispatch.numpy.elementwise import conjugate
 from vkdispatch.numpy.manipulation import moveaxis, parse_axes, parse_axis, roll
 
+__all__ = [
+    "fft",
+    "fft2",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "ifft",
+    "ifft2",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "irfft",
+    "irfft2",
+    "irfftn",
+    "rfft",
+    "rfft2",
+    "rfftfreq",
+    "rfftn",
+]
+
 _NORMS = ("backward", "ortho", "forward")
 
 

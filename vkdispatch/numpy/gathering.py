@@ -25,6 +25,9 @@ from vkdispatch.selection.compaction.compact import compact
 from vkdispatch.selection.compaction.compact import nonzero as find_nonzero
 
 _MOST_CHECKED = 1 << 20
+__all__ = [
+    "nonzero",
+]
 
 
 def whole_view(value: Any) -> View:

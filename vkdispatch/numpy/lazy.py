@@ -8,6 +8,8 @@ from vkdispatch.numpy.core.dtypes import Kind
 from vkdispatch.numpy.core.expressions import INDEX, Node, is_same_view, lock
 from vkdispatch.numpy.core.memory import Shape, View, broadcast_strides
 
+__all__ = ["eval", "explain"]
+
 
 def eval(*arrays: Any) -> None:
     """Compute arrays now, instead of when their values are needed.

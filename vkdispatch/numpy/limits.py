@@ -7,6 +7,8 @@ import numpy as np
 from vkdispatch.numpy.core.array import Array
 from vkdispatch.numpy.core.dtypes import Kind
 
+__all__ = ["finfo"]
+
 iinfo = np.iinfo
 
 

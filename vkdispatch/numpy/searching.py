@@ -31,6 +31,22 @@ from vkdispatch.rearrange import take_along_axis as take_lines
 from vkdispatch.selection.searchsorted import searchsorted as search
 from vkdispatch.sorting import functions as sorting
 
+__all__ = [
+    "argsort",
+    "flatnonzero",
+    "isin",
+    "searchsorted",
+    "sort",
+    "take",
+    "take_along_axis",
+    "unique",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
+    "where",
+]
+
 
 def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     """Return `x` where a condition holds, and `y` elsewhere. See `numpy.where`.

@@ -31,6 +31,8 @@ from vkdispatch.numpy.core.kernels import convert
 from vkdispatch.numpy.core.memory import View
 from vkdispatch.rewrite.functions import prepare_function, prepare_kernel
 
+__all__ = ["vectorize"]
+
 _LETTERS = {bool: "b", int: "biu", float: "f", complex: "c"}
 
 
