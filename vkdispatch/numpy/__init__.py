@@ -19,6 +19,22 @@ _MODULES = (
     "searching",
     "gathering",
     "differences",
+    "statistics",
+    "nan_statistics",
+    "counting",
+    "calculus",
+    "padding",
+    "editing",
+    "comparison",
+    "sets",
+    "selections",
+    "choices",
+    "index_arrays",
+    "diagonals",
+    "writing",
+    "attributes",
+    "contraction",
+    "refusals",
     "inspection",
     "exchange",
     "printing",
@@ -40,6 +56,8 @@ finfo, iinfo = _numpy.finfo, _numpy.iinfo
 
 
 _SUBMODULES = ("fft", "linalg", "random")
+# Names that other modules have for themselves.
+_ELSEWHERE = {"choose": "choices", "broadcast_shapes": "attributes", "indices": "index_arrays"}
 _OF_LINALG = ("matmul", "dot", "inner", "vdot", "outer", "vecdot", "tensordot", "cross", "trace", "kron")
 
 
@@ -48,6 +66,8 @@ def __getattr__(name: str) -> Any:
         return import_module(f"{__name__}.{name}")
     if name in _OF_LINALG:
         return getattr(import_module(f"{__name__}.linalg"), name)
+    if name in _ELSEWHERE:
+        return getattr(import_module(f"{__name__}.{_ELSEWHERE[name]}"), name)
     if name.startswith("__") and name != "__array_namespace_info__":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     for module in _MODULES:
