@@ -27,7 +27,6 @@ _MODULES = (
     "editing",
     "comparison",
     "sets",
-    "selections",
     "choices",
     "index_arrays",
     "diagonals",

@@ -8,9 +8,9 @@ import numpy as np
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy import fft
 from vkdispatch.numpy.arguments import real_kind, to_array
-from vkdispatch.numpy.core.array import Array, parse_index, view_of
+from vkdispatch.numpy.core.array import Array, view_of
 from vkdispatch.numpy.core.dtypes import Kind, default_complex, default_real
-from vkdispatch.numpy.creation import ascontiguousarray, empty, zeros
+from vkdispatch.numpy.creation import ascontiguousarray, zeros
 from vkdispatch.numpy.differences import diff
 from vkdispatch.numpy.elementwise import absolute, choose, clip, conjugate, isnan, multiply, real
 from vkdispatch.numpy.manipulation import (
@@ -145,7 +145,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
         raise ArgumentTypeError(f"varargs: expected none, one or {len(axes)} distances, got {len(varargs)}")
     given = varargs or (1.0,)
     if len(given) == 1 and not _is_number(given[0]) and len(axes) != 1:
-        raise ArgumentValueError("varargs: coordinates are needed for each axis")
+        raise ArgumentTypeError(f"varargs: expected coordinates for each of {len(axes)} axes, got one array")
     distances = given * len(axes) if len(given) == 1 else given
     if edge_order not in (1, 2):
         raise ArgumentValueError(f"edge_order: expected 1 or 2, got {edge_order!r}")
@@ -200,7 +200,8 @@ def _derive(f: Array, axis: int, distance: Any, edge_order: int, kind: Kind) -> 
         u, v = steps[0], steps[1]
         first = -(2.0 * u + v) / (u * (u + v)) * at(0) + (u + v) / (u * v) * at(1) - u / (v * (u + v)) * at(2)
         u, v = steps[2], steps[3]
-        last = v / (u * (u + v)) * at(-3) - (v + u) / (u * v) * at(-2) + (2.0 * v + u) / (v * (u + v)) * at(-1)
+        last = v / (u * (u + v)) * at(-3) - (v + u) / (u * v) * at(-2)
+        last = last + (2.0 * v + u) / (v * (u + v)) * at(-1)
     return concatenate([first, inner, last], axis=axis, dtype=result_type(first, kind))
 
 
@@ -299,7 +300,7 @@ def _convolve(longer: Array, shorter: Array, start: int, length: int) -> Array:
     # each row is a window of the padded signal, in place
     windows = view_with(wide, (length, count), (1, 1), wide.offset + start)
     if kind.kind == "b":
-        return total(windows & flip(shorter), axis=1) != 0  # type: ignore[no-any-return]
+        return total(windows & flip(shorter), axis=1) != 0
     products = multiply(windows, flip(shorter))
     return total(products, axis=1, dtype=kind)
 
@@ -310,6 +311,3 @@ def _convolve_by_transforms(a: Array, b: Array) -> Array:
     if a.dtype.kind == "c":
         return fft.ifft(fft.fft(a, n=length) * fft.fft(b, n=length))[:size]
     return real(fft.irfft(fft.rfft(a, n=length) * fft.rfft(b, n=length), n=length))[:size]
-
-
-_ = (empty, parse_index)

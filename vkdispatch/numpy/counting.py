@@ -153,15 +153,15 @@ def _edges_by_rule(a: Any, rule: str, limits: Any, weights: Any) -> int:
 def _width(x: Array, rule: str) -> float:
     """Return the width of bins by a rule."""
     count = x.size
-    span = float(greatest(x).item()) - float(least(x).item())
+    span: float = float(greatest(x).item()) - float(least(x).item())
     if rule == "sqrt":
         return span / math.sqrt(count)
     if rule == "rice":
-        return span / (2 * count ** (1 / 3))
+        return span / (2 * math.cbrt(count))
     if rule == "sturges":
         return span / (math.log2(count) + 1)
     if rule == "scott":
-        return (24 * math.sqrt(math.pi) / count) ** (1 / 3) * float(deviation(x).item())
+        return math.cbrt(24 * math.sqrt(math.pi) / count) * float(deviation(x).item())
     if rule == "doane":
         if count <= 2:
             return 0.0
@@ -172,7 +172,7 @@ def _width(x: Array, rule: str) -> float:
         error = math.sqrt(6 * (count - 2) / ((count + 1) * (count + 3)))
         return span / (1 + math.log2(count) + math.log2(1 + skew / error))
     quarters = percentile(x, [75, 25]).numpy()
-    robust = 2 * float(quarters[0] - quarters[1]) / count ** (1 / 3)
+    robust = 2 * float(quarters[0] - quarters[1]) / math.cbrt(count)
     if rule == "fd":
         return robust
     return min(max(robust, span / math.sqrt(count) / 2), _width(x, "sturges"))
@@ -312,4 +312,3 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Array:
     side = "left" if bool(right) != bool(descending) else "right"
     found = searchsorted(ascending, array, side=side)
     return edges.size - found if descending else found
-

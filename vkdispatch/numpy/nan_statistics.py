@@ -111,7 +111,8 @@ def nanstd(
     correction: float | None = None,
 ) -> Array:
     """Return standard deviations of the elements that are not NaN. See `nanvar` and `numpy.nanstd`."""
-    return sqrt(_squares(a, axis, dtype, ddof, keepdims, where, correction), out=out)  # type: ignore[no-any-return]
+    found: Array = sqrt(_squares(a, axis, dtype, ddof, keepdims, where, correction), out=out)
+    return found
 
 
 def _filling(array: Array, number: float) -> complex:
@@ -128,7 +129,11 @@ def _extreme(
         return reduce(array, axis, out, keepdims, initial=initial, where=where)
     missing = isnan(array)
     found = reduce(
-        choose(missing, _filling(array, filling), array), axis, keepdims=keepdims, initial=initial, where=where
+        choose(missing, _filling(array, filling), array),
+        axis,
+        keepdims=keepdims,
+        initial=initial,
+        where=where,
     )
     if initial is None:
         found = choose(reductions.all(missing, axis, keepdims=keepdims), math.nan, found)

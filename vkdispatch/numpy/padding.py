@@ -63,7 +63,7 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Ar
     """
     source = to_array(array, "array")
     if callable(mode):
-        raise UnsupportedError("mode: functions are not implemented; pad with mode='empty', and fill the ends")
+        raise UnsupportedError("mode: functions are not implemented; use mode='empty', and fill the ends")
     if mode not in _MOVES and mode not in _STATISTICS and mode != "linear_ramp":
         known = ", ".join(map(repr, (*_MOVES, *_STATISTICS, "linear_ramp")))
         raise ArgumentValueError(f"mode: expected one of {known}, got {mode!r}")
@@ -129,9 +129,7 @@ def _move(x: Array, widths: list[tuple[int, int]], mode: str, constants: Any) ->
         if any(width):
             shape = result.shape
             lines = (math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :]))
-            moved = _pad_lines(
-                result, lines, [(0, 0), width, (0, 0)], mode, [(0, 0), values[axis], (0, 0)]
-            )
+            moved = _pad_lines(result, lines, [(0, 0), width, (0, 0)], mode, [(0, 0), values[axis], (0, 0)])
             result = reshape(moved, (*shape[:axis], shape[axis] + sum(width), *shape[axis + 1 :]))
     return result
 
@@ -139,7 +137,7 @@ def _move(x: Array, widths: list[tuple[int, int]], mode: str, constants: Any) ->
 def _pad_lines(
     x: Array, shape: tuple[int, ...], widths: list[tuple[int, int]], mode: str, values: Pairs
 ) -> Array:
-    options = {"constant_values": values} if mode == "constant" else {}
+    options: dict[str, Any] = {"constant_values": values} if mode == "constant" else {}
     return array_from(pad_buffer(as_operand(value_of(x), shape), widths, mode, **options))
 
 

@@ -89,7 +89,8 @@ def _find_place(count: Any, q: float, method: str) -> tuple[Any, Any]:
 
 def _limit(place: Any, last: Any) -> Any:
     if isinstance(place, Array):
-        return clip(place, 0, last)
+        found: Array = clip(place, 0, last)
+        return found
     return min(max(place, 0), last)
 
 
@@ -438,6 +439,7 @@ def cov(
     count = joined.shape[1]
     less = (0 if bias else 1) if ddof is None else int(ddof)
     weights = None
+    factor: Any
     if fweights is not None:
         weights = _frequencies(fweights, "fweights", count)
         if weights.dtype.kind not in "iu":
@@ -483,4 +485,3 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
         first, second = clip(real(ratio), -1, 1), clip(imag(ratio), -1, 1)
         return add(first, second * 1j)  # type: ignore[no-any-return]
     return clip(ratio, -1, 1)
-
