@@ -94,7 +94,7 @@ def _limit(place: Any, last: Any) -> Any:
     return min(max(place, 0), last)
 
 
-def _interpolate(low: Array, high: Array, rest: Any, kind: Kind) -> Array:
+def _interpolate(low: Any, high: Any, rest: Any, kind: Kind) -> Any:
     """Return the value between two, which is exact at both ends."""
     if not isinstance(rest, Array):
         if rest == 0:
@@ -204,7 +204,7 @@ def _pick_without_nan(ordered: Array) -> Callable[[float, str, Kind], Array]:
         place, rest = _find_place(count, q, method)
         if isinstance(rest, Array):
             rest = rest[..., 0]
-        return _interpolate(at(place), at(place + 1), rest, kind)
+        return _interpolate(at(place), at(place + 1), rest, kind)  # type: ignore[no-any-return]
 
     return pick
 
