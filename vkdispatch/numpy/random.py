@@ -177,7 +177,7 @@ class Generator:
     def exponential(self, scale: Any = 1.0, size: Any = None) -> Array:
         """Return exponentially distributed numbers of a scale."""
         scale = _parameter(scale, "scale", 0)
-        return self.standard_exponential(_parse_size(size, scale)) * scale
+        return self.standard_exponential(_parse_size(size, scale)) * scale  # type: ignore[no-any-return]
 
     def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Array:
         """Return numbers of Laplace's distribution."""
