@@ -34,6 +34,16 @@ def test_stream_is_numpys() -> None:
         ("triangular", (1, 2, 5)),
         ("geometric", (0.3,)),
         ("lognormal", (0, 0.5)),
+        ("gamma", (0.3, 2.0)),
+        ("gamma", (7.0, 1.0)),
+        ("standard_t", (5,)),
+        ("beta", (2, 3)),
+        ("wald", (2, 3)),
+        ("poisson", (3,)),
+        ("poisson", (40,)),
+        ("binomial", (10, 0.3)),
+        ("binomial", (100, 0.85)),
+        ("negative_binomial", (5, 0.3)),
     ],
 )
 def test_distributions(name: str, parameters: tuple[Any, ...]) -> None:
@@ -44,6 +54,20 @@ def test_distributions(name: str, parameters: tuple[Any, ...]) -> None:
     both = np.sort(np.concatenate([found.reshape(-1), wanted]))
     apart = [np.searchsorted(np.sort(each.reshape(-1)), both, "right") / 20000 for each in (found, wanted)]
     assert np.abs(apart[0] - apart[1]).max() < 2.5 * np.sqrt(2 / 20000)
+
+
+def test_draws_of_several_numbers() -> None:
+    rng = vnp.random.default_rng(5)
+    shares = rng.dirichlet([1, 2, 3.0], 2000).numpy()
+    np.testing.assert_allclose(shares.sum(1), 1)
+    assert abs(shares.mean(0) - np.array([1, 2, 3]) / 6).max() < 0.02
+    counts = rng.multinomial(10, [0.2, 0.3, 0.5], 2000).numpy()
+    assert (counts.sum(1) == 10).all()
+    assert abs(counts.mean(0) - [2, 3, 5]).max() < 0.2
+    assert rng.poisson(vnp.asarray([[0.0], [1e6]]), (2, 3)).numpy().sum(1)[0] == 0
+    # parameters that are no numbers end as well
+    assert rng.gamma(vnp.asarray([np.nan, np.inf, 1.0])).shape == (3,)
+    assert rng.binomial(vnp.asarray([np.nan, np.inf, 5]), vnp.asarray([0.5, 0.5, np.nan])).shape == (3,)
 
 
 def test_sizes_and_dtypes() -> None:

@@ -17,6 +17,7 @@ from vkdispatch.numpy.core.array import Array, parse_index, value_of
 from vkdispatch.numpy.core.conversion import asarray, parse_shape
 from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, int64, kernel_type, parse_dtype
 from vkdispatch.numpy.core.memory import Shape
+from vkdispatch.numpy.creation import full
 from vkdispatch.numpy.elementwise import (
     choose,
     exp,
@@ -31,8 +32,10 @@ from vkdispatch.numpy.elementwise import (
 )
 from vkdispatch.numpy.gathering import array_from
 from vkdispatch.numpy.linalg import matmul
-from vkdispatch.numpy.manipulation import parse_axis, reshape
+from vkdispatch.numpy.manipulation import parse_axis, reshape, stack
 from vkdispatch.numpy.reductions import cumsum
+from vkdispatch.numpy.reductions import sum as total
+from vkdispatch.numpy.rejection import draw_binomial, draw_gamma, draw_poisson
 from vkdispatch.numpy.searching import argsort, searchsorted, take, take_along_axis, topk
 from vkdispatch.random.generator import Generator as Stream
 
@@ -248,6 +251,97 @@ class Generator:
         ratio = log1p(-p) if isinstance(p, Array) else math.log1p(-p)
         found = floor(-self.standard_exponential(shape) / ratio) + 1
         return found.astype(int64)  # type: ignore[no-any-return]
+
+    # -- distributions by rejection: each element has a stream of its own, from one drawn seed
+
+    def _seed(self) -> Array:
+        """Return a random seed of 64 bits, which is not read."""
+        return array_from(self._stream.integers(0, 1 << 64, 1, kernel_type(np.dtype(np.uint64))), ())
+
+    def standard_gamma(self, shape: Any, size: Any = None) -> Array:
+        """Return gamma-distributed numbers with a shape, and the scale 1."""
+        a = _parameter(shape, "shape", 0)
+        return draw_gamma(self._seed(), a, _parse_size(size, a))
+
+    def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None) -> Array:
+        """Return gamma-distributed numbers with a shape and a scale."""
+        a, scale = _parameter(shape, "shape", 0), _parameter(scale, "scale", 0)
+        return draw_gamma(self._seed(), a, _parse_size(size, a, scale)) * scale  # type: ignore[no-any-return]
+
+    def chisquare(self, df: Any, size: Any = None) -> Array:
+        """Return numbers of the chi-square distribution."""
+        df = _parameter(df, "df", 0, is_open=True)
+        return self.standard_gamma(df / 2, size) * 2
+
+    def standard_t(self, df: Any, size: Any = None) -> Array:
+        """Return numbers of Student's distribution."""
+        df = _parameter(df, "df", 0, is_open=True)
+        shape = _parse_size(size, df)
+        return self.standard_normal(shape) * sqrt(df / self.chisquare(df, shape))  # type: ignore[no-any-return]
+
+    def f(self, dfnum: Any, dfden: Any, size: Any = None) -> Array:
+        """Return numbers of the F distribution."""
+        first = _parameter(dfnum, "dfnum", 0, is_open=True)
+        second = _parameter(dfden, "dfden", 0, is_open=True)
+        shape = _parse_size(size, first, second)
+        found: Array = self.chisquare(first, shape) / first / (self.chisquare(second, shape) / second)
+        return found
+
+    def beta(self, a: Any, b: Any, size: Any = None) -> Array:
+        """Return numbers of the beta distribution."""
+        a, b = _parameter(a, "a", 0, is_open=True), _parameter(b, "b", 0, is_open=True)
+        shape = _parse_size(size, a, b)
+        first, second = self.standard_gamma(a, shape), self.standard_gamma(b, shape)
+        return first / (first + second)
+
+    def dirichlet(self, alpha: Any, size: Any = None) -> Array:
+        """Return vectors of Dirichlet's distribution, as the last axis."""
+        own = to_array(alpha, "alpha")
+        if own.ndim != 1:
+            raise ArgumentValueError(f"alpha: expected a vector, got the shape {own.shape}")
+        drawn = self.standard_gamma(own, (*_parse_size(size), own.size))
+        return drawn / total(drawn, axis=-1, keepdims=True)
+
+    def wald(self, mean: Any, scale: Any, size: Any = None) -> Array:
+        """Return numbers of the inverse Gaussian distribution."""
+        mean = _parameter(mean, "mean", 0, is_open=True)
+        scale = _parameter(scale, "scale", 0, is_open=True)
+        shape = _parse_size(size, mean, scale)
+        y = mean * self.standard_normal(shape) ** 2
+        # the smaller root, without cancellation
+        root = mean - 2 * mean * y / (y + sqrt(4 * scale * y + y * y))
+        root = choose(y == 0, mean, root)
+        return choose(self.random(shape) * (mean + root) <= mean, root, mean * mean / root)
+
+    def poisson(self, lam: Any = 1.0, size: Any = None) -> Array:
+        """Return Poisson-distributed integers."""
+        lam = _parameter(lam, "lam", 0)
+        return draw_poisson(self._seed(), lam, _parse_size(size, lam))
+
+    def binomial(self, n: Any, p: Any, size: Any = None) -> Array:
+        """Return how many of `n` trials succeed, each with probability `p`."""
+        n, p = _parameter(n, "n", 0), _parameter(p, "p", 0)
+        if not isinstance(p, Array) and p > 1:
+            raise ArgumentValueError(f"p: expected a probability, got {p}")
+        return draw_binomial(self._seed(), n, p, _parse_size(size, n, p))
+
+    def negative_binomial(self, n: Any, p: Any, size: Any = None) -> Array:
+        """Return how many trials of probability `p` fail before `n` have succeeded."""
+        n, p = _parameter(n, "n", 0, is_open=True), _parameter(p, "p", 0, is_open=True)
+        return self.poisson(self.gamma(n, (1 - p) / p, _parse_size(size, n, p)))
+
+    def multinomial(self, n: Any, pvals: Any, size: Any = None) -> Array:
+        """Return how often each outcome occurs in `n` trials, as the last axis."""
+        p = _probabilities(pvals, len(pvals)).numpy().astype(np.float64)
+        shape = _parse_size(size)
+        left: Any = full(shape, parse_index(n, "n"), int64)
+        counts = []
+        rest = 1.0
+        for each in p[:-1]:
+            drawn = self.binomial(left, min(1.0, each / rest) if rest > 0 else 0.0, shape)
+            counts.append(drawn)
+            left, rest = left - drawn, rest - float(each)
+        return stack([*counts, left], axis=-1)
 
     def multivariate_normal(
         self,
