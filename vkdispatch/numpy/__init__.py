@@ -27,6 +27,7 @@ _MODULES = (
     "editing",
     "comparison",
     "sets",
+    "orders",
     "choices",
     "index_arrays",
     "diagonals",

@@ -7,12 +7,12 @@ import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy import fft
-from vkdispatch.numpy.arguments import real_kind, to_array
 from vkdispatch.numpy.core.array import Array, view_of
 from vkdispatch.numpy.core.dtypes import Kind, default_complex, default_real
 from vkdispatch.numpy.creation import ascontiguousarray, zeros
 from vkdispatch.numpy.differences import diff
 from vkdispatch.numpy.elementwise import absolute, choose, clip, conjugate, isnan, multiply, real
+from vkdispatch.numpy.inputs import real_kind, to_array
 from vkdispatch.numpy.manipulation import (
     concatenate,
     flip,
@@ -25,6 +25,16 @@ from vkdispatch.numpy.manipulation import (
 from vkdispatch.numpy.reductions import cumsum
 from vkdispatch.numpy.reductions import sum as total
 from vkdispatch.numpy.searching import argsort, searchsorted
+
+__all__ = [
+    "convolve",
+    "correlate",
+    "ediff1d",
+    "gradient",
+    "interp",
+    "trapezoid",
+    "unwrap",
+]
 
 # Longer ones of real and complex numbers are convolved by Fourier transforms.
 _MOST_DIRECT = 512
@@ -111,6 +121,24 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * mat
     first = array[(*before, slice(0, 1))].astype(kind, copy=False)
     rest = array[(*before, slice(1, None))] + cumsum(correction.astype(kind, copy=False), axis=place)
     return concatenate([first, rest.astype(kind, copy=False)], axis=place)
+
+
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
+    """Return differences of neighbours of the flattened array, between other values. See `numpy.ediff1d`.
+
+    Raises TypeError if the values at the ends do not go into the array's dtype.
+    """
+    array = reshape(to_array(ary, "ary"), -1)
+    parts = []
+    for name, edge in (("to_begin", to_begin), (None, array), ("to_end", to_end)):
+        if name is None:
+            parts.append(array[1:] - array[:-1])
+        elif edge is not None:
+            own = reshape(to_array(edge, name), -1)
+            if not np.can_cast(own.dtype, array.dtype, "same_kind"):
+                raise ArgumentTypeError(f"{name}: {own.dtype} does not go into {array.dtype}")
+            parts.append(own)
+    return concatenate(parts, dtype=array.dtype)
 
 
 # ---- derivatives and integrals -------------------------------------------------------------------

@@ -6,13 +6,19 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.numpy.arguments import to_array
 from vkdispatch.numpy.core.array import Array, value_of
 from vkdispatch.numpy.creation import zeros_like
 from vkdispatch.numpy.elementwise import choose as choose_between
 from vkdispatch.numpy.elementwise import clip, finish
+from vkdispatch.numpy.inputs import to_array
 from vkdispatch.numpy.manipulation import broadcast_arrays, result_type
 from vkdispatch.numpy.reductions import any as any_of
+
+__all__ = [
+    "choose",
+    "piecewise",
+    "select",
+]
 
 
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Array:

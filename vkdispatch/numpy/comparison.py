@@ -4,10 +4,18 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.numpy.arguments import to_array
 from vkdispatch.numpy.core.array import Array
 from vkdispatch.numpy.elementwise import imag, isclose, isnan
+from vkdispatch.numpy.inputs import to_array
 from vkdispatch.numpy.reductions import all as all_of
+
+__all__ = [
+    "allclose",
+    "array_equal",
+    "array_equiv",
+    "iscomplex",
+    "isreal",
+]
 
 
 def allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
@@ -44,8 +52,3 @@ def iscomplex(x: Any) -> Array:
 def isreal(x: Any) -> Array:
     """Return where the imaginary part is zero. See `numpy.isreal`."""
     return imag(to_array(x)) == 0
-
-
-def isscalar(element: Any) -> bool:
-    """Whether a value is a number, which arrays are not. See `numpy.isscalar`."""
-    return bool(np.isscalar(element))

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, MissingPackageError
-from vkdispatch.numpy.arguments import to_array
 from vkdispatch.numpy.core.array import Array, value_of, view_of
 from vkdispatch.numpy.core.dtypes import Kind, parse_dtype
 from vkdispatch.numpy.elementwise import finish, multiply
+from vkdispatch.numpy.inputs import to_array
 from vkdispatch.numpy.linalg import matmul
 from vkdispatch.numpy.manipulation import (
     broadcast_to,
@@ -27,6 +27,11 @@ from vkdispatch.numpy.manipulation import (
 )
 from vkdispatch.numpy.reductions import any as any_of
 from vkdispatch.numpy.reductions import sum as total
+
+__all__ = [
+    "einsum",
+    "einsum_path",
+]
 
 _LETTERS = string.ascii_letters
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
-from vkdispatch.numpy.arguments import to_array, to_host
 from vkdispatch.numpy.core.array import Array, parse_index, value_of
 from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.dtypes import default_real, int64
@@ -16,6 +15,7 @@ from vkdispatch.numpy.core.kernels import as_operand
 from vkdispatch.numpy.creation import zeros
 from vkdispatch.numpy.elementwise import choose
 from vkdispatch.numpy.gathering import array_from
+from vkdispatch.numpy.inputs import to_array, to_host
 from vkdispatch.numpy.manipulation import reshape, result_type
 from vkdispatch.numpy.reductions import max as greatest
 from vkdispatch.numpy.reductions import mean
@@ -26,6 +26,15 @@ from vkdispatch.numpy.searching import searchsorted
 from vkdispatch.numpy.statistics import percentile
 from vkdispatch.selection.histograms.bincount import bincount as count_integers
 from vkdispatch.selection.histograms.histogram import histogram as count_in_bins
+
+__all__ = [
+    "bincount",
+    "digitize",
+    "histogram",
+    "histogram2d",
+    "histogram_bin_edges",
+    "histogramdd",
+]
 
 _RULES = ("auto", "fd", "doane", "scott", "rice", "sturges", "sqrt")
 

@@ -3,12 +3,18 @@
 from typing import Any
 
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.numpy.arguments import to_array
 from vkdispatch.numpy.core.array import Array, parse_index
 from vkdispatch.numpy.core.dtypes import int64
 from vkdispatch.numpy.creation import arange, zeros
 from vkdispatch.numpy.elementwise import power
+from vkdispatch.numpy.inputs import to_array
 from vkdispatch.numpy.manipulation import diagonal, reshape, result_type
+
+__all__ = [
+    "diag",
+    "diagflat",
+    "vander",
+]
 
 
 def diag(v: Any, k: int = 0) -> Array:

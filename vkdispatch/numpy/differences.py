@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.numpy.core.array import Array, parse_index
 from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.elementwise import not_equal
@@ -41,24 +41,6 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
         high, low = array[(*before, slice(1, None))], array[(*before, slice(None, -1))]
         array = not_equal(high, low) if array.dtype.kind == "b" else high - low
     return array
-
-
-def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
-    """Return differences of neighbours of the flattened array, between other values. See `numpy.ediff1d`.
-
-    Raises TypeError if the values at the ends do not go into the array's dtype.
-    """
-    array = reshape(_array(ary), -1)
-    parts = []
-    for name, edge in (("to_begin", to_begin), (None, array), ("to_end", to_end)):
-        if name is None:
-            parts.append(array[1:] - array[:-1])
-        elif edge is not None:
-            own = reshape(_array(edge), -1)
-            if not np.can_cast(own.dtype, array.dtype, "same_kind"):
-                raise ArgumentTypeError(f"{name}: {own.dtype} does not go into {array.dtype}")
-            parts.append(own)
-    return concatenate(parts, dtype=array.dtype)
 
 
 def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Array:

@@ -6,13 +6,21 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
-from vkdispatch.numpy.arguments import to_array, to_host
 from vkdispatch.numpy.core.array import Array
 from vkdispatch.numpy.core.conversion import asarray, parse_shape
 from vkdispatch.numpy.creation import arange, zeros
 from vkdispatch.numpy.gathering import nonzero
+from vkdispatch.numpy.inputs import to_array, to_host
 from vkdispatch.numpy.manipulation import concatenate, moveaxis, parse_axes, parse_axis, reshape
 from vkdispatch.numpy.reductions import any as any_of
+
+__all__ = [
+    "append",
+    "delete",
+    "insert",
+    "resize",
+    "trim_zeros",
+]
 
 
 def append(arr: Any, values: Any, axis: int | None = None) -> Array:

@@ -6,15 +6,29 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.numpy.arguments import to_array
 from vkdispatch.numpy.core.array import Array
 from vkdispatch.numpy.core.conversion import parse_shape
 from vkdispatch.numpy.core.dtypes import int64, parse_dtype
 from vkdispatch.numpy.creation import arange, tri
 from vkdispatch.numpy.elementwise import clip
 from vkdispatch.numpy.gathering import nonzero
+from vkdispatch.numpy.inputs import to_array
 from vkdispatch.numpy.manipulation import broadcast_to, reshape, stack
 from vkdispatch.numpy.reductions import any as any_of
+
+__all__ = [
+    "diag_indices",
+    "diag_indices_from",
+    "indices",
+    "ix_",
+    "mask_indices",
+    "ravel_multi_index",
+    "tril_indices",
+    "tril_indices_from",
+    "triu_indices",
+    "triu_indices_from",
+    "unravel_index",
+]
 
 
 def _along(length: int, axis: int, ndim: int, dtype: Any = int64) -> Array:
@@ -36,11 +50,6 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     if not each:
         return arange(0, dtype=kind)
     return stack([broadcast_to(one, shape) for one in each])
-
-
-def fromfunction(function: Any, shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
-    """Return a function of the indices of a grid. See `numpy.fromfunction`."""
-    return function(*indices(shape, dtype), **kwargs)
 
 
 def ix_(*args: Any) -> tuple[Array, ...]:

@@ -5,9 +5,23 @@ from typing import Any
 
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.numpy import reductions
-from vkdispatch.numpy.arguments import to_array
 from vkdispatch.numpy.core.array import Array, value_of
 from vkdispatch.numpy.elementwise import choose, finish, isnan, sqrt
+from vkdispatch.numpy.inputs import to_array
+
+__all__ = [
+    "nanargmax",
+    "nanargmin",
+    "nancumprod",
+    "nancumsum",
+    "nanmax",
+    "nanmean",
+    "nanmin",
+    "nanprod",
+    "nanstd",
+    "nansum",
+    "nanvar",
+]
 
 
 def _without_nan(a: Any, number: float) -> Array:

@@ -7,18 +7,22 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
-from vkdispatch.numpy.arguments import to_array, to_host
 from vkdispatch.numpy.core.array import Array, value_of
 from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.kernels import as_operand
 from vkdispatch.numpy.elementwise import rint
 from vkdispatch.numpy.gathering import array_from
+from vkdispatch.numpy.inputs import to_array, to_host
 from vkdispatch.numpy.manipulation import broadcast_to, concatenate, reshape
 from vkdispatch.numpy.reductions import max as greatest
 from vkdispatch.numpy.reductions import mean
 from vkdispatch.numpy.reductions import min as least
 from vkdispatch.numpy.statistics import median
 from vkdispatch.rearrange.padding import pad as pad_buffer
+
+__all__ = [
+    "pad",
+]
 
 _MOVES = ("constant", "edge", "reflect", "symmetric", "wrap", "empty")
 _STATISTICS: dict[str, Callable[..., Array]] = {

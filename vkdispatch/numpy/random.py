@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
-from vkdispatch.numpy.arguments import to_array, to_host
 from vkdispatch.numpy.core.application import broadcast_shapes
 from vkdispatch.numpy.core.array import Array, parse_index, value_of
 from vkdispatch.numpy.core.conversion import asarray, parse_shape
@@ -31,12 +30,14 @@ from vkdispatch.numpy.elementwise import (
     tan,
 )
 from vkdispatch.numpy.gathering import array_from
+from vkdispatch.numpy.inputs import to_array, to_host
 from vkdispatch.numpy.linalg import matmul
 from vkdispatch.numpy.manipulation import parse_axis, reshape, stack
+from vkdispatch.numpy.orders import topk
 from vkdispatch.numpy.reductions import cumsum
 from vkdispatch.numpy.reductions import sum as total
 from vkdispatch.numpy.rejection import draw_binomial, draw_gamma, draw_poisson
-from vkdispatch.numpy.searching import argsort, searchsorted, take, take_along_axis, topk
+from vkdispatch.numpy.searching import argsort, searchsorted, take, take_along_axis
 from vkdispatch.random.generator import Generator as Stream
 
 __all__ = ["Generator", "default_rng", "rand", "randint", "randn", "random_sample", "seed"]

@@ -5,6 +5,17 @@ from typing import Any
 
 from vkdispatch.base.errors import UnsupportedError
 
+__all__ = [
+    "apply_along_axis",
+    "apply_over_axes",
+    "asfortranarray",
+    "frompyfunc",
+    "memmap",
+    "ndenumerate",
+    "ndindex",
+    "nditer",
+]
+
 
 def _refuse(name: str, advice: str) -> Callable[..., Any]:
     def refuse(*args: Any, **kwargs: Any) -> Any:

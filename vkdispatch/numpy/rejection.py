@@ -15,6 +15,8 @@ from vkdispatch.numpy.core.dtypes import Kind, default_real, int64
 from vkdispatch.numpy.core.expressions import INDEX, Operation, evaluate
 from vkdispatch.numpy.core.memory import Shape
 
+__all__: list[str] = []
+
 _SEED = np.dtype(np.uint64)
 
 

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.numpy.core.array import Array, array_of, value_of
 from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.dtypes import int64, numpy_type
@@ -17,7 +17,6 @@ from vkdispatch.numpy.lines import lines as lines_of
 from vkdispatch.numpy.lines import parse_value
 from vkdispatch.numpy.manipulation import parse_axis, reshape, result_type
 from vkdispatch.selection.searchsorted import searchsorted as search
-from vkdispatch.selection.topk.functions import topk as find_largest
 from vkdispatch.sorting import functions as sorting
 
 
@@ -34,14 +33,11 @@ def flatnonzero(x: Any) -> Array:
     return nonzero(reshape(x, -1))[0]
 
 
-def argwhere(x: Any) -> Array:
+def argchoose(x: Any) -> Array:
     """Return the indices of elements that are not zero, a row for each element. See `numpy.argwhere`."""
     from vkdispatch.numpy.manipulation import stack
 
-    array = x if isinstance(x, Array) else asarray(x)
-    if not array.ndim:
-        return zeros((int(bool(array)), 0), int64)
-    return stack(nonzero(array), axis=1)
+    return stack(nonzero(x), axis=1)
 
 
 def _sorted_lines(x: Any, axis: Any) -> tuple[Any, Shape, int, Shape]:
@@ -203,38 +199,23 @@ def unique_values(x: Any, /) -> Array:
 
 
 def unique(
-    x: Any,
-    return_index: bool = False,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    axis: int | None = None,
-    *,
-    equal_nan: bool = True,
-    sorted: bool = True,
+    x: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False
 ) -> Any:
-    """Return the different elements in order. See `numpy.unique`.
-
-    Parameters
-    ----------
-    x
-        An array.
-    return_index, return_inverse, return_counts
-        Whether to return the places of the first ones, the place of each element among the results, and how
-        often each occurs.
-    axis
-        Compare the parts along an axis instead of elements.
-    equal_nan
-        Whether all NaNs count as one.
-    sorted
-        Results are always in order.
-    """
+    """Return the different elements in order; all NaNs count as one. See `numpy.unique`."""
     array = x if isinstance(x, Array) else asarray(x)
-    if axis is None:
-        values, indices, inverse, counts = unique_all(array)
-        if equal_nan and array.dtype.kind in "fc" and values.size > 1:
-            values, indices, inverse, counts = _join_nans(values, indices, inverse, counts)
-    else:
-        values, indices, inverse, counts = _unique_parts(array, axis)
+    found = unique_all(array)
+    values, indices, inverse, counts = found
+    if array.dtype.kind in "fc" and values.size > 1:
+        from vkdispatch.numpy.elementwise import isnan
+        from vkdispatch.numpy.reductions import count_nonzero
+
+        nans = int(count_nonzero(isnan(values)))
+        if nans > 1:
+            first = values.size - nans
+            counts = counts[: first + 1].copy()
+            counts[first] = found.counts[first:].sum()
+            values, indices = values[: first + 1], indices[: first + 1]
+            inverse = choose(inverse > first, first, inverse)
     result = [values]
     if return_index:
         result.append(indices)
@@ -243,46 +224,6 @@ def unique(
     if return_counts:
         result.append(counts)
     return result[0] if len(result) == 1 else tuple(result)
-
-
-def _join_nans(values: Array, indices: Array, inverse: Array, counts: Array) -> tuple[Array, ...]:
-    """Take the NaNs at the end of different values as one."""
-    from vkdispatch.numpy.elementwise import isnan
-    from vkdispatch.numpy.reductions import count_nonzero
-
-    nans = int(count_nonzero(isnan(values)))
-    if nans <= 1:
-        return values, indices, inverse, counts
-    first = values.size - nans
-    joined = counts[: first + 1].copy()
-    joined[first] = counts[first:].sum()
-    return values[: first + 1], indices[: first + 1], choose(inverse > first, first, inverse), joined
-
-
-def _unique_parts(x: Array, axis: int) -> tuple[Array, ...]:
-    """Return the different parts along an axis in order, first places, inverse and counts."""
-    from vkdispatch.numpy.manipulation import concatenate, moveaxis
-    from vkdispatch.numpy.reductions import any as any_of
-    from vkdispatch.numpy.reductions import cumsum
-
-    place = parse_axis(axis, x.ndim)
-    moved = moveaxis(x, place, 0)
-    count = moved.shape[0]
-    if moved.size == 0:
-        if count:
-            raise ArgumentValueError(f"axis: parts along axis {axis} of the shape {x.shape} have no elements")
-        nothing = zeros((0,), int64)
-        return x.copy(), nothing, nothing, nothing
-    rows = reshape(moved, (count, moved.size // count))
-    order = lexsort(rows.T[::-1])
-    ordered = rows[order]
-    differs = concatenate([asarray(np.ones(1, bool)), any_of(ordered[1:] != ordered[:-1], axis=1)])
-    starts = nonzero(differs)[0]
-    ends = concatenate([starts[1:], asarray(np.asarray([count]))])
-    inverse = zeros((count,), int64)
-    inverse[order] = cumsum(differs.astype(int64)) - 1
-    first = order[starts]
-    return moveaxis(moved[first], 0, place), first, inverse, ends - starts
 
 
 def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
@@ -296,77 +237,3 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
         place = searchsorted(ordered, first)
         found = ordered[choose(place >= second.size, second.size - 1, place)] == first
     return ~found if invert else found
-
-
-# ---- orders of several keys, parts of orders -----------------------------------------------------
-
-
-def lexsort(keys: Any, axis: int = -1) -> Array:
-    """Return the indices that sort by several keys, of which the last counts most. See `numpy.lexsort`.
-
-    Parameters
-    ----------
-    keys
-        A sequence of arrays of one shape, or an array whose first axis counts them.
-
-    Raises
-    ------
-    ValueError
-        There are no keys, or their shapes differ.
-    """
-    each = [key if isinstance(key, Array) else asarray(key) for key in keys]
-    if not each or any(key.shape != each[0].shape for key in each):
-        raise ArgumentValueError(f"keys: expected arrays of one shape, got {[key.shape for key in each]}")
-    if not each[0].ndim:
-        return zeros((), int64)
-    place = parse_axis(axis, each[0].ndim)
-    order = argsort(each[0], axis=place)
-    for key in each[1:]:
-        inner = argsort(take_along_axis(key, order, axis=place), axis=place)
-        order = take_along_axis(order, inner, axis=place)
-    return order
-
-
-def _check_kth(x: Any, kth: Any, axis: int | None) -> None:
-    array = x if isinstance(x, Array) else asarray(x)
-    length = array.size if axis is None else array.shape[parse_axis(axis, array.ndim)]
-    places = np.asarray(kth)
-    if places.dtype.kind not in "iu":
-        raise ArgumentTypeError(f"kth: expected ints, got {kth!r}")
-    if ((places < -length) | (places >= length)).any():
-        raise ArgumentValueError(f"kth: out of bounds for {length} elements: {kth!r}")
-
-
-def partition(a: Any, kth: Any, axis: int | None = -1, kind: Any = None) -> Array:
-    """Return a copy with no larger elements before the place `kth`, and no smaller ones behind it.
-
-    All elements are sorted. Raises ValueError if `kth` is out of bounds. See `numpy.partition`.
-    """
-    _check_kth(a, kth, axis)
-    return sort(a, axis=axis)
-
-
-def argpartition(a: Any, kth: Any, axis: int | None = -1, kind: Any = None) -> Array:
-    """Return indices that partition an array. See `partition` and `numpy.argpartition`."""
-    _check_kth(a, kth, axis)
-    return argsort(a, axis=axis)
-
-
-def topk(x: Any, k: int, /, *, axis: int | None = -1, largest: bool = True) -> tuple[Array, Array]:
-    """Return the `k` largest elements along an axis, or the smallest, and their indices: `torch.topk`.
-
-    The largest (or smallest) one is the first. NaN is larger than any number; of equal elements, those with
-    smaller indices are taken first.
-
-    Raises
-    ------
-    ValueError
-        `k` is negative, or larger than the axis.
-    """
-    lines, shape, along, own = _sorted_lines(x, axis)
-    place = parse_axis(axis, len(own)) if axis is not None else 0
-    if not own:
-        raise ArgumentValueError("x: expected at least one axis")
-    values, indices = find_largest(as_operand(lines, shape), k, along, largest)
-    final = (*own[:place], k, *own[place + 1 :])
-    return array_from(values, final), array_from(indices, final)

@@ -2,11 +2,18 @@
 
 from typing import Any
 
-from vkdispatch.numpy.arguments import to_array
 from vkdispatch.numpy.core.array import Array
 from vkdispatch.numpy.creation import ones
+from vkdispatch.numpy.inputs import to_array
 from vkdispatch.numpy.manipulation import concatenate, reshape
 from vkdispatch.numpy.searching import argsort, isin, sort, unique
+
+__all__ = [
+    "intersect1d",
+    "setdiff1d",
+    "setxor1d",
+    "union1d",
+]
 
 
 def _flat(x: Any, name: str) -> Array:

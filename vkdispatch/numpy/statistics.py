@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError, UnsupportedError
-from vkdispatch.numpy.arguments import real_kind, to_array, to_host
 from vkdispatch.numpy.core.array import Array, value_of
 from vkdispatch.numpy.core.dtypes import Kind, default_real, float64
 from vkdispatch.numpy.creation import full
 from vkdispatch.numpy.elementwise import add, choose, clip, conjugate, finish, floor, imag, isnan, real, sqrt
 from vkdispatch.numpy.elementwise import multiply as product
+from vkdispatch.numpy.inputs import real_kind, to_array, to_host
 from vkdispatch.numpy.linalg import matmul
 from vkdispatch.numpy.lines import final_shape
 from vkdispatch.numpy.manipulation import (
@@ -30,6 +30,18 @@ from vkdispatch.numpy.manipulation import (
 from vkdispatch.numpy.reductions import mean
 from vkdispatch.numpy.reductions import sum as total
 from vkdispatch.numpy.searching import sort, take_along_axis
+
+__all__ = [
+    "average",
+    "corrcoef",
+    "cov",
+    "median",
+    "nanmedian",
+    "nanpercentile",
+    "nanquantile",
+    "percentile",
+    "quantile",
+]
 
 # What the continuous methods of Hyndman and Fan (1996) add to the places of the elements.
 _PLOTTING = {

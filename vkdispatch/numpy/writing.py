@@ -5,12 +5,21 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
-from vkdispatch.numpy.arguments import to_array, to_index
 from vkdispatch.numpy.core.array import Array, view_of
 from vkdispatch.numpy.creation import arange
 from vkdispatch.numpy.elementwise import choose, clip
 from vkdispatch.numpy.gathering import nonzero
+from vkdispatch.numpy.inputs import to_array, to_index
 from vkdispatch.numpy.manipulation import parse_axis, reshape, view_with
+
+__all__ = [
+    "copyto",
+    "fill_diagonal",
+    "place",
+    "put",
+    "put_along_axis",
+    "putmask",
+]
 
 
 def _target(a: Any, name: str) -> Array:

@@ -8,6 +8,8 @@ from vkdispatch.numpy.core.array import Array, parse_operand
 from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.dtypes import Kind, default_real
 
+__all__: list[str] = []
+
 
 def to_array(x: Any, name: str = "x") -> Array:
     """Return an argument as an array; numbers, lists and tuples are uploaded.
