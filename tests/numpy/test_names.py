@@ -269,6 +269,50 @@ def test_choices() -> None:
     check("piecewise", X, [X < 0], [1, 2, 3])
 
 
+def test_selections() -> None:
+    check("compress", [True, False, True], WHOLE, axis=1)
+    check("compress", [0, 1, 1], WHOLE)
+    check("compress", [0, 1, 1, 0, 1], WHOLE, axis=1)
+    check("extract", WHOLE > 0, WHOLE)
+    check("real_if_close", X + 1e-16j)
+    check("sort_complex", WHOLE)
+
+
+def test_blocks_and_bits() -> None:
+    check("block", [[WHOLE, WHOLE], [WHOLE * 2.0, WHOLE]])
+    check("block", [np.arange(3), 5])
+    check("block", [[WHOLE], WHOLE])
+    check("block", [])
+    check("packbits", WHOLE > 0)
+    check("packbits", WHOLE, axis=1, bitorder="little")
+    check("packbits", X)
+    check("unpackbits", WHOLE.astype(np.uint8), axis=0)
+    check("unpackbits", WHOLE.astype(np.uint8), axis=1, count=-3, bitorder="little")
+    check("unpackbits", WHOLE)
+
+
+def test_grids_and_windows() -> None:
+    assert_same(vnp.mgrid[0:3, 1:5:2], np.mgrid[0:3, 1:5:2])
+    assert_same(vnp.mgrid[0:1:3j, 0:2], np.mgrid[0:1:3j, 0:2])
+    assert_same(vnp.ogrid[0:3, 1:5:2.5], np.ogrid[0:3, 1:5:2.5])
+    assert_same(vnp.r_[1:4, 0, [7, 8.0], 0:1:3j], np.r_[1:4, 0, [7, 8.0], 0:1:3j])
+    assert_same(vnp.c_[vnp.arange(3), vnp.arange(3)], np.c_[np.arange(3), np.arange(3)])
+    for name in ("bartlett", "blackman", "hamming", "hanning"):
+        check(name, 7)
+    check("kaiser", 9, 3.0)
+
+
+def test_polynomials() -> None:
+    check("polyval", [1, 2, 3], X)
+    check("polyval", np.array([1.5, 0, 2]), WHOLE)
+    check("polyadd", [1, 2], [3, 4, 5.0])
+    check("polysub", [1, 2, 3], [1])
+    check("polymul", [1, 2], [3, 4.0])
+    check("polyder", [1, 2, 3, 4], 2)
+    check("polyder", [1])
+    check("polyint", [1, 2, 3], 2, [5, 6])
+
+
 def test_arrays_of_indices() -> None:
     check("indices", (2, 3))
     check("indices", (2, 3), sparse=True)

@@ -25,7 +25,7 @@ class _Grid:
 
     def __getitem__(self, key: Any) -> Any:
         try:
-            axes = np.ogrid[key]
+            axes: Any = np.ogrid[key]
         except (TypeError, AttributeError):
             raise ArgumentTypeError(f"expected slices such as 0:5 or 0:1:11j, got {key!r}") from None
         if isinstance(axes, np.ndarray):

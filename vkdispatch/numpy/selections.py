@@ -6,6 +6,7 @@ import numpy as np
 
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.core.array import Array, value_of
+from vkdispatch.numpy.core.dtypes import default_complex
 from vkdispatch.numpy.creation import arange, zeros
 from vkdispatch.numpy.elementwise import absolute, finish, imag, real
 from vkdispatch.numpy.gathering import nonzero
@@ -156,5 +157,5 @@ def sort_complex(a: Any) -> Array:
     ordered = sort(to_array(a, "a"))
     if ordered.dtype.kind == "c":
         return ordered
-    small = (ordered.dtype.itemsize <= 2 and ordered.dtype.kind in "iu") or ordered.dtype == np.float32
-    return ordered.astype(np.complex64 if small else np.complex128)
+    is_short = ordered.dtype.kind in "biu" and ordered.dtype.itemsize <= 2
+    return ordered.astype(np.complex64 if is_short else default_complex())
