@@ -28,15 +28,26 @@ from numpy import uint64 as uint64
 
 from vkdispatch.numpy import fft as fft
 from vkdispatch.numpy import linalg as linalg
+from vkdispatch.numpy import random as random
 from vkdispatch.numpy import special as special
+from vkdispatch.numpy.attributes import *
+from vkdispatch.numpy.calculus import *
+from vkdispatch.numpy.choices import *
+from vkdispatch.numpy.comparison import *
+from vkdispatch.numpy.contraction import *
 from vkdispatch.numpy.core.array import Array as Array
 from vkdispatch.numpy.core.devices import *
 from vkdispatch.numpy.core.dtypes import set_default_dtype as set_default_dtype
+from vkdispatch.numpy.counting import *
 from vkdispatch.numpy.creation import *
+from vkdispatch.numpy.diagonals import *
 from vkdispatch.numpy.differences import *
+from vkdispatch.numpy.editing import *
 from vkdispatch.numpy.elementwise import *
 from vkdispatch.numpy.exchange import *
 from vkdispatch.numpy.gathering import *
+from vkdispatch.numpy.grids import *
+from vkdispatch.numpy.index_arrays import *
 from vkdispatch.numpy.indexing import *
 from vkdispatch.numpy.inspection import *
 from vkdispatch.numpy.lazy import *
@@ -46,17 +57,28 @@ from vkdispatch.numpy.linalg import dot as dot
 from vkdispatch.numpy.linalg import inner as inner
 from vkdispatch.numpy.linalg import kron as kron
 from vkdispatch.numpy.linalg import matmul as matmul
+from vkdispatch.numpy.linalg import matvec as matvec
 from vkdispatch.numpy.linalg import outer as outer
 from vkdispatch.numpy.linalg import tensordot as tensordot
-from vkdispatch.numpy.linalg import trace as trace
 from vkdispatch.numpy.linalg import vdot as vdot
 from vkdispatch.numpy.linalg import vecdot as vecdot
+from vkdispatch.numpy.linalg import vecmat as vecmat
 from vkdispatch.numpy.manipulation import *
+from vkdispatch.numpy.nan_statistics import *
+from vkdispatch.numpy.orders import *
+from vkdispatch.numpy.padding import *
 from vkdispatch.numpy.parts import *
+from vkdispatch.numpy.polynomials import *
 from vkdispatch.numpy.printing import *
 from vkdispatch.numpy.reductions import *
+from vkdispatch.numpy.refusals import *
 from vkdispatch.numpy.searching import *
+from vkdispatch.numpy.selections import *
+from vkdispatch.numpy.sets import *
+from vkdispatch.numpy.statistics import *
 from vkdispatch.numpy.vectorizing import *
+from vkdispatch.numpy.windows import *
+from vkdispatch.numpy.writing import *
 
 __array_api_version__: str
 bool = bool_

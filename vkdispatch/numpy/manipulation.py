@@ -36,6 +36,7 @@ __all__ = [
     "concat",
     "concatenate",
     "diagonal",
+    "dsplit",
     "dstack",
     "evaluate_all",
     "expand_dims",

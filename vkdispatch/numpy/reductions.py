@@ -38,6 +38,7 @@ __all__ = [
     "ptp",
     "std",
     "sum",
+    "trace",
     "var",
 ]
 

@@ -33,6 +33,7 @@ from vkdispatch.sorting import functions as sorting
 
 __all__ = [
     "argsort",
+    "argwhere",
     "flatnonzero",
     "isin",
     "searchsorted",

@@ -1,0 +1,175 @@
+"""Quantiles, means, covariances, reductions without NaN, histograms: against NumPy."""
+
+import warnings
+from collections.abc import Iterator
+
+import pytest
+
+import numpy as np
+import vkdispatch.numpy as vnp
+from tests.numpy.against_numpy import assert_same, check
+
+METHODS = (
+    "inverted_cdf",
+    "averaged_inverted_cdf",
+    "closest_observation",
+    "interpolated_inverted_cdf",
+    "hazen",
+    "weibull",
+    "linear",
+    "median_unbiased",
+    "normal_unbiased",
+    "lower",
+    "higher",
+    "midpoint",
+    "nearest",
+)
+
+random = np.random.default_rng(1)
+X = random.normal(size=(3, 4, 5))
+NARROW = X.astype(np.float32)
+WITH_NAN = X.copy()
+WITH_NAN[0, 1, 2] = np.nan
+WITH_NAN[1] = np.nan
+WHOLE = random.integers(-5, 9, (7, 3))
+MASK = WHOLE > 0
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """NumPy warns of slices without numbers."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        yield
+
+
+def test_quantiles_of_all_methods() -> None:
+    line = np.arange(6.0)
+    for method in METHODS:
+        check("quantile", line, np.linspace(0, 1, 21), method=method)
+        check("quantile", WHOLE, [0, 0.25, 0.5, 0.61, 1], axis=0, method=method)
+        check("nanquantile", WITH_NAN, [0, 0.2, 0.5], axis=2, method=method)
+
+
+def test_quantiles_of_axes_and_dtypes() -> None:
+    check("quantile", NARROW, 0.3)
+    check("quantile", NARROW, [[0.3], [0.2]], axis=(0, 2), keepdims=True)
+    check("percentile", X[::-1, :, ::2], [3, 99.0], axis=(1, 0))
+    check("quantile", np.array([1, 0], bool), 0.5, method="lower")
+    check("quantile", WITH_NAN, 0.4, axis=0)
+    check("nanpercentile", WITH_NAN, [40.0], axis=(0, 2))
+    check("quantile", np.full((), 3.0), 0.5)
+    out = vnp.zeros(3)
+    assert vnp.quantile(vnp.asarray(WHOLE), 0.5, axis=0, out=out) is out
+    assert_same(out, np.quantile(WHOLE, 0.5, axis=0))
+
+
+def test_wrong_quantiles() -> None:
+    check("quantile", X, 1.5)
+    check("quantile", X, 0.5, method="none")
+    check("quantile", X * 1j, 0.5)
+    check("quantile", np.zeros(0), 0.5)
+    check("quantile", np.array([1, 0], bool), 0.5)
+    with pytest.raises(NotImplementedError, match="weights"):
+        vnp.quantile(vnp.asarray(X), 0.5, weights=vnp.asarray(X), method="inverted_cdf")
+    with pytest.raises(TypeError, match=r"vnp\.asarray"):
+        vnp.quantile(X, 0.5)
+
+
+def test_medians() -> None:
+    for x in (X, NARROW, WHOLE, WITH_NAN, X[:, ::-1], X + 1j * X, MASK[:, 0], np.zeros(0), np.zeros((0, 3))):
+        check("median", x)
+        check("nanmedian", x)
+    check("median", X, axis=(0, 1), keepdims=True)
+    check("nanmedian", WITH_NAN, axis=-1, keepdims=True)
+    check("median", WHOLE.astype(np.uint8), axis=0)
+
+
+def test_averages() -> None:
+    check("average", X, axis=1, weights=np.arange(4.0))
+    check("average", WHOLE, weights=abs(WHOLE))
+    check("average", NARROW, axis=(2, 0), weights=np.arange(15.0).reshape(5, 3), keepdims=True)
+    check("average", WHOLE, returned=True)
+    check("average", X, weights=np.arange(4.0))
+    check("average", X, axis=0, weights=np.arange(4.0))
+
+
+def test_covariances() -> None:
+    y = X[0]
+    counts, weights = np.array([1, 2, 3, 1, 1]), np.arange(5.0)
+    check("cov", y)
+    check("cov", y[0])
+    check("cov", y, rowvar=False)
+    check("cov", y[0], y[1])
+    check("cov", y, y[:1], ddof=0)
+    check("cov", y, fweights=counts)
+    check("cov", y, fweights=counts, aweights=weights)
+    check("cov", y, aweights=weights, bias=True)
+    check("cov", y + 1j * y[::-1])
+    check("cov", WHOLE)
+    check("cov", NARROW[0], dtype=np.float32)
+    check("cov", X)
+    check("cov", y, fweights=weights + 0.5)
+    check("corrcoef", y)
+    check("corrcoef", y[0])
+    check("corrcoef", y + 1j * y[::-1])
+
+
+@pytest.mark.parametrize("name", ["nansum", "nanprod", "nanmean", "nanvar", "nanstd", "nanmin", "nanmax"])
+def test_reductions_without_nan(name: str) -> None:
+    check(name, WITH_NAN)
+    check(name, WITH_NAN[:, ::-1], axis=1)
+    check(name, WITH_NAN, axis=(2, 0), keepdims=True)
+    check(name, WITH_NAN.astype(np.float32), axis=-1)
+    check(name, WHOLE, axis=0)
+    check(name, np.array(np.nan))
+
+
+def test_options_of_reductions_without_nan() -> None:
+    where = np.array([True, False, True, False, True])
+    check("nansum", WITH_NAN, where=where)
+    check("nanmean", WITH_NAN, where=where, axis=2)
+    check("nanvar", WITH_NAN, where=where, axis=2)
+    check("nanvar", WITH_NAN, ddof=4, axis=2)
+    check("nanmin", WITH_NAN, initial=0.0, axis=2)
+    check("nanmax", np.array([1 + 2j, np.nan, 3]))
+    check("nansum", np.zeros(0))
+    check("nancumsum", WITH_NAN, axis=1)
+    check("nancumprod", WITH_NAN)
+    check("nanargmin", WITH_NAN)
+    check("nanargmax", WITH_NAN[::2], axis=0)
+    check("nanargmin", WITH_NAN, axis=0)
+
+
+def test_histograms() -> None:
+    h = random.normal(size=300)
+    for bins in (10, [0, 0.5, 1], "auto", "fd", "doane", "scott", "rice", "sturges", "sqrt"):
+        check("histogram", h, bins)
+    check("histogram", WHOLE, 4)
+    check("histogram", h, 5, range=(0.0, 1.0), density=True)
+    check("histogram", h, 5, weights=abs(h))
+    check("histogram", h.astype(np.float32), 7)
+    check("histogram", np.zeros(0))
+    check("histogram", np.array([1, np.nan]))
+    check("histogram", h, [1, 0])
+    check("histogram", h, "none")
+    check("histogram_bin_edges", WHOLE, "auto")
+    check("histogram_bin_edges", np.ones(3), 3, range=(2, 2))
+    check("histogram2d", h, h[::-1], bins=[3, [-1, 0, 1]])
+    check("histogram2d", h, h[::-1], bins=4, density=True)
+    check("histogramdd", X.reshape(-1, 3), [4, 3, 2], range=[(-1, 1), (0, 1), None], weights=h[:20])
+
+
+def test_counts() -> None:
+    numbers = abs(WHOLE).reshape(-1)
+    check("bincount", numbers)
+    check("bincount", numbers, minlength=20)
+    check("bincount", numbers, weights=np.arange(21.0))
+    check("bincount", WHOLE.reshape(-1))
+    check("bincount", np.zeros(0, int), minlength=3)
+    check("bincount", abs(WHOLE))
+    for right in (False, True):
+        check("digitize", X, np.array([-1, 0, 0.5, 2]), right=right)
+        check("digitize", X, np.array([2.0, 1, 0, -1]), right=right)
+        check("digitize", WHOLE, [0, 2, 4], right=right)
+    check("digitize", X, [0, 2, 1])

@@ -1,0 +1,40 @@
+"""Windows for spectra: computed on the host, and uploaded in the default real dtype."""
+
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.numpy.core.array import Array, parse_index
+from vkdispatch.numpy.core.conversion import asarray
+from vkdispatch.numpy.core.dtypes import default_real
+
+__all__ = ["bartlett", "blackman", "hamming", "hanning", "kaiser"]
+
+
+def _upload(values: "np.ndarray[Any, Any]") -> Array:
+    return asarray(values.astype(default_real()))
+
+
+def bartlett(M: int) -> Array:  # noqa: N803
+    """Return the triangular window of `M` points. See `numpy.bartlett`."""
+    return _upload(np.bartlett(parse_index(M, "M")))
+
+
+def blackman(M: int) -> Array:  # noqa: N803
+    """Return Blackman's window of `M` points. See `numpy.blackman`."""
+    return _upload(np.blackman(parse_index(M, "M")))
+
+
+def hamming(M: int) -> Array:  # noqa: N803
+    """Return Hamming's window of `M` points. See `numpy.hamming`."""
+    return _upload(np.hamming(parse_index(M, "M")))
+
+
+def hanning(M: int) -> Array:  # noqa: N803
+    """Return von Hann's window of `M` points. See `numpy.hanning`."""
+    return _upload(np.hanning(parse_index(M, "M")))
+
+
+def kaiser(M: int, beta: float) -> Array:  # noqa: N803
+    """Return Kaiser's window of `M` points. See `numpy.kaiser`."""
+    return _upload(np.kaiser(parse_index(M, "M"), beta))
