@@ -29,6 +29,10 @@ TITLES = {
     "nan_statistics": "Statistics that ignore NaN",
     "counting": "Counting and histograms",
     "calculus": "Interpolation, derivatives, convolution",
+    "orders": "Partitions and orders of several keys",
+    "choices": "Choosing among arrays",
+    "selections": "Parts, blocks, bits",
+    "grids": "Grids and sequences in brackets",
     "editing": "Inserting and removing elements",
     "writing": "Writing elements",
     "attributes": "Shapes and attributes",
@@ -49,14 +53,13 @@ TITLES = {
 
 
 def public_names(module: Any) -> list[str]:
-    """Return the names that a module gives to its namespace, less those of modules and constants."""
+    """Return the names that a module gives to its namespace."""
     listed = getattr(module, "__all__", None)
-    names = listed or [
+    return listed or [
         name
         for name, value in vars(module).items()
         if not name.startswith(("_", "parse_")) and getattr(value, "__module__", None) == module.__name__
     ]
-    return [name for name in names if callable(getattr(module, name))]
 
 
 def sections() -> Iterator[tuple[str, str, list[tuple[str, list[str], Any]]]]:
@@ -97,8 +100,9 @@ class ArrayFunctions(SphinxDirective):
             section += nodes.title(title, title)
             lines = []
             for name, others, value in entries:
-                kind = "class" if inspect.isclass(value) else "function"
+                kind = "class" if inspect.isclass(value) else "function" if callable(value) else "data"
                 lines += [f".. auto{kind}:: {where}.{name}"]
+                lines += ["   :no-value:"] * (kind == "data")
                 if kind == "class" and issubclass(value, (tuple, BaseException)):
                     lines += ["   :no-members:"]
                 same = [f"`{each}`" for each in sorted(others)]
