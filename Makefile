@@ -14,7 +14,7 @@ NATIVE_SOURCES = $(shell find vkdispatch_native benchmarks/floor -path benchmark
 
 .NOTPARALLEL:
 PYTEST := $(BIN)/pytest -q -n auto
-.PHONY: demo test test-plain test-validated test-staged test-variants test-matrices test-portable test-portable-tenth test-asan test-tsan test-faults test-faults-asan lint docs wheel format clean
+.PHONY: demo test test-plain test-validated test-staged test-variants test-matrices test-portable test-portable-tenth test-asan test-tsan test-faults test-faults-asan test-array-api lint docs wheel format clean
 
 demo:
 	@$(SETUP) demo
@@ -95,6 +95,18 @@ test-faults-asan:
 	@$(SAY) "faults under AddressSanitizer and UndefinedBehaviorSanitizer"
 	@$(BIN)/python -m tests.faults.building >/dev/null
 	@$(SETUP) run-asan env PYTHONPATH=build/asan:. $(BIN)/python -m tests.faults.sweep --count $(FAULTS) --jobs $$(nproc) --timeout 300
+
+# The array API standard's own tests of vkdispatch.numpy: ARRAY_API_TESTS is a clone of data-apis/array-api-tests with
+# its submodule. ARRAY_API_EXAMPLES is how many examples each test takes, ARRAY_API_OPTIONS are more options of pytest.
+ARRAY_API_TESTS ?=
+ARRAY_API_EXAMPLES ?= 5
+ARRAY_API_OPTIONS ?=
+test-array-api:
+	@test -d "$(ARRAY_API_TESTS)/array_api_tests" || { $(SAY) "give the folder of the suite: make test-array-api ARRAY_API_TESTS=/path/to/array-api-tests"; exit 1; }
+	@$(SETUP) dev
+	@$(SAY) "tests of the array API standard"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -r "$(ARRAY_API_TESTS)/requirements.txt"
+	@python=$$PWD/$(BIN)/python && cd "$(ARRAY_API_TESTS)" && ARRAY_API_TESTS_MODULE=vkdispatch.numpy ARRAY_API_TESTS_VERSION=2024.12 $$python -m pytest -q -n auto -p no:cacheprovider -W ignore --disable-deadline --max-examples=$(ARRAY_API_EXAMPLES) $(ARRAY_API_OPTIONS) array_api_tests
 
 lint:
 	@$(SETUP) dev

@@ -13,9 +13,9 @@ author = "The vkdispatch authors"
 copyright = "2026, The vkdispatch authors"
 version = release = vkdispatch.__version__
 
-# reference.py and worked.py lie beside this file
+# array_reference.py, reference.py and worked.py lie beside this file
 sys.path.insert(0, str(Path(__file__).parent))
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "reference", "worked"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "array_reference", "reference", "worked"]
 html_theme = "furo"
 html_title = f"vkdispatch {release}"
 html_show_sphinx = False
