@@ -1,4 +1,7 @@
-"""Functions that no device has, in float32 (also for float16) and in float64."""
+"""Functions that no device has, in float32 (also for float16) and in float64.
+
+Their texts are in `glsl.mathematics`, by topic: those of sinpi and cospi beside sin, of log1p beside log.
+"""
 
 from typing import Any
 
