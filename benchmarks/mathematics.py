@@ -106,6 +106,12 @@ def _angles(draw: Sampler) -> list[Array]:
     return [draw.near(*(turns * (math.pi / 2))), np.array(worst, draw.host), draw.near(edges)]
 
 
+def _halves(draw: Sampler) -> list[Array]:
+    # multiples of 1/4 of all sizes: zeros, extremes, and where one series follows the other
+    quarters = np.concatenate([np.arange(1, 40), 2.0 ** np.arange(5, draw.limits.nmant + 4, 3) + 1])
+    return [draw.near(*(quarters / 4)), quarters / 4, -quarters / 4]
+
+
 def _pairs(draw: Sampler) -> tuple[Array, Array]:
     """Return pairs of numbers of alike magnitudes, of ordinary and of special ones."""
     first = draw.anywhere()
@@ -173,6 +179,11 @@ def _angle(rule: Truth) -> Truth:
             return rule(x)
 
     return apply
+
+
+def _turn(rule: Truth) -> Truth:
+    """Make a function of multiples of pi NaN where its argument is infinite."""
+    return lambda x: math.nan if mpmath.isinf(x) else rule(x)
 
 
 def _logarithm(rule: Truth, zero: int = 0) -> Truth:
@@ -269,6 +280,8 @@ FUNCTIONS: dict[str, Function] = {
     "sin": Function(_angle(mpmath.sin), _angles, ordinary=(-3.1, 3.1)),
     "cos": Function(_angle(mpmath.cos), _angles, ordinary=(-1.5, 1.5)),
     "tan": Function(_angle(mpmath.tan), _angles, ordinary=(-1.5, 1.5)),
+    "sinpi": Function(_turn(mpmath.sinpi), _halves),
+    "cospi": Function(_turn(mpmath.cospi), _halves),
     "asin": Function(_within(-1, 1, mpmath.asin), _sines, ordinary=(-0.99, 0.99)),
     "acos": Function(_within(-1, 1, mpmath.acos), _sines, ordinary=(-0.99, 0.99)),
     "atan": Function(mpmath.atan, lambda d: [d.near(*(np.arange(1, 16) / 16))]),

@@ -65,6 +65,7 @@ _NAMES = {
     "selection.compaction.compact": "compact nonzero",
     "selection.histograms.histogram": "histogram",
     "selection.searchsorted": "searchsorted",
+    "selection.median": "median",
     "selection.topk.functions": "topk",
     "selection.compaction.unique": "unique",
     "shader.measurement.accuracy": "measure_accuracy",

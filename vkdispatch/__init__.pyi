@@ -226,6 +226,7 @@ from vkdispatch.selection.compaction.compact import compact, nonzero
 from vkdispatch.selection.compaction.unique import unique
 from vkdispatch.selection.histograms.bincount import bincount
 from vkdispatch.selection.histograms.histogram import histogram
+from vkdispatch.selection.median import median
 from vkdispatch.selection.searchsorted import searchsorted
 from vkdispatch.selection.topk.functions import topk
 from vkdispatch.shader.copying import copyto
@@ -408,6 +409,7 @@ __all__ = [
     "matmul",
     "mean",
     "measure_accuracy",
+    "median",
     "nonzero",
     "norm",
     "optional_device_features",

@@ -174,6 +174,8 @@ FUNCTIONS = {
     "sum of rows": Function(lambda x, **o: vd.sum(x, 1, **o), lambda x: x.sum(1), (rows,)),
     "sum of columns": Function(lambda x, **o: vd.sum(x, 0, **o), lambda x: x.sum(0), (rows,)),
     "mean": Function(vd.mean, np.mean, (floats,)),
+    "median": Function(vd.median, np.median, (floats,)),
+    "median of columns": Function(lambda x, **o: vd.median(x, 0, **o), lambda x: np.median(x, 0), (rows,)),
     "mean where": Function(lambda x, w: vd.mean(x, where=w), lambda x, w: x.mean(where=w), (floats, flags)),
     "std": Function(vd.std, np.std, (floats,)),
     "argmax": Function(vd.argmax, np.argmax, (ints,)),
@@ -235,9 +237,9 @@ FUNCTIONS = {
     ),
 }  # fmt: skip
 WITH_OUT = (
-    "sum", "sum of rows", "mean", "std", "argmax", "any", "norm", "dot", "cumsum", "cumsum of columns",
-    "cummax", "own scan", "sort", "sort of rows", "argsort", "transpose", "take", "take_along_axis", "where",
-    "concatenate", "stack", "roll", "flip", "tile", "repeat", "pad", "matmul",
+    "sum", "sum of rows", "mean", "median", "std", "argmax", "any", "norm", "dot", "cumsum",
+    "cumsum of columns", "cummax", "own scan", "sort", "sort of rows", "argsort", "transpose", "take",
+    "take_along_axis", "where", "concatenate", "stack", "roll", "flip", "tile", "repeat", "pad", "matmul",
 )  # fmt: skip
 # that may be computed in the memory of their input
 IN_PLACE = ("cumsum", "cumsum of columns", "cummax", "own scan", "sort", "sort of rows", "argsort", "where")

@@ -97,6 +97,25 @@ def mean(
     return _kept(found, x, axes, keepdims)
 
 
+def median(x: Array, axis: Any = None, dtype: str | None = None, keepdims: bool = False) -> Expected:
+    axes = axes_of(axis, x.ndim)
+    if x.dtype.kind == "c":
+        raise Refused("x: complex numbers")
+    kind = _mean_kind(x, dtype)
+    shape = tuple(1 if each in axes else size for each, size in enumerate(x.shape))
+    last = tuple(range(x.ndim - len(axes), x.ndim))
+    length = int(np.prod([x.shape[each] for each in axes], dtype=int))
+    rows = np.sort(np.moveaxis(x.astype(np.longdouble), axes, last).reshape(*shape, length), -1)
+    value = low = high = np.full(shape, np.nan)
+    if length:
+        low, high = rows[..., (length - 1) // 2], rows[..., length // 2]
+        value = np.where(np.isnan(rows[..., -1]), np.nan, (low + high) / 2)
+    magnitude = np.abs(low) + np.abs(high)
+    error = epsilon(truth.accumulated(kind)) * np.where(np.isfinite(magnitude), magnitude, 0)
+    found = rounded(value, error, kind, np.where(np.isinf(low) & np.isinf(high), 0, magnitude))
+    return _kept(found, x, axes, keepdims)
+
+
 def _kept(found: Expected, x: Array, axes: tuple[int, ...], keepdims: bool) -> Expected:
     """Leave reduced axes out."""
     if keepdims:
@@ -303,13 +322,18 @@ def _rest(sketch: Sketch, name: str, kind: str, shape: tuple[int, ...], fill: st
     """Add the options that only some of them have."""
     case = sketch.case
     plain = kind not in VECTORS
-    if name in ("total", "product", "mean", "variance", "place", "count_nonzero") and sketch.wrong_dtype():
+    if (
+        name in ("total", "product", "mean", "median", "variance", "place", "count_nonzero")
+        and sketch.wrong_dtype()
+    ):
         return
-    if name in ("total", "product", "mean", "variance") and plain and sketch.chance(20):
+    if name in ("total", "product", "mean", "median", "variance") and plain and sketch.chance(20):
         fits = (
             COMPLEX
             if kind in COMPLEX
-            else (FLOATS if name in ("mean", "variance") or fill == "wild" else (*INTEGERS, *FLOATS))
+            else (
+                FLOATS if name in ("mean", "median", "variance") or fill == "wild" else (*INTEGERS, *FLOATS)
+            )
         )
         if fill == "wild" or (kind in FLOATS and name in ("total", "product")):
             fits = COMPLEX if kind in COMPLEX else FLOATS
@@ -417,6 +441,7 @@ FUNCTIONS = {
     "vd.sum": lambda sketch: _reduction(sketch, "total"),
     "vd.prod": lambda sketch: _reduction(sketch, "product"),
     "vd.mean": lambda sketch: _reduction(sketch, "mean"),
+    "vd.median": lambda sketch: _reduction(sketch, "median"),
     "vd.var": lambda sketch: _reduction(sketch, "variance"),
     "vd.std": lambda sketch: _reduction(sketch, "variance"),
     "vd.min": lambda sketch: _reduction(sketch, "min"),

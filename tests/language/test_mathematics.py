@@ -29,17 +29,33 @@ from .running import buffer_of, close, evaluate, filled, host, need, result_type
 
 LOOSE, ORDINARY, PRECISE, DOUBLE = COLUMNS
 # GLSL lacks these in float32 too, so `precise_math` does not change them.
-LACKING = ("cbrt", "erf", "erfc", "expm1", "gamma", "hypot", "lgamma", "log10", "log1p")
+LACKING = (
+    *("cbrt", "cospi", "erf", "erfc", "expm1", "gamma", "hypot", "lgamma", "log10", "log1p"),
+    "sinpi",
+)
 # Units in the last place; the others are held to 2.
 ALLOWED = {"erf": 4.0, "erfc": 8.0, "gamma": 8.0, "lgamma": 8.0}
 
 np_seterr = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 
+def sinpi(x: float) -> float:
+    """Return the sine of pi x, by mpmath, with C's signs of zeros."""
+    if not math.isfinite(x):
+        return math.nan
+    return float(mpmath.sinpi(float(x))) or math.copysign(0.0, x)
+
+
+def cospi(x: float) -> float:
+    """Return the cosine of pi x, by mpmath."""
+    return float(mpmath.cospi(float(x))) if math.isfinite(x) else math.nan
+
+
 def twin(name: str) -> Any:
     """Return NumPy's or SciPy's function."""
     other = {"pow": np.float_power, "erf": scipy.special.erf, "erfc": scipy.special.erfc}
     other |= {"gamma": scipy.special.gamma, "lgamma": scipy.special.gammaln}
+    other |= {"sinpi": np.vectorize(sinpi, [float]), "cospi": np.vectorize(cospi, [float])}
     return other.get(name) or getattr(np, name, None) or getattr(np, f"arc{name[1:]}")
 
 
@@ -245,6 +261,38 @@ def test_python_numbers_give_a_python_number(name: str) -> None:
     found = getattr(vc, name)(*arguments)
     assert type(found) is float
     assert found == pytest.approx(float(twin(name)(*arguments)), rel=1e-14)
+
+
+@pytest.mark.parametrize("kind", [f16, f32, f64], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("interpreted", [False, True], ids=["device", "interpreter"])
+def test_multiples_of_pi_are_exact_at_halves(kind: DType, interpreted: bool) -> None:
+    need(kind)
+    limits = np.finfo(host(kind))
+    whole = np.array([0, 1, 2, 3, 4, 5, 101, 102, 2.0**limits.nmant - 1, limits.max], host(kind))
+    x = np.concatenate([whole, whole[:8] + host(kind).type(0.5)])
+    x = np.concatenate([x, -x])
+    count = x.size
+    out, zeros = filled(2 * count, kind), np.zeros(2 * count, host(kind))
+
+    @vd.shader(exec_size=count)
+    def kernel(out: Buff[kind], x: Buff[kind]) -> None:  # type: ignore[valid-type]
+        i = vc.global_invocation_id().x
+        out[i], out[i + count] = vc.sinpi(x[i]), vc.cospi(x[i])
+
+    if interpreted:
+        kernel.interpret(zeros, x)
+    else:
+        kernel(out, buffer_of(kind, x))
+    found = zeros if interpreted else out.read(0)
+    remainder = np.abs(x.astype(float)) % 2
+    sines = np.select([remainder == 0.5, remainder == 1.5], [1.0, -1.0], 0.0) * np.copysign(1, x)
+    sines = np.where(sines == 0, np.copysign(0.0, x), sines)
+    cosines = np.select([remainder == 0, remainder == 1], [1.0, -1.0], 0.0)
+    expected = np.concatenate([sines, cosines])
+    same(found, expected.astype(host(kind)))
+    same(np.signbit(found), np.signbit(expected), "signs of zeros")
+    assert [vc.sinpi(float(value)) for value in x] == sines.tolist()
+    assert [vc.cospi(float(value)) for value in x] == cosines.tolist()
 
 
 def test_poles_of_numbers() -> None:

@@ -33,6 +33,7 @@ FAMILIES: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Array], Any]]] = 
     "cumsum": (lambda x, m: vd.cumsum(x, output_map=m), np.cumsum),
     "sort": (lambda x, m: vd.sort(x, output_map=m), np.sort),
     "topk": (lambda x, m: vd.topk(x, 5, output_map=m)[0], lambda x: np.sort(x)[::-1][:5]),
+    "median": (lambda x, m: vd.median(x, output_map=m), np.median),
     "unique": (lambda x, m: vd.unique(x, output_map=m), np.unique),
     "transpose": (lambda x, m: vd.transpose(x, output_map=m), np.transpose),
     "take": (
@@ -55,6 +56,7 @@ OWN = {
     "cumsum": ("scan_result", "scan_length", "scan_tiles"),
     "sort": ("sort_result", "sort_length", "sort_keys"),
     "topk": ("top_values", "top_samples", "top_count"),
+    "median": ("median_result", "median_rows", "median_length"),
     "unique": ("unique_values", "counts", "edges"),
     "transpose": ("result", "move_total"),
     "take": ("result", "move_count", "move_total", "indices_x"),

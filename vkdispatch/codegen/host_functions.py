@@ -99,6 +99,31 @@ def clip(x: float, low: float, high: float) -> float:
     return minimum(maximum(x, low), high)
 
 
+def _reduce_pi(x: float) -> tuple[float, int]:
+    """Return pi times what is left of |x| modulo 2 beside the nearest half, and that half's number."""
+    rest = math.fmod(abs(x), 2.0)
+    halves = round(2.0 * rest)
+    return math.pi * (rest - 0.5 * halves), halves % 4
+
+
+def sinpi(x: float) -> float:
+    """Sine of pi x; exact at multiples of 1/2, zero with the sign of x at whole numbers."""
+    if not math.isfinite(x):
+        return math.nan
+    angle, halves = _reduce_pi(x)
+    y = math.cos(angle) if halves % 2 else math.sin(angle)
+    return math.copysign(1.0, x) * (-y if halves >= 2 and y else y)
+
+
+def cospi(x: float) -> float:
+    """Cosine of pi x; exact at multiples of 1/2, where its zeros are positive."""
+    if not math.isfinite(x):
+        return math.nan
+    angle, halves = _reduce_pi(x)
+    y = math.sin(angle) if halves % 2 else math.cos(angle)
+    return -y if halves in (1, 2) and y else y
+
+
 def erf(x: float) -> float:
     """Error function."""
     return math.erf(x)

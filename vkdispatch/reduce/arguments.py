@@ -83,7 +83,10 @@ def _count_results(array: Operand, call: Call) -> int:
 
 
 def count_or_warn(array: Operand, call: Call, warning: str, most: float) -> int:
-    """Return how many elements make a result, and warn if they are `most` or fewer."""
+    """Return how many elements make a result, and warn if they are `most` or fewer.
+
+    To be called by the decorated function itself: the warning names the line that called that.
+    """
     count = call.length(array.shape)
     if count <= most and _count_results(array, call):
         native.forbid_repeating()  # each call warns

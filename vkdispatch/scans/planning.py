@@ -13,7 +13,7 @@ On CPU drivers a workgroup is one subgroup, which exchanges values without barri
 small tiles, and each invocation scans a column.
 """
 
-from math import gcd
+import math
 
 from vkdispatch.arrays.facts import AMD, INTEL, NVIDIA, DeviceFacts
 from vkdispatch.arrays.numbers import floor_power_of_two
@@ -61,7 +61,7 @@ class Ranges:
     groups
         How many ranges there are: a workgroup for each.
     size, last
-        Elements of a range, and of the last one.
+        Elements of a range, a multiple of those of a vector, and of the last one.
     rounds
         Tiles of a range.
     rows
@@ -174,7 +174,10 @@ def choose_vectors(
 
 
 def split_by_rows(device: DeviceFacts, outer: int, length: int, tile: int, together: int) -> Ranges | None:
-    """Return ranges of whole rows, or one range; None if these are too few to keep the device busy."""
+    """Return ranges of whole rows, or one range; None if these are too few to keep the device busy.
+
+    All ranges but the last hold whole vectors of `together` elements.
+    """
     size = outer * length
     tiles = -(-size // tile)
     enough = tuning.enough_cpu if device.is_cpu else tuning.enough
@@ -182,8 +185,8 @@ def split_by_rows(device: DeviceFacts, outer: int, length: int, tile: int, toget
         return make_one_range(outer, length, tile, together)
     if outer == 1:
         return None
-    # a range begins with a whole vector
-    step = together // gcd(length, together)
+    # a range begins with a whole vector, also where rows do not
+    step = together // math.gcd(length, together)
     most = tuning.turns_cpu if device.is_cpu else 2
     turns = 1 if tiles < most * enough else most
     rows = max(1, turns * tile // length // step) * step

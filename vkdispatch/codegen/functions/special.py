@@ -1,11 +1,14 @@
-"""Functions that no device has, in float32 (also for float16) and in float64."""
+"""Functions that no device has, in float32 (also for float16) and in float64.
+
+Their texts are in `glsl.mathematics`, by topic: those of sinpi and cospi beside sin, of log1p beside log.
+"""
 
 from typing import Any
 
 from vkdispatch.codegen import host_functions as host
 from vkdispatch.codegen.functions.elementwise import Operand, binary, gives_value, unary
 
-__all__ = ["cbrt", "erf", "erfc", "expm1", "gamma", "hypot", "lgamma", "log1p", "log10"]
+__all__ = ["cbrt", "cospi", "erf", "erfc", "expm1", "gamma", "hypot", "lgamma", "log1p", "log10", "sinpi"]
 
 log10 = unary(
     "log10",
@@ -25,6 +28,26 @@ expm1 = unary(
     "expm1",
     host.expm1,
     "exp(var) - 1, also for small values, to 2 units in the last place. A number gives a float.",
+    glsl=None,
+    own=True,
+)
+sinpi = unary(
+    "sinpi",
+    host.sinpi,
+    """Sine of pi * var, to 2 units in the last place. A number gives a float.
+
+    Of multiples of 1/2 it is exact; of whole numbers it is zero with the sign of `var`.
+    """,
+    glsl=None,
+    own=True,
+)
+cospi = unary(
+    "cospi",
+    host.cospi,
+    """Cosine of pi * var, to 2 units in the last place. A number gives a float.
+
+    Of multiples of 1/2 it is exact; its zeros are positive.
+    """,
     glsl=None,
     own=True,
 )

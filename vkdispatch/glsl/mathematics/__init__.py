@@ -3,4 +3,8 @@
 `f64_sin` and the others compute in float64, and `f32_sin` in float32; both come from one text. Intermediate
 results are pairs of numbers where one has too few digits, and everything is `precise`. Errors are a few units
 in the last place over the whole range of each function. Special values are those of C and NumPy.
+
+A text names others by `@name`; all modules share one set of names (see `library`, and `Text` in `precision`).
+Each sum, product and quotient of floats goes to a `precise` variable, also where it is only an argument of a
+call: `test_precise_math_leaves_nothing_to_contract` says where one does not.
 """

@@ -65,7 +65,6 @@ CONSTANTS: dict[str, Text] = {
     "gamma_limit": number(220.0, 60.0),
     "stirling_constant": lambda p: p.pair_text(HALF_LOG_2_PI - Fraction(1, 2)),
     "one_by_pi": lambda p: p.pair_text(1 / PI),
-    "whole_pi": lambda p: p.pair_text(PI),
 }
 
 FUNCTIONS: dict[str, Text] = {

@@ -1,9 +1,10 @@
-"""sin, cos and tan, for angles of any size.
+"""sin, cos and tan, for angles of any size; sinpi and cospi.
 
 Angles of up to a few turns are reduced as W. J. Cody and W. Waite do, Software Manual for the Elementary
 Functions (1980), chapter 8, with pi / 2 in four parts; larger ones as M. Payne and R. Hanek do, Radian
 reduction for trigonometric functions, SIGNUM Newsletter 18 (1983): the significand times those bits of
-2 / pi that matter, in integers. What is left is a pair, for Taylor's series.
+2 / pi that matter, in integers. What is left is a pair, for Taylor's series. For sinpi and cospi the argument
+modulo 2 is exact.
 """
 
 from collections.abc import Callable
@@ -85,6 +86,7 @@ CONSTANTS: dict[str, Text] = {
     "half_pi_3": constant(_part(2)),
     "half_pi_4": constant(_part(3)),
     "two_pi": lambda p: p.pair_text(2 * PI),
+    "whole_pi": lambda p: p.pair_text(PI),
     # 2**20 or 2**8 quarter turns
     "many_turns": number(1.6e6, 400.0),
 }
@@ -259,6 +261,50 @@ vec2 @fraction(uint turn[3]) {
     }
     y = @is_negative(x) ? -y : y;
     return abs(x) < @tiny ? x : abs(x) <= @largest ? y : @nan;
+}
+""",
+    # |x| modulo 2: the nearest half, and pi times what is left, which is at most 1/4
+    "reduce_pi": """
+@pair @reduce_pi(@real x, out int quarters) {
+    @real a = abs(x);
+    precise @real t = a - 2.0 * floor(0.5 * a);
+    precise @real n = roundEven(t + t);
+    quarters = int(n) & 3;
+    precise @real r = t - 0.5 * n;
+    return @multiply(@whole_pi, @pair(r, 0.0));
+}
+""",
+    "sinpi": """
+@real @sinpi(@real x) {
+    int quarters;
+    @pair r = @reduce_pi(x, quarters);
+    precise @real y;
+    if (abs(x) < @tiny_square) {
+        // lifted, for devices that take subnormal numbers for zero
+        precise @real lifted = @lift * abs(x);
+        y = @multiply(@whole_pi, @pair(lifted, 0.0)).x / @lift;
+    } else if ((quarters & 1) == 0) {
+        y = @sin_of_pair(r).x;
+    } else {
+        y = @cos_of_pair(r).x;
+    }
+    // of whole numbers it is zero with the sign of x, as C says
+    y = ((quarters & 2) != 0 && y != 0.0) != @is_negative(x) ? -y : y;
+    return abs(x) <= @largest ? y : @nan;
+}
+""",
+    "cospi": """
+@real @cospi(@real x) {
+    int quarters;
+    @pair r = @reduce_pi(x, quarters);
+    @real y;
+    if ((quarters & 1) == 0) {
+        y = @cos_of_pair(r).x;
+    } else {
+        y = @sin_of_pair(r).x;
+    }
+    y = ((quarters + 1) & 2) != 0 && y != 0.0 ? -y : y;
+    return abs(x) <= @largest ? y : @nan;
 }
 """,
 }

@@ -30,7 +30,10 @@ _NAMED: dict[str, Rule] = {
         for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh", "atan2")
     },
     "pow": np.power,
-    **{name: _apply_each(getattr(host, name)) for name in ("erf", "erfc", "gamma", "lgamma")},
+    **{
+        name: _apply_each(getattr(host, name))
+        for name in ("erf", "erfc", "gamma", "lgamma", "sinpi", "cospi")
+    },
 }
 RULES: dict[str, Rule] = {
     prefix + name: _convert_to_double(rule) for name, rule in _NAMED.items() for prefix in (SINGLE, DOUBLE)
