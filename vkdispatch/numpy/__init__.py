@@ -19,10 +19,10 @@ _MODULES = (
     "searching",
     "gathering",
     "differences",
+    "limits",
     "inspection",
     "exchange",
     "printing",
-    "limits",
     "core.devices",
 )
 
