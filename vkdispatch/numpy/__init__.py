@@ -12,6 +12,7 @@ from vkdispatch.numpy.core.dtypes import set_default_dtype
 # Modules of which all public functions are the namespace's.
 _MODULES = (
     "elementwise",
+    "limits",
     "creation",
     "manipulation",
     "indexing",
@@ -19,7 +20,6 @@ _MODULES = (
     "searching",
     "gathering",
     "differences",
-    "limits",
     "inspection",
     "exchange",
     "printing",

@@ -114,10 +114,10 @@ def _product(shape: Sequence[int]) -> int:
     return size
 
 
-def convert(value: Any, source: Kind, target: Kind, index: Any) -> Any:
+def convert(value: Any, source: Kind, target: Kind, index: Any = None) -> Any:
     """Convert a value in a kernel from one dtype of arrays to another, as NumPy's `astype` does.
 
-    `index` is that of the element.
+    `index` is that of the element, if there is one.
     """
     if source == target:
         return value
@@ -126,7 +126,7 @@ def convert(value: Any, source: Kind, target: Kind, index: Any) -> Any:
     if target.kind == "c" and source.kind != "c":
         part = np.dtype(f"f{target.itemsize // 2}")
         # a zero that no compiler knows: drivers take 0 + x for x and 0 * x for 0, also of -0.0 and NaN
-        zero = vc.to_dtype(kernel_type(part), index >> 31)
+        zero = vc.to_dtype(kernel_type(part), 0 if index is None else index >> 31)
         return vc.to_complex(convert(value, source, part, index), zero)
     if source.kind == "c":
         if target.kind == "c":
