@@ -14,6 +14,7 @@ from vkdispatch.numpy.core.dtypes import set_default_dtype as set_default_dtype
 # Modules whose `__all__` is the namespace's; `__init__.pyi` says the same to type checkers and editors.
 _MODULES = (
     "elementwise",
+    "limits",
     "creation",
     "manipulation",
     "indexing",

@@ -705,7 +705,7 @@ def store(target: Array, value: Value, name: str) -> None:
 
 def check_cast(source: Kind, target: Kind, name: str, casting: Any = "same_kind") -> None:
     """Raise TypeError if results of one dtype do not go into arrays of another by NumPy's rule `casting`."""
-    if not np.can_cast(source, target, casting):
+    if source is not target and not np.can_cast(source, target, casting):
         raise ArgumentTypeError(
             f"{name}: cannot cast the result from {source} to {target}, the dtype of the array; use astype"
         )

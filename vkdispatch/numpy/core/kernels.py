@@ -174,7 +174,7 @@ def _product(shape: Sequence[int]) -> int:
     return size
 
 
-def convert(value: Any, source: Kind, target: Kind, index: Any) -> Any:
+def convert(value: Any, source: Kind, target: Kind, index: Any = None) -> Any:
     """Convert a value in a kernel from one dtype of arrays to another, as NumPy's `astype` does.
 
     `index` is that of the element if it is below 2**31, or None.
