@@ -1,4 +1,4 @@
-"""Arrays as arguments of kernels, graphs, maps and functions on buffers, and Python functions as operations."""
+"""Arrays as arguments of kernels, graphs, maps and functions on buffers; Python functions as operations."""
 
 import math
 from typing import Any
