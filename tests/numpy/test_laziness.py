@@ -199,6 +199,12 @@ def test_an_expression_on_a_buffer_that_is_gone_keeps_it() -> None:
     y = vnp.asarray(vd.asbuffer(HOST)) + 1
     gc.collect()
     assert y.tolist() == (HOST + 1).tolist()
+    buffer = vd.asbuffer(HOST)
+    z = vnp.asarray(buffer) + 1
+    buffer.destroy()
+    assert z.tolist() == (HOST + 1).tolist()
+    with pytest.raises(RuntimeError, match="destroyed"):
+        (vnp.asarray(z) + vnp.asarray(buffer)).numpy()
 
 
 # ---- threads

@@ -532,6 +532,15 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
             )
         return first, last
 
+    def destroy(self) -> None:
+        """Free the device memory as soon as the device has finished with it. Never blocks. Idempotent.
+
+        Expressions of `vkdispatch.numpy` that wait to read it are computed before.
+        """
+        if not self.destroyed and self.context.usable:
+            self._native.settle()
+        super().destroy()
+
     def _summary(self) -> str:
         return f"shape {self.shape}, {self.var_type.name}"
 
