@@ -265,7 +265,7 @@ class MappedArray(HostProtocols, Listed):
         Where its buffers are.
     """
 
-    __slots__ = ("arguments", "context", "mapping", "shape", "size", "var_type")
+    __slots__ = ("__weakref__", "arguments", "context", "mapping", "shape", "size", "var_type")
 
     mapping: MappingFunction
     arguments: tuple[Any, ...]
